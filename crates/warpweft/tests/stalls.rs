@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
-use warpweft::{NoStack, Runtime, Stall, TaskBuilder, TaskKind, expect_long, fiber};
+use warpweft::{NoStack, Runtime, Stall, TaskBuilder, TaskKind, fiber};
 
 const PATIENCE: Duration = Duration::from_secs(300);
 
@@ -227,54 +227,6 @@ fn what_waits_behind_is_counted() {
 }
 
 #[test]
-fn what_is_expected_to_take_long_is_not_reported() {
-    const STUCK: Duration = Duration::from_millis(20);
-    let (runtime, stalls) = watched(STUCK);
-    let spin = |time: Duration| {
-        let start = Instant::now();
-        while start.elapsed() < time {
-            std::hint::spin_loop();
-        }
-    };
-    let task = runtime.spawn_job(move || {
-        expect_long(|| {
-            spin(5 * STUCK);
-            // A nested one does not end the outer one.
-            expect_long(|| spin(STUCK));
-            spin(5 * STUCK);
-        });
-    });
-    task.wait().expect("no panic");
-    assert_eq!(stalls.lock().expect("no panic").len(), 0);
-    // It counts for this piece of code only, also if it panics.
-    let (over, _over) = flag();
-    let stop = Arc::clone(&over);
-    drop(runtime.spawn_job(move || {
-        let panic = std::panic::catch_unwind(|| expect_long(|| std::panic::resume_unwind(Box::new(()))));
-        assert!(panic.is_err());
-        guilty_that_computes(&stop);
-    }));
-    report(&stalls, |_| true);
-    over.store(true, Ordering::SeqCst);
-    // Outside of a task it does nothing.
-    assert_eq!(expect_long(|| 7), 7);
-}
-
-/// Code that was expected to take long does not make what follows it late.
-#[test]
-fn the_time_counts_from_the_end_of_what_is_expected() {
-    const STUCK: Duration = Duration::from_millis(100);
-    let (runtime, stalls) = watched(STUCK);
-    let (over, _over) = flag();
-    drop(runtime.spawn_job(move || {
-        expect_long(|| thread::sleep(10 * STUCK));
-        guilty_that_computes(&over);
-    }));
-    let stall = report(&stalls, |_| true);
-    assert!(stall.stuck_for < 5 * STUCK, "{stall}");
-}
-
-#[test]
 fn without_a_signal_there_is_no_stack() {
     for (signal, expected) in [(None, "`None`"), (Some(9), "signal 9 cannot be handled")] {
         let stalls = Stalls::default();
@@ -408,82 +360,6 @@ fn by_default_a_stall_is_written_to_the_standard_error_stream() {
         text.contains("stalls::by_default") && text.contains("expect_long"),
         "{text}"
     );
-}
-
-/// Ten sites stall as often as they can for some seconds.
-#[test]
-fn at_most_one_report_a_second_is_written() {
-    let body = || {
-        let runtime = Runtime::builder()
-            .workers(1)
-            .stuck_after(Some(Duration::from_millis(5)))
-            .stack_signal(None)
-            .build()
-            .expect("threads");
-        let start = Instant::now();
-        while start.elapsed() < Duration::from_secs(5) {
-            let sleep = || thread::sleep(Duration::from_millis(20));
-            runtime.spawn_job(sleep).wait().expect("no panic");
-            runtime.spawn_job(sleep).wait().expect("no panic");
-        }
-        let seconds = start.elapsed().as_secs();
-        eprintln!("it took {seconds} seconds, with {} stalls", runtime.stalls());
-    };
-    let Some(child) = child("at_most_one_report_a_second_is_written", body) else {
-        return;
-    };
-    let text = said(child);
-    let took = text
-        .split("it took ")
-        .nth(1)
-        .and_then(|rest| rest.split(' ').next());
-    let seconds: usize = took.and_then(|took| took.parse().ok()).expect("it says so");
-    let reports = text.matches("warpweft: worker").count();
-    assert!(
-        (2..=seconds + 2).contains(&reports),
-        "{reports} in {seconds} s: {text}"
-    );
-    assert!(text.contains("left out before this one"), "{text}");
-    // Each of the two sites pauses for longer than a second, so both have their turns.
-    let sites: std::collections::BTreeSet<_> = text
-        .lines()
-        .filter_map(|line| line.split("spawned at ").nth(1))
-        .collect();
-    assert_eq!(sites.len(), 2, "{text}");
-}
-
-/// The process is stopped in the middle of tasks that are not too long.
-#[test]
-fn a_process_that_was_stopped_reports_nothing() {
-    const STUCK: Duration = Duration::from_secs(1);
-    let body = || {
-        let (runtime, stalls) = watched(STUCK);
-        let start = Instant::now();
-        while start.elapsed() < Duration::from_secs(10) {
-            let task = runtime.spawn_job(|| {
-                let start = Instant::now();
-                while start.elapsed() < STUCK / 4 {
-                    std::hint::spin_loop();
-                }
-            });
-            task.wait().expect("no panic");
-        }
-        let stalls = stalls.lock().expect("no panic").clone();
-        assert!(stalls.is_empty(), "{stalls:#?}");
-    };
-    let Some(child) = child("a_process_that_was_stopped_reports_nothing", body) else {
-        return;
-    };
-    let id = libc::pid_t::try_from(child.id()).expect("a number");
-    for _ in 0..4 {
-        thread::sleep(Duration::from_millis(700));
-        for signal in [libc::SIGSTOP, libc::SIGCONT] {
-            // SAFETY: it takes numbers, of a child that was not waited for.
-            unsafe { libc::kill(id, signal) };
-            thread::sleep(Duration::from_millis(1200));
-        }
-    }
-    said(child);
 }
 
 /// A task that blocks while it holds the lock of the standard error stream holds no report up, and the tasks

@@ -23,7 +23,7 @@ use std::time::Duration;
 use warpweft_platform::clock;
 use warpweft_platform::rate::Rate;
 use warpweft_platform::stack_copy::Note;
-use warpweft_platform::thread::spawn_named;
+use warpweft_platform::thread::{pause, spawn_named};
 use warpweft_task::TaskKind;
 
 /// The pause between two reports of the process, and the first one between two of a spawn site.
@@ -32,6 +32,8 @@ const PAUSE_NS: u64 = 1_000_000_000;
 const LONGEST_NS: u64 = 64 * PAUSE_NS;
 /// The most spawn sites that are remembered.
 const MOST_SITES: usize = 1024;
+/// How often the end of a pool looks whether reports are done.
+const LOOK_NS: u64 = 200_000;
 /// How long the end of a pool waits for reports that are nearly done.
 const LAST_WAIT: Duration = Duration::from_secs(1);
 
@@ -170,7 +172,7 @@ impl Reports {
         let mut done = Vec::new();
         while self.are_pending() && clock::now_ns() < end {
             done.extend(self.take_done(&steps));
-            warpweft_platform::thread::yield_now();
+            pause(LOOK_NS);
         }
         done.extend(self.pending.drain(..).map(|pending| Stall {
             stack: pending.reading.give_up(),
@@ -197,7 +199,7 @@ impl Reports {
     pub(crate) fn finish(&self) {
         let end = clock::now_ns() + u64::try_from(LAST_WAIT.as_nanos()).unwrap_or(u64::MAX);
         while Arc::strong_count(&self.writing) > 1 && clock::now_ns() < end {
-            warpweft_platform::thread::yield_now();
+            pause(LOOK_NS);
         }
     }
 }
