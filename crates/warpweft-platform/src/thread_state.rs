@@ -60,6 +60,14 @@ pub fn thread() -> Option<u32> {
     None
 }
 
+/// Returns true if that thread of this process runs or waits for a CPU; `None` if the kernel does not report
+/// it. It takes some microseconds.
+#[must_use]
+pub fn runs(thread: u32) -> Option<bool> {
+    let stat = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat")).ok()?;
+    state(&stat).map(|state| state == 'R')
+}
+
 /// Returns the state of that thread of this process. It takes some 20 µs, most of it for the kernel's stack.
 /// `None` if there is no such thread any more, or the kernel does not report it.
 #[must_use]
@@ -193,6 +201,8 @@ mod tests {
             assert!(start.elapsed().as_secs() < 30, "it never sleeps: {:?}", of(its));
         }
         let found = of(its).expect("it sleeps");
+        assert_eq!(runs(its), Some(false));
+        assert_eq!(thread().and_then(runs), Some(true));
         assert_eq!(found.system_call_name, Some("futex"), "{found}");
         assert!(found.futex.is_some());
         // This thread runs, because it calls this.

@@ -175,6 +175,10 @@ impl<P: Policy> Pool<P> {
                 self.core.idle.wake_one();
                 self.core.monitor.count_stall();
             }
+            // With a hook the program decides what is too long.
+            if report_ns.is_some() && !self.core.monitor.has_hook() && self.offers_its_work(id) {
+                seen.unexpected_since_ns = now;
+            }
             let ns = now.saturating_sub(seen.unexpected_since_ns);
             if !is_expected && !seen.reported && report_ns.is_some_and(|report_ns| ns >= report_ns) {
                 seen.reported = true;
@@ -187,6 +191,13 @@ impl<P: Policy> Pool<P> {
             }
         }
         stuck
+    }
+
+    /// Returns true if the worker computes in the middle of a fork-join computation of which a part is on
+    /// offer: idle workers take it, and long computations of this kind are what the pool is for.
+    fn offers_its_work(&self, worker: usize) -> bool {
+        let thread = || self.core.threads.thread_with(worker).map(|(thread, _)| thread);
+        self.core.offer_board.offers(worker) && thread().and_then(thread_state::runs) != Some(false)
     }
 
     /// Begins the report of a stall, if there are not too many. It is given out when it has its stack.

@@ -13,7 +13,9 @@ impl Builder {
     /// The report is a [`Stall`]: the task, what its thread does, what waits behind it, and, with the feature
     /// `stacks`, the stack. The process writes at most one a second, and each spawn site pauses for 1, 2, 4
     /// and up to 64 seconds between its reports. A report says how many were left out. Code that is meant to
-    /// take long says so by [`expect_long`](crate::expect_long). Time in which the whole process was stopped
+    /// take long says so by [`expect_long`](crate::expect_long). Time counts from when the worker had no fork
+    /// on offer: a worker that computes a part of a [`join`](crate::join) and offers another part is not
+    /// reported. Time in which the whole process was stopped
     /// does not count.
     ///
     /// ```
