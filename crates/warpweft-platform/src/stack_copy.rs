@@ -26,7 +26,7 @@ mod by_signal;
 #[doc(hidden)]
 pub mod request;
 
-pub use by_signal::{Asked, ask};
+pub use by_signal::{Asked, ask, copy_at};
 
 use std::fmt;
 use std::time::Duration;

@@ -15,7 +15,7 @@ use std::sync::mpsc::channel;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
-use warpweft_platform::stack_copy::{MOST_BYTES, NoCopy, Note, StackCopy, ask};
+use warpweft_platform::stack_copy::{MOST_BYTES, NoCopy, Note, Registers, StackCopy, ask, copy_at};
 use warpweft_platform::thread_state;
 
 /// Counts what each thread allocates.
@@ -111,6 +111,54 @@ fn the_copy_has_the_frames_of_a_thread_that_computes() {
         assert_eq!(copy.word_at(copy.start.wrapping_sub(8)), None);
         assert_eq!(copy.word_at(u64::MAX), None);
     });
+}
+
+#[test]
+fn a_stack_that_does_not_run_is_copied() {
+    // Pages of memory, and nothing behind them.
+    let page = 4096;
+    // SAFETY: it maps new memory.
+    let place = unsafe {
+        let (prot, flags) = (
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+        );
+        libc::mmap(std::ptr::null_mut(), 3 * page, prot, flags, -1, 0)
+    };
+    assert_ne!(place, libc::MAP_FAILED);
+    let last = place.map_addr(|address| address + 2 * page);
+    // SAFETY: the last page is ours.
+    assert_eq!(unsafe { libc::mprotect(last, page, libc::PROT_NONE) }, 0);
+    let second = place.map_addr(|address| address + page).cast::<u64>();
+    // SAFETY: the second page is readable and writable, and aligned.
+    unsafe { second.write(MAGIC) };
+    let registers = |at| Registers {
+        sp: (place.addr() + at) as u64,
+        ..Registers::default()
+    };
+    let copy = copy_at(registers(page - 64)).expect("it is there");
+    assert_eq!(copy.bytes.len(), page + 64, "it ends where the memory does");
+    assert_eq!(copy.word_at(registers(page).sp), Some(MAGIC));
+    assert_eq!(
+        copy_at(registers(2 * page)),
+        Err(NoCopy::Unreadable(libc::EFAULT))
+    );
+    // SAFETY: nothing refers to it any more.
+    unsafe { libc::munmap(place, 3 * page) };
+    assert!(
+        copy_at(Registers {
+            sp: 8,
+            ..Registers::default()
+        })
+        .is_err()
+    );
+    assert!(
+        copy_at(Registers {
+            sp: u64::MAX,
+            ..Registers::default()
+        })
+        .is_err()
+    );
 }
 
 #[test]
@@ -254,7 +302,7 @@ fn repeats() -> usize {
     std::env::var("WARPWEFT_SIGNALS")
         .ok()
         .and_then(|text| text.parse().ok())
-        .unwrap_or(3000)
+        .unwrap_or(1000)
 }
 
 #[test]

@@ -113,6 +113,32 @@ pub fn ask(thread: u32, signal: Option<i32>, describe: Describe) -> Result<Asked
     }
 }
 
+/// Copies a stack that does not run, such as that of a suspended fiber, from the stack pointer in `registers`
+/// on. It sends no signal. If the stack continues meanwhile, or goes, the copy is of no use, and that is all:
+/// the caller looks afterwards whether it is the same suspension.
+///
+/// # Errors
+///
+/// There is no memory at that address, or the system does not let it be read.
+pub fn copy_at(registers: Registers) -> Result<StackCopy, NoCopy> {
+    let mut bytes = vec![0; MOST_BYTES];
+    let start = usize::try_from(registers.sp).unwrap_or(usize::MAX) & !7;
+    let Some(whole) = bytes.first_chunk_mut() else {
+        return Err(NoCopy::Busy);
+    };
+    let (length, error) = read(start, whole);
+    bytes.truncate(length);
+    match length {
+        0 => Err(NoCopy::Unreadable(error)),
+        _ => Ok(StackCopy {
+            registers,
+            start: start as u64,
+            bytes,
+            note: Note::NOTHING,
+        }),
+    }
+}
+
 static DESCRIBE: OnceLock<Describe> = OnceLock::new();
 
 impl Buffer {

@@ -1,6 +1,6 @@
 //! Systems whose stacks are not read, and the model checkers.
 
-use super::{Describe, NoCopy, StackCopy};
+use super::{Describe, NoCopy, Registers, StackCopy};
 
 /// A request that was made; here there is none.
 #[derive(Debug)]
@@ -12,6 +12,15 @@ pub enum Asked {}
 ///
 /// Always: this system is not supported.
 pub fn ask(_thread: u32, _signal: Option<i32>, _describe: Describe) -> Result<Asked, NoCopy> {
+    Err(NoCopy::Unsupported)
+}
+
+/// Copies a stack that does not run, from the stack pointer in `registers` on.
+///
+/// # Errors
+///
+/// Always: this system is not supported.
+pub fn copy_at(_registers: Registers) -> Result<StackCopy, NoCopy> {
     Err(NoCopy::Unsupported)
 }
 
