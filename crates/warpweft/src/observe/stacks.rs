@@ -307,9 +307,11 @@ impl Library {
             .iter()
             .find(|header| header.p_type == libc::PT_GNU_EH_FRAME)?;
         let index = range(index);
+        // Code that may be run and not read is left alone.
+        let readable = libc::PF_X | libc::PF_R;
         let text = segments
             .iter()
-            .find(|segment| segment.p_flags & libc::PF_X != 0)?;
+            .find(|segment| segment.p_flags & readable == readable)?;
         // The header: a version, how the pointer is encoded, two more such bytes, and the pointer. Linkers
         // write it relative to its place, in four bytes.
         // SAFETY: it is a part of the library that is loaded.
