@@ -61,6 +61,12 @@ impl Counter {
 pub struct Gauge(AtomicU64);
 
 impl Gauge {
+    /// Makes a value of 0.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(AtomicU64::new(0))
+    }
+
     /// Sets the value, by a plain store.
     #[inline]
     pub fn set(&self, value: u64) {

@@ -57,7 +57,7 @@ pub use info::TaskInfo;
 pub use join::JoinHandle;
 pub use latch::Latch;
 pub use on_stack::{OnStackJob, StackRunner};
-pub use origin::told_of;
+pub use origin::{Told, told_of};
 pub use outcome::{Cancelled, JoinError, Unwound};
 pub use runnable::{Abandon, Pending, Ran, Runnable, Suspended, TaskId, reclaim};
 pub use running::{Running, apart_from_job, is_job_cancelled};

@@ -12,7 +12,7 @@ use super::fiber_waker::{FiberWaker, wake_of};
 use super::stack_context::StackContext;
 use super::thread_fibers::{ThreadFibers, Turn};
 use crate::coroutine::Input;
-use crate::coroutine::overflow::Label;
+use crate::coroutine::overflow::{FIBER, Label};
 use crate::coroutine::stack::{Claim, Stack};
 use crate::coroutine::switch::{RawCoroutine, SWITCHES_DIRECTLY, Switch, leave_for};
 use crate::pool::current::WorkerRef;
@@ -106,7 +106,7 @@ impl Fiber {
     pub(crate) unsafe fn new(fibers: NonNull<ThreadFibers>, stack: Stack) -> NonNull<Self> {
         let mut fiber = Box::<Self>::new_uninit();
         let place = fiber.as_mut_ptr();
-        let label = Label::of("fiber", &stack);
+        let label = Label::of(FIBER, &stack);
         // SAFETY: by contract; the fiber is the stack context's own box, which does not move.
         let context = unsafe { StackContext::new(fibers, place) };
         let fiber_waker = FiberWaker::new(context.thread_handle(), place);

@@ -198,6 +198,13 @@ impl OfferBoard {
         RIPE_NS.is_none() && self.any()
     }
 
+    /// Returns true if that worker offers something.
+    pub(crate) fn offers(&self, worker: usize) -> bool {
+        self.offers
+            .get(worker)
+            .is_some_and(|offer| offer.look().is_some())
+    }
+
     /// Returns true if any worker offers something.
     pub(crate) fn any(&self) -> bool {
         self.offers.iter().any(|offer| offer.look().is_some())

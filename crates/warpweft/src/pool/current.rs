@@ -8,8 +8,9 @@ use std::cell::Cell;
 use std::io;
 use std::ptr::NonNull;
 use std::sync::Arc;
+use warpweft_platform::counter::Gauge;
 use warpweft_platform::thread_word;
-use warpweft_policy::{Counters, YieldTo};
+use warpweft_policy::{Count, Counters, YieldTo};
 use warpweft_task::pool::PoolHeader;
 use warpweft_task::{Runnable, Why};
 
@@ -36,6 +37,8 @@ pub(crate) struct WorkerRef {
     pub(crate) transfer_request: TransferRequest,
     /// The counters of the worker.
     pub(crate) counters: Counters,
+    /// The step that the program expects to take long: the number of steps before it, and one. 0 if none.
+    expected: Gauge,
 }
 
 /// Whether a task yielded, and where it wants to wait.
@@ -98,7 +101,30 @@ impl WorkerRef {
             yielding: Cell::new(GaveWay::No),
             transfer_request: TransferRequest::default(),
             counters: Counters::new(),
+            expected: Gauge::new(),
         }
+    }
+
+    /// Returns the number of the worker's steps of tasks, turns of fibers and stolen forks included.
+    pub(crate) fn steps(&self) -> u64 {
+        let steps = [Count::Ran, Count::FiberTurns, Count::ForksTaken];
+        steps.iter().map(|&count| self.counters.get(count)).sum()
+    }
+
+    /// Notes that the program expects the present step to take long, or, with `false`, no longer does.
+    /// Returns whether it did before.
+    pub(crate) fn expect_long(&self, expected: bool) -> bool {
+        let steps = self.steps();
+        let word = if expected { steps.wrapping_add(1) } else { 0 };
+        // One thread writes: the one that carries the worker.
+        let before = self.expected.get();
+        self.expected.set(word);
+        before == steps.wrapping_add(1)
+    }
+
+    /// Returns true if the program expects the step after `steps` steps to take long.
+    pub(crate) fn expects_long(&self, steps: u64) -> bool {
+        self.expected.get() == steps.wrapping_add(1)
     }
 
     pub(crate) fn push(&self, task: Runnable, why: Why) {
@@ -189,6 +215,7 @@ impl NoWorker {
             yielding: Cell::new(GaveWay::No),
             transfer_request: TransferRequest::none(),
             counters: Counters::new(),
+            expected: Gauge::new(),
         })
     }
 }

@@ -2,6 +2,7 @@
 
 mod launch;
 mod panics;
+mod stalls;
 mod threads;
 
 use super::build_error::{BuildError, unique};
@@ -14,7 +15,7 @@ use crate::io::Io;
 use crate::pool::info::{Order, Source, Sources};
 use crate::pool::panics::{CloseAll, Panics};
 use crate::threads::affinity::Pin;
-use crate::threads::monitor::{Stall, Watch};
+use crate::threads::monitor::Watch;
 use crate::threads::pool_thread::ThreadHooks;
 use crate::threads::quantum::Quantum;
 use launch::{launch, launch_spec};
@@ -229,22 +230,6 @@ impl Builder {
     /// yields: 1 to 2³¹ - 1. The default is 30 000, which takes some 10 to 50 µs.
     pub fn quantum(mut self, statements: u32) -> Self {
         self.config.quantum = statements;
-        self
-    }
-
-    /// Calls `report` each time that a worker is found stuck, on the monitor's thread. A panic in `report` is
-    /// ignored.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// let runtime = warpweft::Runtime::builder()
-    ///     .stuck_after(Some(Duration::from_millis(50)))
-    ///     .on_stall(|stall| eprintln!("{stall}"))
-    ///     .build()?;
-    /// # Ok::<(), warpweft::BuildError>(())
-    /// ```
-    pub fn on_stall(mut self, report: impl Fn(&Stall) + Send + Sync + 'static) -> Self {
-        self.config.watch.on_stall = Some(Box::new(report));
         self
     }
 

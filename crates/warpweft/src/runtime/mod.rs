@@ -5,6 +5,7 @@
 //! | `builder` | `Builder`: the settings of a runtime, and its start |
 //! | `config` | the settings of one pool |
 //! | `environment` | the defaults that environment variables replace |
+//! | `expect_long` | code that is meant to take long |
 //! | `build_error` | the error of building a runtime |
 //! | `handle` | `Runtime`: its pools, its state, its end |
 //! | `default` | the runtime that free functions use outside of any pool |
@@ -32,6 +33,7 @@ pub(crate) mod current_driver;
 pub(crate) mod default;
 pub(crate) mod entry;
 pub(crate) mod environment;
+pub(crate) mod expect_long;
 pub(crate) mod handle;
 pub(crate) mod install;
 pub(crate) mod local;
@@ -51,14 +53,15 @@ pub(crate) mod yields;
 pub use crate::execution::blocking::blocking;
 pub use crate::pool::panics::{PanicPolicy, PanicReport};
 pub use crate::threads::affinity::{Pin, PinError};
-pub use crate::threads::monitor::Stall;
 pub use crate::threads::pool_thread::{EnteredThread, PoolThread};
+pub use crate::threads::stall::{Behind, Stall};
 pub use crate::threads::thread_context::ThreadRole;
 pub use crate::threads::thread_set::Threads;
 pub use build_error::{BuildError, EnvironmentError};
 pub use builder::Builder;
 pub use default::{default_runtime, try_default_runtime};
 pub use entry::enter;
+pub use expect_long::expect_long;
 pub use handle::Runtime;
 pub use pool::current_worker;
 pub use priority::{Priority, PriorityError};

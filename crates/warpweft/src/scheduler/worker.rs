@@ -20,14 +20,14 @@ use crate::threads::thread_handle::ThreadHandle;
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::io;
 use std::mem::ManuallyDrop;
-use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::{ptr::NonNull, sync::Arc};
 use warpweft_platform::atomic::{AtomicBool, AtomicPtr, Ordering, spin_loop};
 use warpweft_platform::{clock, random::Rng};
 use warpweft_policy::{Clock, Count, Counters, Cx, Policy, WorkerId};
 use warpweft_queue::Locked;
 use warpweft_task::pool::PoolHeader;
-use warpweft_task::{Ran, Runnable, TaskRef, Why, apart_from_job, cancellations, told_of};
+use warpweft_task::{Ran, Runnable, TaskRef, Told, Why, apart_from_job, cancellations, told_of};
 
 /// `repr(C)`: a pointer to the reference is a pointer to the worker.
 #[repr(C)]
@@ -113,12 +113,21 @@ impl<P: Policy> Worker<P> {
 
     /// Returns the number of its steps of tasks, turns of fibers and stolen forks included.
     pub(crate) fn steps(&self) -> u64 {
-        let steps = [Count::Ran, Count::FiberTurns, Count::ForksTaken];
-        steps.iter().map(|&count| self.counters().get(count)).sum()
+        self.worker_ref.steps()
     }
 
-    /// Returns name and spawn site of the task of its last step. A hint.
-    pub(crate) fn running(&self) -> Option<(Option<String>, &'static Location<'static>)> {
+    /// Returns how many of its steps were turns of fibers.
+    pub(crate) fn fiber_turns(&self) -> u64 {
+        self.counters().get(Count::FiberTurns)
+    }
+
+    /// Returns true if its last step was a fork that it took. A hint.
+    pub(crate) fn has_no_task(&self) -> bool {
+        self.running.load(Ordering::Relaxed).is_null()
+    }
+
+    /// Returns name, spawn site and kind of the task of its last step. A hint.
+    pub(crate) fn running(&self) -> Option<Told> {
         // SAFETY: null, or what `run` left there.
         unsafe { told_of(self.running.load(Ordering::Relaxed)) }
     }
