@@ -5,6 +5,7 @@
 //! | `builder` | `Builder`: the settings of a runtime, and its start |
 //! | `config` | the settings of one pool |
 //! | `environment` | the defaults that environment variables replace |
+//! | `stats` | lines of figures, appended to a file when a runtime or the process ends |
 //! | `build_error` | the error of building a runtime |
 //! | `handle` | `Runtime`: its pools, its state, its end |
 //! | `default` | the runtime that free functions use outside of any pool |
@@ -45,6 +46,7 @@ pub(crate) mod spawn_blocking;
 pub(crate) mod spawn_error;
 pub(crate) mod spawn_in_pool;
 pub(crate) mod spawn_on_runtime;
+pub(crate) mod stats;
 pub(crate) mod task_builder;
 pub(crate) mod yields;
 
