@@ -13,6 +13,7 @@ use crate::explore::{self, ExploreArgs};
 use crate::lab::Lab;
 use crate::results::{self, ResultsArgs};
 use crate::session::Job;
+use crate::try_command::{self, TryArgs};
 use crate::workload::Files;
 use crate::{isolate, list};
 
@@ -34,6 +35,8 @@ pub(crate) enum Command {
     Bench(BenchArgs),
     /// Run the whole set of comparisons of schedulers and write one report, with what was published beside it
     Compare(CompareArgs),
+    /// Run a program of yours under each policy: its times, its counters, and which policy to take
+    Try(TryArgs),
     /// Measure the lines of the results document and write their tables into it
     Results(ResultsArgs),
     /// List the workloads, their parameters, the runtimes and the policies
@@ -50,7 +53,7 @@ impl Default for Command {
 }
 
 /// The commands that are not hidden.
-const COMMANDS: [&str; 5] = ["explore", "bench", "compare", "results", "list"];
+const COMMANDS: [&str; 6] = ["explore", "bench", "compare", "try", "results", "list"];
 
 /// Reads the command line and does what it says.
 pub(crate) fn run(lab: &Lab) -> Result<(), LabError> {
@@ -61,6 +64,7 @@ pub(crate) fn run(lab: &Lab) -> Result<(), LabError> {
         Command::Explore(arguments) => explore::run(lab, &arguments),
         Command::Bench(arguments) => bench::run(lab, &arguments),
         Command::Compare(arguments) => compare::run(lab, &arguments),
+        Command::Try(arguments) => try_command::run(lab, &arguments),
         Command::Results(arguments) => results::run(lab, &arguments, plan),
         Command::List => list::run(lab),
         Command::RunOne => isolate::answer(lab),

@@ -43,7 +43,7 @@ impl Measured {
     /// Runs a job; with `records` each run is printed as it comes.
     pub(crate) fn of(lab: &Lab, prepared: Prepared, records: bool) -> Result<Self, LabError> {
         let (job, (cells, notes)) = prepared;
-        let mut progress = Progress::new(records);
+        let mut progress = Progress::new(records, job.pace.budget);
         for note in &notes {
             progress.say(note);
         }

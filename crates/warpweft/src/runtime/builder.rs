@@ -1,12 +1,13 @@
 //! [`Builder`]: the settings of a runtime, and its start.
 
+mod debug;
 mod launch;
 mod panics;
 mod threads;
 
 use super::build_error::{BuildError, unique};
 use super::config::{Config, Launch};
-use super::environment::{self, Unset};
+use super::environment;
 use super::handle::Runtime;
 use super::small_stack;
 use super::stats::{self, Stats};
@@ -19,7 +20,6 @@ use crate::threads::monitor::{Stall, Watch};
 use crate::threads::pool_thread::ThreadHooks;
 use crate::threads::quantum::Quantum;
 use launch::{launch, launch_spec};
-use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::Duration;
@@ -477,37 +477,4 @@ impl Builder {
 
 fn by_spec(spec: PolicySpec) -> Box<Launch> {
     Box::new(|config| launch_spec(spec, config))
-}
-
-/// The number of workers and the policy are followed by where they come from.
-impl fmt::Debug for Builder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Config { workers, sources, .. } = &self.config;
-        let workers = match (workers, sources.workers) {
-            (Some(workers), Source::Program) => format!("{workers} ({})", Source::Program),
-            (workers, _) => Unset::workers(*workers).to_string(),
-        };
-        let default = self.launch.as_ref().map(|_| self.config.policy.as_str());
-        let policy = match (default, sources.policy) {
-            (Some(policy), Source::Program) => format!("{policy} ({})", Source::Program),
-            (policy, _) => Unset::policy(policy).to_string(),
-        };
-        f.debug_struct("Builder")
-            .field("workers", &format_args!("{workers}"))
-            .field("name", &self.config.name)
-            .field("stack_size", &self.config.stack_bytes)
-            .field("max_threads", &self.config.max_threads)
-            .field("fiber_stack_size", &self.config.fiber_stack_bytes)
-            .field("io", &self.config.io)
-            .field("max_blocking_threads", &self.config.max_blocking_threads)
-            .field("blocking_keep_alive", &self.config.blocking_keep_alive)
-            .field("pin", &self.config.pin)
-            .field("stuck_after", &self.config.watch.stuck_after)
-            .field("quantum", &self.config.quantum)
-            .field("policy", &format_args!("{policy}"))
-            .field("capacity", &self.config.capacity)
-            .field("panic_policy", &self.config.panics.policy)
-            .field("pools_behind", &self.next.len())
-            .finish()
-    }
 }

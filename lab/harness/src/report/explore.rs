@@ -1,7 +1,7 @@
 //! The page of an exploration: advice, charts, tables, and how it was measured.
 
 use super::chart::{Series, legend, worker_counts};
-use super::page::{begin, machine};
+use super::page::{begin, machine, quoted};
 use super::svg::{escape, put};
 use super::{lines, plane, speed_up, tables};
 use crate::measured::Measured;
@@ -178,20 +178,6 @@ fn capitalised(text: &str) -> String {
     letters
         .next()
         .map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
-}
-
-/// Escaped, with text between backticks as code.
-fn quoted(text: &str) -> String {
-    text.split('`')
-        .enumerate()
-        .map(|(at, part)| {
-            if at % 2 == 1 {
-                format!("<code>{}</code>", escape(part))
-            } else {
-                escape(part)
-            }
-        })
-        .collect()
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The policies of this project's runtime: which are taken when none is named, and how they are written.
 
 use ::warpweft::PolicySpec;
-use harness::{LabError, Policies};
+use harness::{LabError, Policies, Variables};
 
 use super::{Warpweft, pools};
 
@@ -49,6 +49,25 @@ impl Policies for Warpweft {
      POLICY@N for N workers); for mixer also silos:N:POLICY, pools side by side"
     }
 
+    fn variables(&self) -> Option<Variables> {
+        Some(Variables {
+            policy: "WARPWEFT_POLICY",
+            workers: "WARPWEFT_WORKERS",
+            stats: "WARPWEFT_STATS",
+            // A program that uses rayon by our crate takes its workers from these first.
+            cleared: &["RAYON_NUM_THREADS", "RAYON_RS_NUM_CPUS"],
+        })
+    }
+
+    /// Those that differ most of the policies that every build has, and two that need a feature.
+    fn tried(&self) -> &'static [&'static str] {
+        &["fifo", "fifo+steal=one", "lifo", "lifo+steal=one", "slot:4", "adaptive", "go"]
+    }
+
+    fn canonical(&self, text: &str) -> String {
+        one_policy(text).map_or_else(|_| text.to_owned(), |spec| spec.to_string())
+    }
+
     fn check(&self, text: &str) -> Result<(), LabError> {
         if pools::are_several(text) {
             return pools::check(text);
@@ -77,6 +96,9 @@ mod tests {
             assert!(!preset.about().is_empty() && !preset.source().is_empty());
         }
         let compared = [true, false].map(|quick| Warpweft.compared(quick)).concat();
+        for text in Warpweft.tried() {
+            Warpweft.check(text).unwrap();
+        }
         for name in Warpweft.explored().iter().chain(&compared) {
             assert!(presets.iter().any(|preset| preset.name() == *name), "{name}");
         }
