@@ -45,7 +45,7 @@ mod workload;
 
 use std::process::ExitCode;
 
-pub use error::LabError;
+pub use error::{LabError, corrected};
 pub use lab::{Chosen, Lab, MOST_WORKERS};
 pub use latency::{BUCKETS, Latency, add_bucket, bucket_of, empty_histogram, middle_of};
 pub use machine::{Usage, cpus, resident_bytes};

@@ -12,7 +12,7 @@ use clap::Args;
 
 use crate::error::LabError;
 use crate::lab::{Lab, check_workers};
-use crate::measured::Papers;
+use crate::measured::{Outputs, Papers};
 use crate::trial::{Child, Ending, Plan, Pool, Process, Setting, Trial};
 use crate::workload::{Policies, Variables};
 
@@ -53,9 +53,8 @@ pub(crate) struct TryArgs {
     #[arg(long)]
     despite_load: bool,
 
-    /// Where the report goes [default: reports/try-PROGRAM.html]
-    #[arg(long, value_name = "FILE")]
-    report: Option<PathBuf>,
+    #[command(flatten)]
+    outputs: Outputs,
 
     /// Writes all runs and conclusions as one JSON document
     #[arg(long, value_name = "FILE")]
@@ -98,7 +97,7 @@ pub(crate) fn run(lab: &Lab, arguments: &TryArgs) -> Result<(), LabError> {
         .collect();
     let (title, name) = (words.join(" "), name_of(&words[0]));
     let usual = format!("reports/try-{name}.html");
-    let papers = Papers::open(arguments.report.as_ref(), &usual, arguments.json.as_ref())?;
+    let papers = Papers::open(&arguments.outputs, Some(&usual), arguments.json.as_ref())?;
     let process = Process::new(&arguments.program, arguments.input.as_ref(), timeout, variables)?;
     let first = process.run(&Setting::default())?;
     let found = Found::of(&first, variables, policies, arguments);
@@ -113,7 +112,12 @@ pub(crate) fn run(lab: &Lab, arguments: &TryArgs) -> Result<(), LabError> {
         baseline.detail = found.detail;
     }
     let printed = writeln!(io::stdout(), "\n{trial}").map_err(LabError::from);
-    let written = papers.finish(&trial.html(), || trial.document());
+    let written = papers.finish(
+        &mut io::stdout().lock(),
+        || trial.html(),
+        || trial.document(),
+        || trial.lines(),
+    );
     printed.and(written)?;
     let failures: Vec<&str> = trial.failures().collect();
     match (failures.as_slice(), found.refusal) {

@@ -1,17 +1,12 @@
 //! The page of a trial: advice, a chart of the times, all counters, and how it was measured.
 
+use super::dots::{self, Dot};
 use super::page::{begin, quoted};
-use super::svg::{Scale, escape, put};
+use super::svg::{escape, put};
 use crate::stats::{Ratio, Spread};
 use crate::table::ratio;
 use crate::text::{nanos, si};
 use crate::trial::{Cell, Trial};
-
-/// The width of a chart, and of the column of names in it.
-const WIDTH: f64 = 760.0;
-const NAMES: f64 = 230.0;
-/// The height of a line of it.
-const LINE: f64 = 26.0;
 
 impl Trial {
     /// Returns the report: one page without scripts.
@@ -79,61 +74,20 @@ impl Trial {
         html
     }
 
-    /// A line for each setting, with a mark at the median and a bar from quartile to quartile.
+    /// A line for each setting.
     fn chart(&self, figure: fn(&Cell) -> Option<Spread>) -> String {
-        let figures: Vec<(&Cell, Spread)> = self
+        let dots: Vec<Dot> = self
             .cells
             .iter()
-            .filter_map(|cell| Some((cell, figure(cell)?)))
+            .filter_map(|cell| {
+                let name = cell.setting.words().replace('`', "");
+                let spread = figure(cell)?;
+                Some(Dot { name, spread })
+            })
             .collect();
-        let ends: Vec<f64> = figures
-            .iter()
-            .flat_map(|(_, spread)| [spread.low, spread.high])
-            .collect();
-        if ends.is_empty() {
-            return String::from("<p>There are no figures.</p>");
-        }
-        let scale = Scale::linear(&ends, true, NAMES, WIDTH - 80.0);
-        let height = LINE * (figures.len() as f64 + 1.0);
-        let mut svg = format!("<svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\">");
-        for tick in scale.ticks(5) {
-            let (x, bottom) = (scale.at(tick), height - LINE);
-            put(
-                &mut svg,
-                format_args!(
-                    "<line class=\"grid\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"0\" y2=\"{bottom}\"/><text x=\"{x:.1}\" \
-                     y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
-                    height - 8.0,
-                    nanos(tick * 1e9)
-                ),
-            );
-        }
-        if let Some(spread) = self.baseline().and_then(figure) {
-            let (x, bottom) = (scale.at(spread.median), height - LINE);
-            put(
-                &mut svg,
-                format_args!(
-                    "<line class=\"frontier\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"0\" y2=\"{bottom}\"/>"
-                ),
-            );
-        }
-        for (at, (cell, spread)) in figures.iter().enumerate() {
-            let y = LINE * (at as f64 + 0.5);
-            let [low, middle, high] = [spread.low, spread.median, spread.high].map(|value| scale.at(value));
-            put(
-                &mut svg,
-                format_args!(
-                    "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text><line class=\"whisker s1\" \
-                     x1=\"{low:.1}\" x2=\"{high:.1}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/><circle class=\"mark s1\" cx=\"{middle:.1}\" \
-                     cy=\"{y:.1}\" r=\"5\"><title>{}</title></circle>",
-                    NAMES - 10.0,
-                    y + 4.0,
-                    escape(&cell.setting.words().replace('`', "")),
-                    nanos(spread.median * 1e9)
-                ),
-            );
-        }
-        svg + "</svg>"
+        let baseline = self.baseline().and_then(figure).map(|spread| spread.median);
+        let chart = dots::chart(&dots, baseline, |seconds| nanos(seconds * 1e9));
+        chart.unwrap_or_else(|| String::from("<p>There are no figures.</p>"))
     }
 
     fn figures(&self) -> String {

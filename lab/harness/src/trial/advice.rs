@@ -14,9 +14,6 @@ impl Trial {
         if self.by_wall().is_empty() {
             return String::from("Nothing completed, so there is nothing to advise.");
         }
-        if let Some(withheld) = withheld(self.others, self.most_load) {
-            return withheld;
-        }
         let Some(baseline) = self.baseline().filter(|cell| cell.wall().is_some()) else {
             return self.without_baseline();
         };
@@ -31,6 +28,9 @@ impl Trial {
                 "Nothing can be told apart in so few rounds ({} counted, {PAIRS_NEEDED} are needed).",
                 baseline.count()
             );
+        }
+        if let Some(withheld) = withheld(self.others, self.most_load) {
+            return withheld;
         }
         let faster = |cell: &&Cell| shown(cell.speed_up(baseline), true);
         let better: Vec<&Cell> = others.iter().copied().filter(faster).collect();

@@ -137,6 +137,30 @@ impl Trial {
         })
     }
 
+    /// All runs that count, a line each.
+    pub(crate) fn lines(&self) -> Result<Vec<u8>, csv::Error> {
+        let mut table = csv::Writer::from_writer(Vec::new());
+        table.write_record(["policy", "workers", "round", "wall_seconds", "cpu_seconds"])?;
+        for cell in &self.cells {
+            for (round, run) in cell.runs.iter().enumerate() {
+                let Some(run) = run else { continue };
+                table.write_record([
+                    cell.setting.policy.clone().unwrap_or_default(),
+                    cell.setting
+                        .workers
+                        .map_or_else(String::new, |count| count.to_string()),
+                    round.to_string(),
+                    run.wall.as_secs_f64().to_string(),
+                    run.cpu
+                        .map_or_else(String::new, |cpu| cpu.as_secs_f64().to_string()),
+                ])?;
+            }
+        }
+        table
+            .into_inner()
+            .map_err(|error| csv::Error::from(error.into_error()))
+    }
+
     /// Writes the report, a page without scripts.
     ///
     /// # Errors
