@@ -48,7 +48,7 @@ use std::process::ExitCode;
 pub use error::{LabError, corrected};
 pub use lab::{Chosen, Lab, MOST_WORKERS};
 pub use latency::{BUCKETS, Latency, add_bucket, bucket_of, empty_histogram, middle_of};
-pub use machine::{Usage, cpus, resident_bytes};
+pub use machine::{Usage, cpus, process_cpu, resident_bytes};
 pub use output::Pending;
 pub use params::{Domain, Param, Params, Value, Variant};
 pub use plan::{Line, Measurement, Published};

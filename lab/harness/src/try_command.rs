@@ -108,9 +108,7 @@ pub(crate) fn run(lab: &Lab, arguments: &TryArgs) -> Result<(), LabError> {
     }
     let mut trial = Trial::run(&plan, |setting| process.attempt(setting))?;
     trial.notes.extend(found.notes);
-    if let Some(baseline) = trial.cells.first_mut() {
-        baseline.detail = found.detail;
-    }
+    trial.describe_baseline(found.detail);
     let printed = writeln!(io::stdout(), "\n{trial}").map_err(LabError::from);
     let written = papers.finish(
         &mut io::stdout().lock(),

@@ -17,6 +17,7 @@ use wait_timeout::ChildExt;
 
 use super::{Ran, Setting, Tried};
 use crate::error::LabError;
+use crate::machine::children_cpu;
 use crate::text::workers;
 use crate::workload::Variables;
 
@@ -277,22 +278,6 @@ impl Pool {
     pub(crate) fn words(&self) -> String {
         format!("`{}` on {}", self.policy, workers(self.workers))
     }
-}
-
-/// The processor time of all children that have been waited for.
-fn children_cpu() -> Option<Duration> {
-    #[cfg(unix)]
-    {
-        use nix::sys::resource::{UsageWho, getrusage};
-        let usage = getrusage(UsageWho::RUSAGE_CHILDREN).ok()?;
-        let of = |time: nix::sys::time::TimeVal| {
-            let (seconds, micros) = (u64::try_from(time.tv_sec()), u64::try_from(time.tv_usec()));
-            Some(Duration::from_secs(seconds.ok()?) + Duration::from_micros(micros.ok()?))
-        };
-        Some(of(usage.user_time())? + of(usage.system_time())?)
-    }
-    #[cfg(not(unix))]
-    None
 }
 
 /// Ends a child, with all processes of its group.

@@ -262,6 +262,17 @@ impl Trial {
         })
     }
 
+    /// Says what the program has without a setting, in words, such as "`fifo` on 2 workers".
+    pub fn describe_baseline(&mut self, detail: impl Into<String>) {
+        if let Some(baseline) = self
+            .cells
+            .first_mut()
+            .filter(|cell| cell.setting == Setting::default())
+        {
+            baseline.detail = detail.into();
+        }
+    }
+
     /// The program as it is.
     pub(crate) fn baseline(&self) -> Option<&Cell> {
         self.cells
