@@ -1,5 +1,6 @@
-//! Fibers in pairs that pass a number to and fro, in direct style: `cargo run --release --bin fibers -- 10000`.
-//! Which policy is best for it on this machine? `warpweft try -- target/release/fibers 10000`.
+//! Fibers in pairs that pass a number to and fro, in direct style:
+//! `cargo run --release --bin fibers -- 10000`. It ends by itself, so that policies can be compared:
+//! `warpweft try -- target/release/fibers 10000`.
 
 use std::error::Error;
 use warpweft::fiber;

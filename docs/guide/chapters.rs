@@ -29,6 +29,7 @@ chapters! {
     ends = "12-ends.md",
     own_policy = "13-policy.md",
     observing = "14-observing.md",
+    my_program = "15-my-program.md",
     cookbook = "cookbook.md",
     from_rayon = "from-rayon.md",
     from_tokio = "from-tokio.md",

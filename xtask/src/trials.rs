@@ -1,5 +1,5 @@
-//! `warpweft try` with three programs: one on rayon by our crate, one on axum, one with fibers. Each must get a
-//! table and advice. With `--full`, the advice of a short trial must not be contradicted by a long one.
+//! `warpweft try` with three programs: one on rayon by our crate, one on axum, one with fibers. Each must get
+//! a table and advice. With `--full`, the advice of a short trial must not be contradicted by a long one.
 
 use crate::rayon;
 use crate::repo::Repo;
