@@ -397,6 +397,16 @@ mod tests {
     }
 
     #[test]
+    fn what_a_program_has_started_ends_with_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let late = folder.path().join("late");
+        let script = format!("(sleep 0.6; touch {}) & sleep 60", late.display());
+        assert!(failed(&script, 100).contains("no end within 0.1 s"));
+        std::thread::sleep(Duration::from_millis(1200));
+        assert!(!late.exists(), "a process of the group outlived it");
+    }
+
+    #[test]
     fn a_program_that_is_not_there_is_an_error_of_all_settings() {
         let words = [OsString::from("./no-such-program")];
         let process = Process::new(&words, None, Duration::from_secs(1), VARIABLES).unwrap();
