@@ -30,6 +30,7 @@ chapters! {
     own_policy = "13-policy.md",
     observing = "14-observing.md",
     stalls = "15-stalls.md",
+    my_program = "16-my-program.md",
     cookbook = "cookbook.md",
     from_rayon = "from-rayon.md",
     from_tokio = "from-tokio.md",

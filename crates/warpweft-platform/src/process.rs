@@ -184,6 +184,22 @@ pub fn refuse_wait(what: &str) -> ! {
     panic!("{what}");
 }
 
+/// Makes the process call `function` when it ends by `exit` or by the return of `main`. It is not called after
+/// an abort, a signal, or `_exit`. Returns false if the system has no place for it, or no such list.
+///
+/// Other threads run meanwhile, and the calling thread's data with destructors may be gone. A forked child
+/// calls it, too. `function` must not unwind.
+pub fn at_exit(function: extern "C" fn()) -> bool {
+    #[cfg(unix)]
+    // SAFETY: the function has the right signature and lives forever.
+    return unsafe { libc::atexit(function) } == 0;
+    #[cfg(not(unix))]
+    {
+        let _ = function;
+        false
+    }
+}
+
 fn leave(status: i32) -> ! {
     #[cfg(unix)]
     // SAFETY: it takes a number and does not return.

@@ -6,6 +6,7 @@
 //! | `config` | the settings of one pool |
 //! | `environment` | the defaults that environment variables replace |
 //! | `expect_long` | code that is meant to take long |
+//! | `stats` | lines of figures, appended to a file when a runtime or the process ends |
 //! | `build_error` | the error of building a runtime |
 //! | `handle` | `Runtime`: its pools, its state, its end |
 //! | `default` | the runtime that free functions use outside of any pool |
@@ -47,6 +48,7 @@ pub(crate) mod spawn_blocking;
 pub(crate) mod spawn_error;
 pub(crate) mod spawn_in_pool;
 pub(crate) mod spawn_on_runtime;
+pub(crate) mod stats;
 pub(crate) mod task_builder;
 pub(crate) mod yields;
 
