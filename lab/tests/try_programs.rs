@@ -131,6 +131,10 @@ fn document(folder: &Folder) -> Value {
 #[track_caller]
 fn gets_advice(case: &str) {
     let folder = Folder::new(&format!("try-{case}"));
+    let detail = format!(
+        "fifo on {} worker",
+        std::thread::available_parallelism().map_or(1, usize::from)
+    );
     let words = "--policies lifo,fifo+steal=one --workers 1,2 --repeat 8 --despite-load --budget 15";
     let said = attempt(&folder, case, words);
     assert_eq!(said.code, Some(0), "{}{}", said.out, said.err);
@@ -139,6 +143,7 @@ fn gets_advice(case: &str) {
         "lifo on 1 worker",
         "fifo+steal=one on 2 workers",
         "CPU time",
+        &detail,
         "quartiles",
     ] {
         assert!(said.out.contains(part), "{part}: {}", said.out);

@@ -111,7 +111,14 @@ impl Explorer {
                 }
             }
         }
-        let detail = format!("`{}` on {} workers", default.policy(), default.workers());
+        let name = USUAL
+            .iter()
+            .find(|name| spec(name).is_ok_and(|spec| spec.to_string() == default.policy()));
+        let detail = format!(
+            "`{}` on {} workers",
+            name.copied().unwrap_or_else(|| default.policy()),
+            default.workers()
+        );
         drop(default);
         let mut plan = Plan::new(self.name.clone(), settings, self.budget);
         plan.rounds = self.rounds.max(1);

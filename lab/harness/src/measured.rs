@@ -86,6 +86,13 @@ pub(crate) struct Outputs {
     open: bool,
 }
 
+impl Outputs {
+    /// Returns true if the user says where the report goes.
+    pub(crate) fn names_report(&self) -> bool {
+        self.report.is_some()
+    }
+}
+
 /// Those files, before they are written.
 pub(crate) struct Papers {
     report: Option<Pending>,

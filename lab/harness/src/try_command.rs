@@ -97,9 +97,17 @@ pub(crate) fn run(lab: &Lab, arguments: &TryArgs) -> Result<(), LabError> {
         .collect();
     let (title, name) = (words.join(" "), name_of(&words[0]));
     let usual = format!("reports/try-{name}.html");
-    let papers = Papers::open(&arguments.outputs, Some(&usual), arguments.json.as_ref())?;
     let process = Process::new(&arguments.program, arguments.input.as_ref(), timeout, variables)?;
-    let first = process.run(&Setting::default())?;
+    let open = || Papers::open(&arguments.outputs, Some(&usual), arguments.json.as_ref());
+    let start = || process.run(&Setting::default());
+    // Our own folder is made only for a program that can be started.
+    let (papers, first) = if arguments.outputs.names_report() {
+        let papers = open()?;
+        (papers, start()?)
+    } else {
+        let first = start()?;
+        (open()?, first)
+    };
     let found = Found::of(&first, variables, policies, arguments);
     let mut plan = Plan::new(title, found.settings, Some(Duration::from_secs(arguments.budget)));
     plan.rounds = arguments.repeat;
@@ -132,6 +140,25 @@ fn name_of(program: &str) -> String {
     name.chars().map(plain).collect()
 }
 
+/// The pools in words.
+fn described(pools: &[Pool], policies: &dyn Policies) -> String {
+    let names = policies.named().into_iter().map(|(name, _)| name);
+    let known: Vec<&str> = policies.tried().iter().copied().chain(names).collect();
+    let short = |text: &str| {
+        let found = known.iter().find(|name| policies.canonical(name) == text);
+        found.map(|name| (*name).to_owned())
+    };
+    let mut words: Vec<String> = pools.iter().map(|pool| pool.words(short)).collect();
+    words.dedup();
+    match (words.as_slice(), pools.len()) {
+        ([], _) => String::new(),
+        ([one], 1) => one.clone(),
+        ([one], count) => format!("{count} pools of {one}"),
+        ([one, other], 2) => format!("{one} and {other}"),
+        ([one, ..], count) => format!("{count} pools, such as {one}"),
+    }
+}
+
 /// What the first run showed.
 struct Found {
     settings: Vec<Setting>,
@@ -160,15 +187,7 @@ impl Found {
             ));
             return found;
         }
-        let words: Vec<String> = pools.iter().map(Pool::words).collect();
-        found.detail = match words.as_slice() {
-            [] => String::new(),
-            [one] => one.clone(),
-            [one, rest @ ..] if rest.iter().all(|other| other == one) => {
-                format!("{} pools of {one}", words.len())
-            }
-            several => several.join(", "),
-        };
+        found.detail = described(pools, policies);
         let fixed = |from: fn(&Pool) -> &str| {
             let names = pools.iter().filter(|pool| from(pool) == "program");
             names.map(|pool| format!("`{}`", pool.pool)).collect::<Vec<_>>()

@@ -274,10 +274,20 @@ impl Child {
 }
 
 impl Pool {
-    /// The pool in words: "`fifo` on 2 workers".
-    pub(crate) fn words(&self) -> String {
-        format!("`{}` on {}", self.policy, workers(self.workers))
+    /// The pool in words: "`fifo` on 2 workers". `name` gives a short name to a policy that has one.
+    pub(crate) fn words(&self, name: impl Fn(&str) -> Option<String>) -> String {
+        let policy = name(&self.policy).unwrap_or_else(|| without_paths(&self.policy));
+        format!("`{policy}` on {}", workers(self.workers))
     }
+}
+
+/// The name of a type without the modules that its parts are in.
+fn without_paths(name: &str) -> String {
+    let is_path = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == ':';
+    let parts = name.split_inclusive(|letter| !is_path(letter));
+    parts
+        .map(|part| part.rsplit("::").next().unwrap_or(part))
+        .collect()
 }
 
 /// Ends a child, with all processes of its group.
@@ -384,6 +394,23 @@ mod tests {
         );
         let absent = r#"echo '{"error":"`lifo` needs the feature `policies`"}' >> $TEST_STATS; exit 1"#;
         assert!(matches!(attempt(absent, 60_000), Tried::LeftOut(_)));
+    }
+
+    #[test]
+    fn a_policy_has_a_short_name() {
+        let pool = |policy: &str| Pool {
+            policy: policy.to_owned(),
+            workers: 2,
+            ..Pool::default()
+        };
+        let words =
+            |policy| pool(policy).words(|text| (text == "fifo+steal=half").then(|| String::from("fifo")));
+        assert_eq!(words("fifo+steal=half"), "`fifo` on 2 workers");
+        assert_eq!(words("slot:4+steal=one"), "`slot:4+steal=one` on 2 workers");
+        assert_eq!(
+            words("a_b::c::Stealing<d::Order, e::F>"),
+            "`Stealing<Order, F>` on 2 workers"
+        );
     }
 
     #[test]
