@@ -41,9 +41,9 @@ impl Spec for Fifo {
 }
 
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
-struct Register(u32);
+struct Registry(u32);
 
-impl Spec for Register {
+impl Spec for Registry {
     type Op = Op;
     type Ret = Option<u32>;
 

@@ -1,9 +1,10 @@
-//! A task's spawn site and optional name, in one word.
+//! A task's kind, spawn site and optional name, in one word.
 //!
 //! A report may have the word of a task that has ended meanwhile. Spawn sites are static. The boxes of names
 //! are registered while they live, and none is freed while a thread reads it under the register's lock. Tasks
 //! without a name do not use the register.
 
+use crate::task_panic::TaskKind;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -11,10 +12,10 @@ use std::panic::Location;
 use warpweft_platform::process::generation;
 use warpweft_platform::sync::StaticMutex;
 
-/// A spawn site with an optional name.
+/// A kind and a spawn site, with an optional name.
 ///
 /// For unnamed tasks, nearly all, the word is the compiler's `&'static Location`; it costs no allocation. A
-/// named task's word points at a box. The lowest bit distinguishes the two.
+/// named task's word points at a box. The lowest bit distinguishes the two, and the next ones are the kind.
 pub(crate) struct Origin(*const ());
 
 struct Named {
@@ -40,9 +41,33 @@ fn has_register() -> bool {
 }
 
 const NAMED: usize = 1;
+/// All bits that are not of the address: the lowest says whether there is a name, the next two the kind.
+const BITS: usize = 7;
 
-// The lowest bit of either pointer is free.
-const _: () = assert!(align_of::<Location<'static>>() > 1 && align_of::<Named>() > 1);
+// The lowest three bits of either pointer are free.
+const _: () = assert!(align_of::<Location<'static>>() > BITS && align_of::<Named>() > BITS);
+
+/// Returns the bits of a kind. A fork is no task of its own.
+#[inline]
+const fn kind_bits(kind: TaskKind) -> usize {
+    (match kind {
+        TaskKind::Future => 0,
+        TaskKind::Job | TaskKind::Fork => 1,
+        TaskKind::Fiber => 2,
+        TaskKind::Blocking => 3,
+    }) << 1
+}
+
+/// Returns the kind of the task with that [`origin_word`](crate::TaskRef::origin_word).
+#[must_use]
+pub fn kind_of(word: *const ()) -> TaskKind {
+    match word.addr() >> 1 & 3 {
+        0 => TaskKind::Future,
+        1 => TaskKind::Job,
+        2 => TaskKind::Fiber,
+        _ => TaskKind::Blocking,
+    }
+}
 
 // SAFETY: the word points at immutable `Send + Sync` data: a location, or a name and a location.
 unsafe impl Send for Origin {}
@@ -51,15 +76,23 @@ unsafe impl Sync for Origin {}
 
 impl Origin {
     #[inline]
-    pub(crate) fn new(location: &'static Location<'static>, name: Option<Cow<'static, str>>) -> Self {
+    pub(crate) fn new(
+        kind: TaskKind,
+        location: &'static Location<'static>,
+        name: Option<Cow<'static, str>>,
+    ) -> Self {
         match name {
-            None => Self(std::ptr::from_ref(location).cast()),
-            Some(name) => Self::with_name(location, name),
+            None => {
+                let location = std::ptr::from_ref(location).cast::<()>();
+                // The bits are clear, so this is an `or`.
+                Self(location.wrapping_byte_add(kind_bits(kind)))
+            }
+            Some(name) => Self::with_name(kind, location, name),
         }
     }
 
     #[cold]
-    fn with_name(location: &'static Location<'static>, name: Cow<'static, str>) -> Self {
+    fn with_name(kind: TaskKind, location: &'static Location<'static>, name: Cow<'static, str>) -> Self {
         let registered = has_register();
         let named = Box::into_raw(Box::new(Named {
             name,
@@ -73,7 +106,7 @@ impl Origin {
             named
                 .cast_const()
                 .cast::<()>()
-                .map_addr(|address| address | NAMED),
+                .map_addr(|address| address | NAMED | kind_bits(kind)),
         )
     }
 
@@ -81,7 +114,7 @@ impl Origin {
     fn drop_named(&mut self) {
         let named = self
             .0
-            .map_addr(|address| address & !NAMED)
+            .map_addr(|address| address & !BITS)
             .cast_mut()
             .cast::<Named>();
         // SAFETY: the caller has seen the bit, which says that `new` made the word from a box; it is there.
@@ -94,7 +127,7 @@ impl Origin {
 
     fn named(&self) -> Option<&Named> {
         (self.0.addr() & NAMED != 0).then(|| {
-            let named = self.0.map_addr(|address| address & !NAMED).cast::<Named>();
+            let named = self.0.map_addr(|address| address & !BITS).cast::<Named>();
             // SAFETY: the bit says that `new` made the word from a box, which lives as long as `self`.
             unsafe { &*named }
         })
@@ -119,7 +152,12 @@ impl Origin {
         match self.named() {
             Some(named) => named.location,
             // SAFETY: without the bit the word is the `&'static Location` that `new` was given.
-            None => unsafe { &*self.0.cast::<Location<'static>>() },
+            None => unsafe {
+                &*self
+                    .0
+                    .map_addr(|address| address & !BITS)
+                    .cast::<Location<'static>>()
+            },
         }
     }
 }
@@ -137,10 +175,14 @@ impl Origin {
 #[must_use]
 pub unsafe fn told_of(word: *const ()) -> Option<(Option<String>, &'static Location<'static>)> {
     if word.addr() & NAMED == 0 {
-        // SAFETY: null, or without the bit the word is the `&'static Location` that `new` was given.
-        return unsafe { word.cast::<Location<'static>>().as_ref() }.map(|location| (None, location));
+        let location = word
+            .map_addr(|address| address & !BITS)
+            .cast::<Location<'static>>();
+        // SAFETY: null, or without the bit the word is the `&'static Location` that `new` was given, and the
+        // kind.
+        return unsafe { location.as_ref() }.map(|location| (None, location));
     }
-    let named = word.map_addr(|address| address & !NAMED).cast::<Named>();
+    let named = word.map_addr(|address| address & !BITS).cast::<Named>();
     if !has_register() {
         return None;
     }
@@ -180,17 +222,21 @@ mod tests {
     #[test]
     fn both_forms_give_back_what_they_were_made_of() {
         let here = Location::caller();
-        let plain = Origin::new(here, None);
+        let plain = Origin::new(TaskKind::Job, here, None);
         assert_eq!((plain.name(), plain.location()), (None, here));
         // SAFETY: it is the word of an origin.
         assert_eq!(unsafe { told_of(plain.word()) }, Some((None, here)));
         // SAFETY: null is a word, too.
         assert_eq!(unsafe { told_of(std::ptr::null()) }, None);
         for name in [Cow::Borrowed("reader"), Cow::Owned(String::from("writer 7"))] {
-            let named = Origin::new(here, Some(name.clone()));
+            let named = Origin::new(TaskKind::Blocking, here, Some(name.clone()));
             assert_eq!((named.name(), named.location()), (Some(&*name), here));
             assert!(format!("{named:?}").starts_with(&*name));
             let word = named.word();
+            assert_eq!(
+                (kind_of(word), kind_of(plain.word())),
+                (TaskKind::Blocking, TaskKind::Job)
+            );
             // SAFETY: as above.
             assert_eq!(unsafe { told_of(word) }, Some((Some(name.into_owned()), here)));
             drop(named);
@@ -216,8 +262,11 @@ mod tests {
                     let mut heard = 0;
                     while !over.load(Ordering::Relaxed) {
                         if at > 0 {
-                            let named =
-                                Origin::new(Location::caller(), Some(Cow::Owned(format!("brief {at}"))));
+                            let named = Origin::new(
+                                TaskKind::Fiber,
+                                Location::caller(),
+                                Some(Cow::Owned(format!("brief {at}"))),
+                            );
                             words[at].store(named.word().cast_mut(), Ordering::Relaxed);
                             continue;
                         }

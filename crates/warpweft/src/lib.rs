@@ -131,6 +131,7 @@ pub use fork_join::{
 };
 pub use io::Io;
 pub use observe::PoolCounters;
+pub use observe::dump::{Dump, Finding, PoolDump, TaskDump, TaskState, WaitDump, WaitsFor};
 pub use runtime::{
     Admission, BlockingError, BuildError, Builder, EnteredThread, EnvironmentError, PanicPolicy, PanicReport,
     Pin, PinError, PoolThread, Priority, PriorityError, Refused, Runtime, SpawnBlocking, SpawnError, Stall,

@@ -1,5 +1,7 @@
 //! What a program can see of a pool: its counters, and the spans in which its tasks run.
 
+pub(crate) mod dump;
+pub(crate) mod raw;
 #[cfg_attr(not(feature = "tracing"), path = "no_spans.rs")]
 pub(crate) mod spans;
 #[cfg_attr(not(feature = "tracing"), path = "plain_tasks.rs")]

@@ -6,12 +6,15 @@ use super::transfer_request::TransferRequest;
 use crate::driver::core::Driver;
 use std::cell::Cell;
 use std::io;
+use std::panic::Location;
 use std::ptr::NonNull;
 use std::sync::Arc;
+use warpweft_platform::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use warpweft_platform::thread_word;
 use warpweft_policy::{Counters, YieldTo};
+use warpweft_task::frame::Who;
 use warpweft_task::pool::PoolHeader;
-use warpweft_task::{Runnable, Why};
+use warpweft_task::{Runnable, Why, told_of};
 
 /// What free functions know of the calling thread, whatever the policy. It is the first field of a worker, or
 /// belongs to an external thread of a pool.
@@ -36,6 +39,46 @@ pub(crate) struct WorkerRef {
     pub(crate) transfer_request: TransferRequest,
     /// The counters of the worker.
     pub(crate) counters: Counters,
+    /// What the worker runs.
+    pub(crate) running: Running,
+}
+
+/// The words of the task that a worker runs, for reports and for the owners of locks. The thread that carries
+/// the worker writes them; others read a hint.
+#[derive(Debug)]
+pub(crate) struct Running {
+    id: AtomicUsize,
+    origin: AtomicPtr<()>,
+}
+
+impl Running {
+    const fn nobody() -> Self {
+        Self {
+            id: AtomicUsize::new(0),
+            origin: AtomicPtr::new(std::ptr::null_mut()),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn set(&self, id: usize, origin: *const ()) {
+        // Ordering: Relaxed, here and below: the words are compared, or found in a register under its lock.
+        self.id.store(id, Ordering::Relaxed);
+        self.origin.store(origin.cast_mut(), Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn get(&self) -> Who {
+        Who {
+            id: self.id.load(Ordering::Relaxed),
+            origin: self.origin.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Returns name and spawn site of the task of the last step. A hint.
+    pub(crate) fn told(&self) -> Option<(Option<String>, &'static Location<'static>)> {
+        // SAFETY: null, or what `set` was given.
+        unsafe { told_of(self.get().origin) }
+    }
 }
 
 /// Whether a task yielded, and where it wants to wait.
@@ -98,6 +141,7 @@ impl WorkerRef {
             yielding: Cell::new(GaveWay::No),
             transfer_request: TransferRequest::default(),
             counters: Counters::new(),
+            running: Running::nobody(),
         }
     }
 
@@ -189,6 +233,7 @@ impl NoWorker {
             yielding: Cell::new(GaveWay::No),
             transfer_request: TransferRequest::none(),
             counters: Counters::new(),
+            running: Running::nobody(),
         })
     }
 }

@@ -7,6 +7,7 @@
 //! | `environment` | the defaults that environment variables replace |
 //! | `build_error` | the error of building a runtime |
 //! | `handle` | `Runtime`: its pools, its state, its end |
+//! | `dump` | a report of all tasks |
 //! | `default` | the runtime that free functions use outside of any pool |
 //! | `pool` | `Pool`: one of its pools |
 //! | `places` | the permits of a bounded pool |
@@ -30,6 +31,7 @@ pub(crate) mod builder;
 pub(crate) mod config;
 pub(crate) mod current_driver;
 pub(crate) mod default;
+pub(crate) mod dump;
 pub(crate) mod entry;
 pub(crate) mod environment;
 pub(crate) mod handle;

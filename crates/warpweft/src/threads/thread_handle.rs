@@ -158,6 +158,14 @@ impl ThreadHandle {
         thread.filter(|thread| carries && *thread != 0)
     }
 
+    /// Returns the worker that the thread carries. For reports.
+    pub(crate) fn carried(&self) -> Option<usize> {
+        match self.mailbox.lock_unless_lost()?.place {
+            Place::Carried(worker) => Some(worker),
+            _ => None,
+        }
+    }
+
     /// Announces that a frame of the thread's own stack is about to wait.
     pub(crate) fn expect_call(&self) {
         self.called.store(WAITING, Ordering::Relaxed);
