@@ -29,6 +29,7 @@ chapters! {
     ends = "12-ends.md",
     own_policy = "13-policy.md",
     observing = "14-observing.md",
+    dump = "15-dump.md",
     cookbook = "cookbook.md",
     from_rayon = "from-rayon.md",
     from_tokio = "from-tokio.md",

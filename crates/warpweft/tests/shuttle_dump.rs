@@ -13,15 +13,16 @@ use warpweft::{TaskKind, TaskState, fiber};
 fn tasks_of_each_kind_end_while_they_are_dumped() {
     check(|| {
         let runtime = runtime(2, "fifo");
-        let gate = Gate::default();
-        let (one, two, three) = (gate.clone(), gate.clone(), gate.clone());
+        // A gate has one waiter.
+        let gates = [Gate::default(), Gate::default(), Gate::default()];
+        let [one, two, three] = gates.clone();
         let future = runtime.spawn(one);
         let job = runtime.spawn_job(move || warpweft::block_on(two));
         let fiber = runtime.spawn_fiber(move || {
             fiber::yield_now();
             warpweft::block_on(three);
         });
-        let opens = thread::spawn(move || gate.open());
+        let opens = thread::spawn(move || gates.iter().for_each(Gate::open));
         for _ in 0..2 {
             let dump = runtime.dump();
             assert!(
@@ -48,8 +49,8 @@ fn tasks_of_each_kind_end_while_they_are_dumped() {
 fn a_pool_ends_while_it_is_dumped() {
     check(|| {
         let runtime = runtime(2, "fifo");
-        let gate = Gate::default();
-        let (one, two) = (gate.clone(), gate.clone());
+        let gates = [Gate::default(), Gate::default()];
+        let [one, two] = gates.clone();
         let future = runtime.spawn(one);
         let fiber = runtime.spawn_fiber(move || warpweft::block_on(two));
         let pool = runtime.first().clone();
@@ -57,6 +58,6 @@ fn a_pool_ends_while_it_is_dumped() {
         drop(runtime);
         dumps.join().expect("no panic");
         let _ = (future.wait(), fiber.wait());
-        drop(gate);
+        drop(gates);
     });
 }

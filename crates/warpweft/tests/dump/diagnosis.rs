@@ -67,6 +67,42 @@ fn two_locks_in_opposite_order_in_fibers() {
     });
 }
 
+/// The locks that a job takes after a wait are its own: it may have another worker then.
+#[test]
+fn a_job_has_its_locks_after_a_wait() {
+    let runtime = runtime(1);
+    let (lock, pause, has) = (
+        Arc::new(Mutex::new(())),
+        Arc::new(Notify::new()),
+        Arc::new(Notify::new()),
+    );
+    let (inside, waits, told) = (lock.clone(), pause.clone(), has.clone());
+    let owner = TaskBuilder::new().name("owner").on(&runtime).spawn_job(move || {
+        waits.notified().wait();
+        let guard = inside.lock().wait();
+        told.notify_one();
+        waits.notified().wait();
+        drop(guard);
+    });
+    pause.notify_one();
+    has.notified().wait();
+    let waits = TaskBuilder::new()
+        .name("waits")
+        .on(&runtime)
+        .spawn(async move { drop(lock.lock().await) });
+    let owned = |dump: &warpweft::Dump| {
+        dump.tasks.iter().flat_map(|task| &task.waits).any(|wait| {
+            let by_owner = |&holder: &usize| dump.tasks[holder].name.as_deref() == Some("owner");
+            matches!(wait.on, WaitsFor::Lock { .. }) && wait.holders.iter().any(by_owner)
+        })
+    };
+    let dump = dump_with("the owner", &runtime, owned);
+    assert_eq!(dump.findings, [], "{dump}");
+    pause.notify_one();
+    owner.wait().expect("no panic");
+    waits.wait().expect("no panic");
+}
+
 /// A task with a way out is in no circle, even if one of its waits is part of one.
 #[test]
 fn a_timeout_is_a_way_out() {
