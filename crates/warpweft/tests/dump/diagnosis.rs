@@ -295,6 +295,34 @@ fn a_sender_that_was_leaked() {
     assert!(task.cancel());
 }
 
+/// A sender that was made here and has not been used may be anywhere.
+#[test]
+fn a_sender_that_was_passed_on_and_not_used() {
+    let runtime = runtime(1);
+    let end = Arc::new(Notify::new());
+    let go = end.clone();
+    let task = TaskBuilder::new().name("waits").on(&runtime).spawn(async move {
+        let (sender, receiver) = channel::bounded::<u32>(4);
+        let other = sender.clone();
+        drop(sender);
+        let sends = warpweft::spawn(async move {
+            go.notified().await;
+            other.send(1).await.expect("there is room");
+        });
+        let received = receiver.recv().await;
+        sends.await.expect("no panic");
+        received
+    });
+    let waiting = |dump: &warpweft::Dump| {
+        let receives = |wait: &warpweft::WaitDump| matches!(wait.on, WaitsFor::Receive { senders: 1, .. });
+        dump.tasks.iter().flat_map(|task| &task.waits).any(receives)
+    };
+    let dump = dump_with("it receives", &runtime, waiting);
+    assert_eq!(dump.findings, [], "{dump}");
+    end.notify_one();
+    assert_eq!(task.wait().expect("no panic"), Ok(1));
+}
+
 /// While the task with the sender lives and can go on, nothing is suspected.
 #[test]
 fn a_sender_of_a_task_that_lives() {

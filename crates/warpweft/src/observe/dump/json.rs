@@ -197,7 +197,6 @@ impl Writer {
                     json.number("receivers", Some(*receivers as u64));
                     json.text("last_receiver", last.as_deref());
                 }
-                WaitsFor::Oneshot => json.text("on", Some("oneshot")),
                 WaitsFor::Timer(left) => {
                     json.text("on", Some("timer"));
                     json.time("left_ns", Some(*left));

@@ -149,7 +149,7 @@ pub enum WaitsFor {
         capacity: usize,
         /// How many senders exist.
         senders: usize,
-        /// The last task that was seen with a sender.
+        /// The last task that has sent, if no sender was cloned since.
         last: Option<String>,
     },
     /// Room in a channel, which is full.
@@ -160,11 +160,9 @@ pub enum WaitsFor {
         capacity: usize,
         /// How many receivers exist.
         receivers: usize,
-        /// The last task that was seen with a receiver.
+        /// The last task that has received, if no receiver was cloned since.
         last: Option<String>,
     },
-    /// The value of a [`oneshot`](crate::sync::oneshot) channel.
-    Oneshot,
     /// A timer, which is due after this time.
     Timer(Duration),
     /// A socket, or another descriptor.
@@ -194,8 +192,9 @@ pub enum Finding {
         /// Its number.
         task: usize,
     },
-    /// The task waits for a channel whose other ends are, for all that was seen, in the hands of no task that
-    /// lives and does not wait for this one. This is a suspicion: an end may be kept where it is not used.
+    /// The task waits for a channel whose only other end was used last by a task that has ended, that is stuck,
+    /// or that waits for this one, or by the task itself. This is a suspicion: the end may have been passed on,
+    /// and not been used since.
     Abandoned {
         /// Its number.
         task: usize,

@@ -66,7 +66,7 @@ impl Dump {
             ),
             Finding::Abandoned { task } => writeln!(
                 f,
-                "NOBODY IS KNOWN TO WAKE {}: no other task that can go on was seen with the other end",
+                "NOBODY IS KNOWN TO WAKE {}: the last task that used the other end cannot do so any more",
                 self.label(*task)
             ),
             Finding::NotPolled { task } => writeln!(
@@ -190,7 +190,7 @@ impl Display for WaitsFor {
                     count(*senders, "sender")
                 )?;
                 last.iter()
-                    .try_for_each(|last| write!(f, "; the last one seen is of {last}"))
+                    .try_for_each(|last| write!(f, "; last used by {last}"))
             }
             Self::Send {
                 queued,
@@ -201,9 +201,8 @@ impl Display for WaitsFor {
                 let receivers = count(*receivers, "receiver");
                 write!(f, "room in a full channel ({queued} of {capacity}, {receivers})")?;
                 last.iter()
-                    .try_for_each(|last| write!(f, "; the last one seen is of {last}"))
+                    .try_for_each(|last| write!(f, "; last used by {last}"))
             }
-            Self::Oneshot => f.write_str("the value of a oneshot channel"),
             Self::Timer(left) => write!(f, "a timer in {}", short(*left)),
             Self::Socket { descriptor, write } => {
                 let to = if *write { "written" } else { "read" };

@@ -46,7 +46,7 @@ pub(crate) struct State<T> {
     receivers: usize,
     sending: WaitList<Option<T>>,
     receiving: WaitList<Option<T>>,
-    /// The last tasks that were seen with a sender and with a receiver.
+    /// The last tasks that used the sender and the receiver, while there is one of each: unknown before.
     last: [Who; 2],
 }
 
@@ -86,7 +86,7 @@ impl<T> Shared<T> {
                 receivers: 1,
                 sending: WaitList::new(),
                 receiving: WaitList::new(),
-                last: [who_is_here(); 2],
+                last: [Who::NOBODY; 2],
             }),
             empty: AtomicBool::new(true),
             full: AtomicBool::new(false),
@@ -133,13 +133,14 @@ impl<T> Shared<T> {
     pub(super) fn add_sender(&self) {
         let mut state = self.state.lock();
         state.senders += 1;
-        state.last[0] = who_is_here();
+        // From here on it is not known which task has which.
+        state.last[0] = Who::NOBODY;
     }
 
     pub(super) fn add_receiver(&self) {
         let mut state = self.state.lock();
         state.receivers += 1;
-        state.last[1] = who_is_here();
+        state.last[1] = Who::NOBODY;
     }
 
     pub(super) fn drop_sender(&self) {
