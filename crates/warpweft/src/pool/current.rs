@@ -9,7 +9,7 @@ use std::io;
 use std::panic::Location;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use warpweft_platform::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use warpweft_platform::counter::{Gauge, PointerHint};
 use warpweft_platform::thread_word;
 use warpweft_policy::{Counters, YieldTo};
 use warpweft_task::frame::Who;
@@ -47,30 +47,29 @@ pub(crate) struct WorkerRef {
 /// the worker writes them; others read a hint.
 #[derive(Debug)]
 pub(crate) struct Running {
-    id: AtomicUsize,
-    origin: AtomicPtr<()>,
+    id: Gauge,
+    origin: PointerHint,
 }
 
 impl Running {
     const fn nobody() -> Self {
         Self {
-            id: AtomicUsize::new(0),
-            origin: AtomicPtr::new(std::ptr::null_mut()),
+            id: Gauge::new(),
+            origin: PointerHint::null(),
         }
     }
 
     #[inline]
     pub(crate) fn set(&self, id: usize, origin: *const ()) {
-        // Ordering: Relaxed, here and below: the words are compared, or found in a register under its lock.
-        self.id.store(id, Ordering::Relaxed);
-        self.origin.store(origin.cast_mut(), Ordering::Relaxed);
+        self.id.set(id as u64);
+        self.origin.set(origin);
     }
 
     #[inline]
     pub(crate) fn get(&self) -> Who {
         Who {
-            id: self.id.load(Ordering::Relaxed),
-            origin: self.origin.load(Ordering::Relaxed),
+            id: self.id.get() as usize,
+            origin: self.origin.get(),
         }
     }
 
