@@ -84,6 +84,11 @@ fn a_job_has_its_locks_after_a_wait() {
         waits.notified().wait();
         drop(guard);
     });
+    dump_with("it waits", &runtime, |dump| {
+        dump.tasks
+            .iter()
+            .any(|task| task.name.as_deref() == Some("owner") && !task.waits.is_empty())
+    });
     pause.notify_one();
     has.notified().wait();
     let waits = TaskBuilder::new()
