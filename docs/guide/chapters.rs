@@ -31,6 +31,7 @@ chapters! {
     observing = "14-observing.md",
     stalls = "15-stalls.md",
     my_program = "16-my-program.md",
+    dump = "17-dump.md",
     cookbook = "cookbook.md",
     from_rayon = "from-rayon.md",
     from_tokio = "from-tokio.md",

@@ -2,7 +2,7 @@
 
 // Not the checkers' atomics: counters order nothing and decide nothing, and would only multiply the
 // executions.
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 /// A count that one thread updates and any thread may read.
 ///
@@ -59,6 +59,32 @@ impl Counter {
 /// nothing: it is a hint.
 #[derive(Debug, Default)]
 pub struct Gauge(AtomicU64);
+
+/// A pointer that is set now and then, and that any thread may read. Like a [`Gauge`] it is a hint: what it
+/// leads to is found by other means.
+#[derive(Debug)]
+pub struct PointerHint(AtomicPtr<()>);
+
+impl PointerHint {
+    /// Returns a null pointer.
+    #[must_use]
+    pub const fn null() -> Self {
+        Self(AtomicPtr::new(std::ptr::null_mut()))
+    }
+
+    /// Sets the pointer, by a plain store.
+    #[inline]
+    pub fn set(&self, pointer: *const ()) {
+        self.0.store(pointer.cast_mut(), Ordering::Relaxed);
+    }
+
+    /// Returns a recent value.
+    #[inline]
+    #[must_use]
+    pub fn get(&self) -> *const () {
+        self.0.load(Ordering::Relaxed)
+    }
+}
 
 impl Gauge {
     /// Makes a value of 0.

@@ -18,6 +18,10 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 use crate::thread_word;
 
+/// The number of the signal by which a user asks a process for something of its own.
+#[cfg(unix)]
+pub const SIGUSR2: i32 = libc::SIGUSR2;
+
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 
 /// The function that is called in each forked child, on its thread.

@@ -57,8 +57,9 @@ const fn bits_of(kind: TaskKind) -> usize {
     }
 }
 
-/// Returns the kind in a word.
-fn kind_of(word: *const ()) -> TaskKind {
+/// Returns the kind of the task with that [`origin_word`](crate::TaskRef::origin_word).
+#[must_use]
+pub fn kind_of(word: *const ()) -> TaskKind {
     match word.addr() & KIND {
         0 => TaskKind::Future,
         0b010 => TaskKind::Job,

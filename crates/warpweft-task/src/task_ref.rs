@@ -116,6 +116,13 @@ impl TaskRef {
         self.header().origin.word()
     }
 
+    /// Returns the address that identifies the task in a report while the task exists.
+    #[inline]
+    #[must_use]
+    pub fn id_word(&self) -> usize {
+        self.0.as_ptr().expose_provenance()
+    }
+
     /// Returns true if its cancellation was requested. Then it will not run, and a queue need not keep it.
     /// Costs one load.
     #[inline]

@@ -132,6 +132,7 @@ pub use fork_join::{
 };
 pub use io::Io;
 pub use observe::PoolCounters;
+pub use observe::dump::{Dump, Finding, PoolDump, TaskDump, TaskState, WaitDump, WaitsFor};
 pub use observe::stack::{Frame, NoStack, Stack};
 pub use runtime::{
     Admission, Behind, BlockingError, BuildError, Builder, EnteredThread, EnvironmentError, PanicPolicy,

@@ -343,6 +343,8 @@ impl StackContext {
     /// Carries no worker from now on. Returns the number of the worker, which the caller gives away.
     pub(crate) fn release_worker(&self) -> Option<usize> {
         let worker = self.worker_ref().map(|worker_ref| {
+            self.fibers().set_left(worker_ref.running.get());
+            worker_ref.running.set(0, std::ptr::null());
             worker_ref.yielding.set(GaveWay::No);
             // The request of a task that waits in the middle of its step. It will ask again.
             drop(worker_ref.transfer_request.take());

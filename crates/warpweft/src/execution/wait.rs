@@ -21,6 +21,7 @@ use std::sync::Arc;
 use warpweft_platform::delay;
 use warpweft_platform::process::end_child_if;
 use warpweft_platform::thread::yield_now;
+use warpweft_task::frame::{Frame, FrameKind};
 use warpweft_task::spawn::{self as tasks, SpawnInfo};
 use warpweft_task::{Abandon, BlockingHooks, Latch, Runnable, Why};
 
@@ -69,8 +70,10 @@ impl StackContext {
                 }
             }
             _ => {
-                if !self.wait(latch, MustWait::Yes) {
-                    self.sleep_without_worker(latch);
+                if !self.wait_visibly(latch, MustWait::Yes) {
+                    let frame = self.frame(latch, FrameKind::Joins);
+                    let threads = &self.fibers().pool().core().threads;
+                    frame.during(threads.frames(), || self.sleep_without_worker(latch));
                 }
             }
         }
@@ -148,6 +151,27 @@ impl StackContext {
             !self.keeps_worker(),
             "a waker cannot wait: the worker that calls it has to go on"
         );
+    }
+
+    /// As [`wait`](Self::wait), while a report sees the frame. A fiber is seen anyway.
+    fn wait_visibly(&self, latch: &Latch, held: MustWait) -> bool {
+        if latch.is_set() || self.fiber().is_some_and(Fiber::may_switch) {
+            return self.wait(latch, held);
+        }
+        let kind = match held {
+            MustWait::Yes => FrameKind::Joins,
+            MustWait::No => FrameKind::Waits,
+        };
+        let frame = self.frame(latch, kind);
+        let threads = &self.fibers().pool().core().threads;
+        let waited = frame.during(threads.frames(), || self.wait(latch, held));
+        self.continue_as(frame.who);
+        waited
+    }
+
+    /// Describes the frame that waits on this thread's own stack.
+    fn frame(&self, latch: &Latch, kind: FrameKind) -> Frame {
+        Frame::new(std::ptr::from_ref(latch).addr(), self.who(), kind)
     }
 
     /// Waits until `latch` is set; see [`wait`]. A fiber comes here for forks and scopes only.
@@ -433,7 +457,7 @@ pub(crate) fn resume(token: Runnable) {
 /// Waits on a thread of a pool, which gives its worker away until its runnable runs. Returns `false` if the
 /// thread carries none.
 fn wait(latch: &Latch) -> bool {
-    with_stack_context(|context| context.is_some_and(|context| context.wait(latch, MustWait::No)))
+    with_stack_context(|context| context.is_some_and(|context| context.wait_visibly(latch, MustWait::No)))
 }
 
 /// The hooks by which code on a stack of a pool waits for what is not of this crate.

@@ -1,6 +1,8 @@
 //! What a program can see of a pool: its counters, the spans in which its tasks run, and stacks of code that
 //! is stuck.
 
+pub(crate) mod dump;
+pub(crate) mod raw;
 #[cfg_attr(not(feature = "tracing"), path = "no_spans.rs")]
 pub(crate) mod spans;
 #[cfg_attr(not(feature = "tracing"), path = "plain_tasks.rs")]

@@ -18,6 +18,7 @@ use crate::driver::forked;
 use crate::driver::owner::DriverOwner;
 use crate::fork::offer_board::OfferBoard;
 use crate::idle::Idle;
+use crate::observe::raw::FiberView;
 use crate::threads::monitor::Monitor;
 use crate::threads::thread_set::ThreadSet;
 use std::fmt;
@@ -27,6 +28,7 @@ use warpweft_platform::process;
 use warpweft_policy::{Count, Counters, Wake, WorkerId};
 use warpweft_queue::Locked;
 use warpweft_task::pool::PoolHeader;
+use warpweft_task::registry::Registry;
 use warpweft_task::{Pending, Runnable};
 
 /// See the [module](self).
@@ -52,6 +54,8 @@ pub(crate) struct PoolCore {
     /// The fault of the policy, if the pool closed for one, or the policy kept tasks beyond the end.
     pub(crate) fault: OnceLock<String>,
     pub(crate) panics: Panics,
+    /// The fibers of all threads.
+    pub(crate) fibers: Registry<dyn FiberView>,
     /// What external threads counted.
     pub(crate) outside: Counters,
     /// The generation of the process that the workers run in.
@@ -90,6 +94,7 @@ impl PoolCore {
             ledger: Ledger::new(),
             fault: OnceLock::new(),
             panics: parts.panics,
+            fibers: Registry::new(),
             outside: Counters::default(),
             generation: process::generation(),
             _listed: process::Listed::new(address),

@@ -8,11 +8,12 @@ use std::cell::Cell;
 use std::io;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use warpweft_platform::counter::Gauge;
+use warpweft_platform::counter::{Gauge, PointerHint};
 use warpweft_platform::thread_word;
 use warpweft_policy::{Count, Counters, YieldTo};
+use warpweft_task::frame::Who;
 use warpweft_task::pool::PoolHeader;
-use warpweft_task::{Runnable, Why};
+use warpweft_task::{Runnable, Told, Why, told_of};
 
 /// What free functions know of the calling thread, whatever the policy. It is the first field of a worker, or
 /// belongs to an external thread of a pool.
@@ -39,6 +40,45 @@ pub(crate) struct WorkerRef {
     pub(crate) counters: Counters,
     /// The step that the program expects to take long: the number of steps before it, and one. 0 if none.
     expected: Gauge,
+    /// What the worker runs.
+    pub(crate) running: Running,
+}
+
+/// The words of the task that a worker runs, for reports and for the owners of locks. The thread that carries
+/// the worker writes them; others read a hint.
+#[derive(Debug)]
+pub(crate) struct Running {
+    id: Gauge,
+    origin: PointerHint,
+}
+
+impl Running {
+    const fn nobody() -> Self {
+        Self {
+            id: Gauge::new(),
+            origin: PointerHint::null(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn set(&self, id: usize, origin: *const ()) {
+        self.id.set(id as u64);
+        self.origin.set(origin);
+    }
+
+    #[inline]
+    pub(crate) fn get(&self) -> Who {
+        Who {
+            id: self.id.get() as usize,
+            origin: self.origin.get(),
+        }
+    }
+
+    /// Returns name, spawn site and kind of the task of the last step. A hint.
+    pub(crate) fn told(&self) -> Option<Told> {
+        // SAFETY: null, or what `set` was given.
+        unsafe { told_of(self.get().origin) }
+    }
 }
 
 /// Whether a task yielded, and where it wants to wait.
@@ -102,6 +142,7 @@ impl WorkerRef {
             transfer_request: TransferRequest::default(),
             counters: Counters::new(),
             expected: Gauge::new(),
+            running: Running::nobody(),
         }
     }
 
@@ -216,6 +257,7 @@ impl NoWorker {
             transfer_request: TransferRequest::none(),
             counters: Counters::new(),
             expected: Gauge::new(),
+            running: Running::nobody(),
         })
     }
 }

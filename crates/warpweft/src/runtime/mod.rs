@@ -9,6 +9,7 @@
 //! | `stats` | lines of figures, appended to a file when a runtime or the process ends |
 //! | `build_error` | the error of building a runtime |
 //! | `handle` | `Runtime`: its pools, its state, its end |
+//! | `dump` | a report of all tasks |
 //! | `default` | the runtime that free functions use outside of any pool |
 //! | `pool` | `Pool`: one of its pools |
 //! | `places` | the permits of a bounded pool |
@@ -32,6 +33,7 @@ pub(crate) mod builder;
 pub(crate) mod config;
 pub(crate) mod current_driver;
 pub(crate) mod default;
+pub(crate) mod dump;
 pub(crate) mod entry;
 pub(crate) mod environment;
 pub(crate) mod expect_long;

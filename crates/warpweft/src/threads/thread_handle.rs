@@ -163,6 +163,14 @@ impl ThreadHandle {
         Some((thread, fibers))
     }
 
+    /// Returns the worker that the thread carries. For reports.
+    pub(crate) fn carried(&self) -> Option<usize> {
+        match self.mailbox.lock_unless_lost()?.place {
+            Place::Carried(worker) => Some(worker),
+            _ => None,
+        }
+    }
+
     /// Announces that a frame of the thread's own stack is about to wait.
     pub(crate) fn expect_call(&self) {
         self.called.store(WAITING, Ordering::Relaxed);
