@@ -22,7 +22,11 @@ async fn sum(Path(n): Path<u64>) -> String {
 fn client(address: SocketAddr) -> Result<usize, std::io::Error> {
     let mut stream = TcpStream::connect(address)?;
     for request in 1..=REQUESTS {
-        let last = if request == REQUESTS { "Connection: close\r\n" } else { "" };
+        let last = if request == REQUESTS {
+            "Connection: close\r\n"
+        } else {
+            ""
+        };
         write!(stream, "GET /sum/1000 HTTP/1.1\r\nHost: x\r\n{last}\r\n")?;
     }
     let mut answers = String::new();

@@ -19,11 +19,7 @@ const VARIABLES: [&str; 5] = [
 
 /// Runs a case in a child process: its exit code, what it printed, and the lines of its pools.
 fn child(case: &str, variables: &[(&str, &str)]) -> (bool, String, String) {
-    let stats = std::env::temp_dir().join(format!(
-        "warpweft-rayon-{}-{}",
-        std::process::id(),
-        unique()
-    ));
+    let stats = std::env::temp_dir().join(format!("warpweft-rayon-{}-{}", std::process::id(), unique()));
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "cases", "--nocapture"]);
     for variable in VARIABLES {
@@ -58,7 +54,10 @@ fn cases() {
             println!("{} threads, {}", rayon_core::current_num_threads(), a + b);
         }
         "three threads" => {
-            let pool = rayon_core::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
+            let pool = rayon_core::ThreadPoolBuilder::new()
+                .num_threads(3)
+                .build()
+                .unwrap();
             println!("{} threads", pool.install(rayon_core::current_num_threads));
         }
         other => unreachable!("no case {other}"),
@@ -69,12 +68,18 @@ fn cases() {
 fn without_variables_the_policy_is_the_crates() {
     let (ended, text, lines) = child("global", &[]);
     assert!(ended && text.contains("threads, 3"), "{text}");
-    assert!(lines.contains(r#""pool":"rayon""#) && lines.contains(r#""policy_from":"default""#), "{lines}");
+    assert!(
+        lines.contains(r#""pool":"rayon""#) && lines.contains(r#""policy_from":"default""#),
+        "{lines}"
+    );
 }
 
 #[test]
 fn the_variables_replace_policy_and_threads() {
-    let (ended, text, lines) = child("global", &[("WARPWEFT_POLICY", "fifo"), ("WARPWEFT_WORKERS", "5")]);
+    let (ended, text, lines) = child(
+        "global",
+        &[("WARPWEFT_POLICY", "fifo"), ("WARPWEFT_WORKERS", "5")],
+    );
     assert!(ended && text.contains("5 threads, 3"), "{text}");
     for part in [
         r#""policy":"fifo+"#,
@@ -87,7 +92,10 @@ fn the_variables_replace_policy_and_threads() {
 #[test]
 fn what_the_program_or_rayons_own_variable_says_wins() {
     let (_, text, lines) = child("three threads", &[("WARPWEFT_WORKERS", "5")]);
-    assert!(text.contains("3 threads") && lines.contains(r#""workers_from":"program""#), "{text}{lines}");
+    assert!(
+        text.contains("3 threads") && lines.contains(r#""workers_from":"program""#),
+        "{text}{lines}"
+    );
     let (_, text, _) = child("global", &[("WARPWEFT_WORKERS", "5"), ("RAYON_NUM_THREADS", "4")]);
     assert!(text.contains("4 threads, 3"), "{text}");
 }
@@ -96,7 +104,10 @@ fn what_the_program_or_rayons_own_variable_says_wins() {
 fn a_wrong_text_is_an_error_that_names_the_variable() {
     for (variable, wrong) in [("WARPWEFT_POLICY", "lifoo"), ("WARPWEFT_WORKERS", "9999")] {
         let (ended, text, lines) = child("global", &[(variable, wrong)]);
-        assert!(!ended && text.contains("cannot be built") && text.contains(variable), "{text}");
+        assert!(
+            !ended && text.contains("cannot be built") && text.contains(variable),
+            "{text}"
+        );
         assert!(lines.contains(r#""error":"#) && lines.contains(wrong), "{lines}");
     }
 }

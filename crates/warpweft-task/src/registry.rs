@@ -84,6 +84,7 @@ impl<T: ?Sized> Registry<T> {
     /// called on any thread.
     pub unsafe fn insert(&self, object: NonNull<T>) -> Entry {
         // Ordering: Relaxed; any part will do.
+        #[allow(clippy::modulo_one, reason = "under the checkers there is one part")]
         let part = self.next.fetch_add(1, Ordering::Relaxed) % PARTS;
         // In a forked child the lock may be lost. Then the object is not seen.
         let Some(mut slots) = self.parts[part].lock_unless_lost() else {

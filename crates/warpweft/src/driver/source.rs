@@ -92,6 +92,7 @@ impl Source {
     }
 
     /// Notes the number of the descriptor, for reports.
+    #[cfg(unix)]
     pub(crate) fn set_descriptor(&self, descriptor: u64) {
         self.descriptor.store(descriptor, Ordering::Relaxed);
     }

@@ -33,6 +33,12 @@ const TURNS: u32 = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
     64
 };
 
+/// Returns true if the task with that spawn site is not the program's: it leads a thread back to its frame, or
+/// to a fork of it.
+pub(crate) fn is_of_runtime(site: &Location<'_>) -> bool {
+    site.file() == file!()
+}
+
 impl StackContext {
     /// Makes a task of each latent fork of this stack, which is about to wait, so that other threads can run
     /// them.

@@ -8,6 +8,7 @@
 
 use super::handle::Runtime;
 use super::pool::Pool;
+use crate::execution::wait::is_of_runtime;
 use crate::observe::dump::graph::Collected;
 use crate::observe::dump::{Dump, Finding, PoolDump, TaskDump};
 use crate::observe::raw::{RawState, RawTask, objects, told};
@@ -246,6 +247,9 @@ fn add_running(add: &mut impl FnMut(RawTask), worker: usize, who: Who) {
         return;
     }
     let (name, site) = told(who).map_or((None, None), |told| (told.name, Some(told.location)));
+    if site.is_some_and(is_of_runtime) {
+        return;
+    }
     add(RawTask {
         id: who.id,
         kind: kind(who),
