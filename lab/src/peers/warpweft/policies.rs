@@ -61,7 +61,15 @@ impl Policies for Warpweft {
 
     /// Those that differ most of the policies that every build has, and two that need a feature.
     fn tried(&self) -> &'static [&'static str] {
-        &["fifo", "fifo+steal=one", "lifo", "lifo+steal=one", "slot:4", "adaptive", "go"]
+        &[
+            "fifo",
+            "fifo+steal=one",
+            "lifo",
+            "lifo+steal=one",
+            "slot:4",
+            "adaptive",
+            "go",
+        ]
     }
 
     fn canonical(&self, text: &str) -> String {
@@ -143,8 +151,15 @@ mod tests {
     #[test]
     fn a_wrong_policy_is_told_what_would_be_right() {
         let text = Warpweft.check("lifo+stael=one").unwrap_err().to_string();
-        assert!(text.contains("steal=") && text.contains("did you mean `lifo+steal=one`?"), "{text}");
-        for (wrong, right) in [("lifoo", "lifo"), ("fifo+victims=randon", "fifo+victims=random"), ("slto:4", "slot:4")] {
+        assert!(
+            text.contains("steal=") && text.contains("did you mean `lifo+steal=one`?"),
+            "{text}"
+        );
+        for (wrong, right) in [
+            ("lifoo", "lifo"),
+            ("fifo+victims=randon", "fifo+victims=random"),
+            ("slto:4", "slot:4"),
+        ] {
             let text = Warpweft.check(wrong).unwrap_err().to_string();
             assert!(text.contains(&format!("did you mean `{right}`?")), "{text}");
         }
