@@ -378,7 +378,7 @@ impl<P: Policy> Worker<P> {
         // The fork belongs to a task elsewhere.
         self.worker_ref.running.set(0, std::ptr::null());
         let start = clock::now_ns();
-        fork.run();
+        context.forks().run_stolen(fork);
         if context.carries(&self.worker_ref) {
             self.seen.learn(start);
         }
