@@ -197,11 +197,15 @@ impl StackContext {
         }
         let Some(worker_ref) = self.worker_ref() else {
             self.tell_others();
-            let has_fibers = self.fiber().is_none() && self.thread_handle().fibers() > 0;
-            if has_fibers {
+            // A hook that waits may be below a frame that waits already, or that has listed its thread as a spare
+            // one: what the thread is given then is for that frame.
+            let thread_handle = self.thread_handle();
+            let takes_workers =
+                self.fiber().is_none() && thread_handle.fibers() > 0 && thread_handle.handoff.is_busy();
+            if takes_workers {
                 self.sleep_for_fibers(latch);
             }
-            return has_fibers;
+            return takes_workers;
         };
         let had_entered = (!current::is(worker_ref)).then(current::get);
         current::set(worker_ref);
