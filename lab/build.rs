@@ -1,5 +1,6 @@
 //! Lists what registers itself: each file or folder of `src/workloads` and of `src/peers` becomes a module,
-//! and each `impl Program for …` and `impl Contestant for …` in it an entry of the list.
+//! and each `impl Program for …` and `impl Contestant for …` in it an entry of the list. It also passes the
+//! versions of all packages on.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -8,6 +9,7 @@ fn main() {
     let manifest = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR"));
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     println!("cargo::rerun-if-changed=build.rs");
+    fs::write(out.join("Cargo.lock"), lock(&manifest)).expect("OUT_DIR takes files");
     for (folder, headers, list) in [
         (
             "workloads",
@@ -19,6 +21,18 @@ fn main() {
         let text = registry(&manifest.join("src").join(folder), headers, list);
         fs::write(out.join(format!("{folder}.rs")), text).expect("OUT_DIR takes files");
     }
+}
+
+/// The versions of all packages: of the workspace, or of the package if it was built from a registry.
+fn lock(manifest: &Path) -> String {
+    let places = [manifest.join("Cargo.lock"), manifest.join("../Cargo.lock")];
+    for place in places.iter().filter(|place| place.exists()) {
+        println!("cargo::rerun-if-changed={}", place.display());
+        if let Ok(text) = fs::read_to_string(place) {
+            return text;
+        }
+    }
+    String::new()
 }
 
 /// The modules of a folder, and a macro `list` that hands all that register themselves to another one.

@@ -191,6 +191,12 @@ fn effects() {
 }
 
 #[test]
+fn fibers() {
+    // Each number is passed ten times: 0 + … + 49, and ten for each pair.
+    assert_eq!(program!("fibers" "50").rest(), ["50 pairs, sum 1725"]);
+}
+
+#[test]
 fn from_rayon() {
     let lines = program!("from_rayon" "3000").rest();
     assert_eq!(lines[0], "3000 numbers, sorted: true");

@@ -57,7 +57,7 @@ pub fn lab(further: impl IntoIterator<Item = &'static dyn Workload>) -> Lab {
         comparisons: comparisons::LINES,
         results: results::MEASUREMENTS,
         allocator: ALLOCATED_BY,
-        lock: include_str!("../../Cargo.lock"),
+        lock: include_str!(concat!(env!("OUT_DIR"), "/Cargo.lock")),
     };
     lab.sorted()
 }

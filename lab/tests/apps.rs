@@ -127,6 +127,7 @@ fn all_contestants_compute_the_same() {
             "{records:?}"
         );
     }
+    std::fs::create_dir(folder.path().join("pictures")).expect("a folder of its own");
     let pictures: Vec<_> = (runtimes.split(','))
         .map(|runtime| {
             let words =

@@ -130,6 +130,19 @@ fn test(repo: &Repo, tests: &mut Tests) -> Result<()> {
             "--test",
             "effects",
         ],
+        // The same holds for stacks.
+        &[
+            "test",
+            "--package",
+            "warpweft",
+            "--features",
+            "stacks",
+            "--lib",
+            "--test",
+            "stalls",
+            "--test",
+            "threads",
+        ],
         &[
             "test",
             "--package",

@@ -16,6 +16,8 @@ enum Job {
     Chaos,
     /// Tasks that hog their workers, in ten thousand forms.
     Hogs,
+    /// A million signals to a thread that panics and unwinds.
+    Signals,
     /// The tests with the switch of stacks of other processors.
     Corosensei,
     /// The tests of sockets and timers with the pollers of other systems.
@@ -72,7 +74,7 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
     let explore = |checker, variables: &[(&str, String)]| {
         models::run_with(repo, checker, &models, variables).and_then(|tally| tally.verdict())
     };
-    let jobs: [Exploration<'_>; 11] = [
+    let jobs: [Exploration<'_>; 12] = [
         (Job::Loom, "loom, deep", &|| explore(Checker::Loom, &bound)),
         (Job::Shuttle, "shuttle, deep", &|| {
             explore(Checker::Shuttle, &number)
@@ -81,6 +83,11 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
             chaos(repo, options.rounds)
         }),
         (Job::Hogs, "tasks that hog their workers", &|| hogs(repo)),
+        (
+            Job::Signals,
+            "a million signals to a thread that unwinds",
+            &|| signals(repo),
+        ),
         (Job::Corosensei, "fibers as on other processors", &|| {
             elsewhere(repo, "warpweft_corosensei", &["--tests"])
         }),
@@ -120,6 +127,8 @@ const PROGRAM_ROUNDS: u32 = 2_000;
 
 /// How many programs with tasks that hog their workers are made.
 const SEEDS: u32 = 10_000;
+/// How many signals a thread gets while it unwinds.
+const SIGNALS: u32 = 1_000_000;
 
 /// The program of tokio#4730 in so many forms, with random delays: none of them may hang.
 fn hogs(repo: &Repo) -> Result<()> {
@@ -139,6 +148,19 @@ fn hogs(repo: &Repo) -> Result<()> {
         .env("CARGO_TARGET_DIR", repo.target.join("chaos"))
         .env("WARPWEFT_SEEDS", SEEDS.to_string());
     ensure!(run::tee(&mut command, |_| {})?, "one of {SEEDS} seeds hangs");
+    Ok(())
+}
+
+/// A thread panics and unwinds all the time, and its stack is copied a million times.
+fn signals(repo: &Repo) -> Result<()> {
+    let mut command = run::cargo(&repo.root);
+    command.args(["test", "--quiet", "--release", "-p", "warpweft-platform"]);
+    command.args(["--test", "stack_copy", "--", "signals_come", "threads_end"]);
+    command.env("WARPWEFT_SIGNALS", SIGNALS.to_string());
+    ensure!(
+        run::tee(&mut command, |_| {})?,
+        "one of {SIGNALS} signals was too many"
+    );
     Ok(())
 }
 

@@ -14,6 +14,7 @@
 //!  targets    the library on other systems, compiled
 //!  rayon      rayon's tests and programs on our rayon-core
 //!  tokio      crates of tokio's ecosystem on our workers
+//!  trials     `warpweft try` with programs on rayon, axum and fibers
 //!  publish    the packages, and the oldest compiler that builds them
 //!  counts     tests that passed and failed
 //!  ci, deep   all of it, short and long
@@ -42,6 +43,7 @@ mod source;
 mod targets;
 mod tests_index;
 mod text;
+mod trials;
 mod widths;
 mod words;
 
@@ -98,6 +100,9 @@ enum Command {
     Rayon(rayon::Options),
     /// Run unmodified crates of tokio's ecosystem on our workers: `compat/ecosystem`.
     Tokio,
+    /// Run `warpweft try` with programs that use rayon by our crate, axum and fibers: each gets a table and
+    /// advice.
+    Try(trials::Options),
     /// Write `docs/TESTS.md`: the tests by feature, what they test, and which mutants they find.
     TestsIndex,
     /// Count the uses of each word that `xtask/words.toml` retires, and the lines of prose that are too wide.
@@ -140,6 +145,7 @@ fn start(command: Command, root: Option<&Path>) -> anyhow::Result<()> {
         Command::Targets => targets::run(&repo).map(|outcome| println!("{outcome}")),
         Command::Rayon(options) => rayon::run(&repo, &options).map(|outcome| println!("{outcome}")),
         Command::Tokio => ecosystem::run(&repo).map(|outcome| println!("{outcome}")),
+        Command::Try(options) => trials::run(&repo, &options).map(|outcome| println!("{outcome}")),
         Command::Deep(options) => deep::run(&repo, &options),
         Command::Ci => ci::run(&repo),
     }

@@ -11,6 +11,7 @@ use std::fs;
 use std::path::Path;
 
 pub(crate) use tests::ours;
+pub(crate) use twins::ours as programs_on_ours;
 
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Options {

@@ -206,12 +206,15 @@ impl<S: ThreadSpawn> ThreadPoolBuilder<S> {
         let registry = Arc::downgrade(registry);
         let (panics, late_panics) = (self.on_panic.clone(), self.on_panic.clone());
         let (on_start, on_exit) = (self.start_handler.clone(), self.exit_handler.clone());
-        Runtime::builder()
-            .name("rayon")
-            .workers(threads)
+        let builder = Runtime::builder().name("rayon");
+        let builder = match self.threads_of_rayon() {
+            Some(_) => builder.workers(threads),
+            None => builder.default_workers(threads),
+        };
+        builder
+            .default_policy(Stealing::with_order(StackOrder).steal(Amount::One))
             // Not more threads than asked for run closures at a time.
             .stuck_after(None)
-            .policy(Stealing::with_order(StackOrder).steal(Amount::One))
             .on_thread_start(move |index| {
                 // The pool may be dropped already: then no closure comes any more.
                 let registry = registry.upgrade();
@@ -228,18 +231,29 @@ impl<S: ThreadSpawn> ThreadPoolBuilder<S> {
 
     /// Returns the number of threads: the one that was set, or that of the environment, or of the processors.
     fn threads(&self) -> usize {
-        let set = |number: &usize| *number > 0;
-        let asked = Some(self.num_threads)
-            .filter(set)
-            .or_else(|| number_from("RAYON_NUM_THREADS").filter(set))
-            .or_else(|| number_from("RAYON_RS_NUM_CPUS").filter(set))
+        let asked = self
+            .threads_of_rayon()
+            .or_else(|| number_from(WORKERS))
             .unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
         asked.min(MOST_THREADS)
     }
+
+    /// Returns the number of threads that was set as in the original.
+    fn threads_of_rayon(&self) -> Option<usize> {
+        Some(self.num_threads)
+            .filter(|number| *number > 0)
+            .or_else(|| number_from("RAYON_NUM_THREADS"))
+            .or_else(|| number_from("RAYON_RS_NUM_CPUS"))
+    }
 }
 
+/// The variable that the runtime's builder reads, too. It refuses a text that is no number of workers.
+const WORKERS: &str = "WARPWEFT_WORKERS";
+
+/// Returns the number in a variable, unless it is 0.
 fn number_from(variable: &str) -> Option<usize> {
-    env::var(variable).ok()?.parse().ok()
+    let number = env::var(variable).ok()?.trim().parse().ok()?;
+    Some(number).filter(|number| *number > 0)
 }
 
 /// Calls a handler of the program, and handles its panic as that of a spawned closure.
@@ -283,7 +297,7 @@ impl<S> ThreadPoolBuilder<S> {
     }
 
     /// Sets the number of threads. 0, the default, is the number in the environment variable
-    /// `RAYON_NUM_THREADS`, or else that of the processors. It is at most
+    /// `RAYON_NUM_THREADS`, or else in `WARPWEFT_WORKERS`, or else that of the processors. It is at most
     /// [`max_num_threads`](crate::max_num_threads).
     pub fn num_threads(mut self, num_threads: usize) -> Self {
         self.num_threads = num_threads;

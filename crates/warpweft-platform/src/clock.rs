@@ -17,6 +17,27 @@ pub fn now_ns() -> u64 {
     ns_at(Instant::now())
 }
 
+/// As [`now_ns`], but the value may be up to 10 ms old, and the call is cheaper: some 8 ns on Linux.
+#[must_use]
+pub fn coarse_ns() -> u64 {
+    #[cfg(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle))))]
+    {
+        static OFFSET: OnceLock<u64> = OnceLock::new();
+        let mut time = libc::timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        // SAFETY: the kernel writes one `timespec`, and only during the call.
+        let result = unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_COARSE, &raw mut time) };
+        if result == 0 {
+            #[allow(clippy::cast_sign_loss, reason = "this clock has no negative values")]
+            let ns = time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
+            return ns.saturating_sub(*OFFSET.get_or_init(|| ns.saturating_sub(now_ns())));
+        }
+    }
+    now_ns()
+}
+
 /// Returns that moment on the clock of [`now_ns`]: 0 if it was before the first call, `u64::MAX` (in 584
 /// years) if it is after the clock's end.
 #[must_use]

@@ -60,7 +60,39 @@ impl Counter {
 #[derive(Debug, Default)]
 pub struct Gauge(AtomicU64);
 
+/// A pointer that is set now and then, and that any thread may read. Like a [`Gauge`] it is a hint: what it
+/// leads to is found by other means.
+#[derive(Debug)]
+pub struct PointerHint(AtomicPtr<()>);
+
+impl PointerHint {
+    /// Returns a null pointer.
+    #[must_use]
+    pub const fn null() -> Self {
+        Self(AtomicPtr::new(std::ptr::null_mut()))
+    }
+
+    /// Sets the pointer, by a plain store.
+    #[inline]
+    pub fn set(&self, pointer: *const ()) {
+        self.0.store(pointer.cast_mut(), Ordering::Relaxed);
+    }
+
+    /// Returns a recent value.
+    #[inline]
+    #[must_use]
+    pub fn get(&self) -> *const () {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 impl Gauge {
+    /// Makes a value of 0.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(AtomicU64::new(0))
+    }
+
     /// Sets the value, by a plain store.
     #[inline]
     pub fn set(&self, value: u64) {

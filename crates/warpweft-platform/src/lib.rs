@@ -37,6 +37,8 @@ pub mod park;
 pub mod prefetch;
 pub mod process;
 pub mod random;
+pub mod rate;
+pub mod stack_copy;
 pub mod sync;
 pub mod thread;
 pub mod thread_state;

@@ -18,6 +18,10 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 use crate::thread_word;
 
+/// The number of the signal by which a user asks a process for something of its own.
+#[cfg(unix)]
+pub const SIGUSR2: i32 = libc::SIGUSR2;
+
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 
 /// The function that is called in each forked child, on its thread.
@@ -182,6 +186,22 @@ pub fn refuse_wait(what: &str) -> ! {
         fail_child(what);
     }
     panic!("{what}");
+}
+
+/// Makes the process call `function` when it ends by `exit` or by the return of `main`. It is not called after
+/// an abort, a signal, or `_exit`. Returns false if the system has no place for it, or no such list.
+///
+/// Other threads run meanwhile, and the calling thread's data with destructors may be gone. A forked child
+/// calls it, too. `function` must not unwind.
+pub fn at_exit(function: extern "C" fn()) -> bool {
+    #[cfg(unix)]
+    // SAFETY: the function has the right signature and lives forever.
+    return unsafe { libc::atexit(function) } == 0;
+    #[cfg(not(unix))]
+    {
+        let _ = function;
+        false
+    }
 }
 
 fn leave(status: i32) -> ! {

@@ -9,12 +9,9 @@ use std::sync as imp;
 
 pub use imp::{Arc, MutexGuard};
 
-use std::sync::PoisonError;
 #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
-use {
-    crate::{atomic::spin_loop, clock::now_ns, process},
-    std::sync::TryLockError,
-};
+use crate::{atomic::spin_loop, clock::now_ns, process};
+use std::sync::{PoisonError, TryLockError};
 
 /// How often a thread that finds a lock taken retries before it asks the system.
 #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
@@ -160,6 +157,15 @@ impl<T> StaticMutex<T> {
     /// Calls `f` under the lock.
     pub fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
         f(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// As [`with`](Self::with), unless another thread has the lock: then `None`, and `f` is not called.
+    pub fn try_with<R>(&self, f: impl FnOnce(&mut T) -> R) -> Option<R> {
+        match self.0.try_lock() {
+            Ok(mut value) => Some(f(&mut value)),
+            Err(TryLockError::Poisoned(poisoned)) => Some(f(&mut poisoned.into_inner())),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 }
 

@@ -46,6 +46,15 @@ fn is_refused() -> bool {
     take(&REFUSED).is_ok() || (GRANTED.load(Ordering::Relaxed) != UNLIMITED && take(&GRANTED).is_err())
 }
 
+/// Returns the name of the calling thread. Under the checkers it has none.
+#[must_use]
+pub fn current_name() -> Option<String> {
+    if cfg!(any(warpweft_loom, warpweft_shuttle)) {
+        return None;
+    }
+    std::thread::current().name().map(String::from)
+}
+
 /// Starts a thread with a name and, if given, a stack of at least `stack_bytes` bytes.
 ///
 /// # Errors

@@ -14,6 +14,10 @@ pub struct ThreadState {
     /// The number of the system call that it is in; `None` if it is in none, or the kernel does not report
     /// it.
     pub system_call: Option<u32>,
+    /// The name of that system call, if it is one of those that take long.
+    pub system_call_name: Option<&'static str>,
+    /// The address of the word that it waits for, if it is in the system call `futex`.
+    pub futex: Option<u64>,
     /// The kernel functions that it is in, the innermost first. It is empty while the thread is in none, and
     /// for users that may not read it; as a rule only the administrator may.
     pub kernel_stack: Vec<String>,
@@ -28,8 +32,13 @@ impl fmt::Display for ThreadState {
             'D' => write!(f, "sleeps undisturbed")?,
             state => write!(f, "is in state {state}")?,
         }
-        if let Some(number) = self.system_call {
-            write!(f, " in system call {number}")?;
+        match (self.system_call_name, self.system_call) {
+            (Some(name), Some(number)) => write!(f, " in system call {name} ({number})")?,
+            (_, Some(number)) => write!(f, " in system call {number}")?,
+            _ => (),
+        }
+        if let Some(futex) = self.futex {
+            write!(f, ", which waits for the word at {futex:#x}")?;
         }
         for (at, function) in self.kernel_stack.iter().enumerate() {
             write!(f, "{}{function}", if at == 0 { ": " } else { " < " })?;
@@ -51,15 +60,30 @@ pub fn thread() -> Option<u32> {
     None
 }
 
+/// Returns true if that thread of this process runs or waits for a CPU; `None` if the kernel does not report
+/// it. It takes some microseconds.
+#[must_use]
+pub fn runs(thread: u32) -> Option<bool> {
+    let stat = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat")).ok()?;
+    state(&stat).map(|state| state == 'R')
+}
+
 /// Returns the state of that thread of this process. It takes some 20 µs, most of it for the kernel's stack.
 /// `None` if there is no such thread any more, or the kernel does not report it.
 #[must_use]
 pub fn of(thread: u32) -> Option<ThreadState> {
     let read = |name: &str| std::fs::read_to_string(format!("/proc/self/task/{thread}/{name}"));
+    let call = read("syscall").unwrap_or_default();
+    let system_call = system_call(&call);
+    let system_call_name = system_call.and_then(name_of);
     Some(ThreadState {
         thread,
         state: state(&read("stat").ok()?)?,
-        system_call: read("syscall").ok().as_deref().and_then(system_call),
+        system_call,
+        system_call_name,
+        futex: system_call_name
+            .filter(|name| *name == "futex")
+            .and_then(|_| first_argument(&call)),
         kernel_stack: read("stack").map_or_else(|_| Vec::new(), |text| functions(&text)),
     })
 }
@@ -72,6 +96,53 @@ fn state(stat: &str) -> Option<char> {
 /// `230 0x0 …`, or `running`, or `-1 …` for a thread that sleeps outside of a system call.
 fn system_call(text: &str) -> Option<u32> {
     text.split_whitespace().next()?.parse().ok()
+}
+
+/// `202 0x7f… …`
+fn first_argument(text: &str) -> Option<u64> {
+    let text = text.split_whitespace().nth(1)?;
+    u64::from_str_radix(text.strip_prefix("0x")?, 16).ok()
+}
+
+/// Returns the name of a system call that may take long.
+#[cfg(target_os = "linux")]
+fn name_of(number: u32) -> Option<&'static str> {
+    macro_rules! names {
+        ($($call:ident $name:literal),+ $(,)?) => {
+            [$((libc::$call, $name)),+]
+        };
+    }
+    let names = names![
+        SYS_accept4 "accept4", SYS_clock_nanosleep "clock_nanosleep", SYS_connect "connect",
+        SYS_copy_file_range "copy_file_range", SYS_epoll_pwait "epoll_pwait", SYS_execve "execve",
+        SYS_fallocate "fallocate", SYS_fcntl "fcntl", SYS_fdatasync "fdatasync", SYS_flock "flock",
+        SYS_fsync "fsync", SYS_ftruncate "ftruncate", SYS_futex "futex", SYS_getdents64 "getdents64",
+        SYS_getrandom "getrandom", SYS_io_uring_enter "io_uring_enter", SYS_ioctl "ioctl",
+        SYS_madvise "madvise", SYS_mmap "mmap", SYS_mprotect "mprotect", SYS_msync "msync",
+        SYS_munmap "munmap", SYS_nanosleep "nanosleep", SYS_openat "openat", SYS_ppoll "ppoll",
+        SYS_pread64 "pread64", SYS_preadv "preadv", SYS_pselect6 "pselect6", SYS_pwrite64 "pwrite64",
+        SYS_pwritev "pwritev", SYS_read "read", SYS_readv "readv", SYS_recvfrom "recvfrom",
+        SYS_recvmsg "recvmsg", SYS_renameat "renameat", SYS_sendfile "sendfile", SYS_sendmsg "sendmsg",
+        SYS_sendto "sendto", SYS_splice "splice", SYS_statx "statx", SYS_sync "sync",
+        SYS_unlinkat "unlinkat", SYS_wait4 "wait4", SYS_waitid "waitid", SYS_write "write",
+        SYS_writev "writev",
+    ];
+    #[cfg(target_arch = "x86_64")]
+    let old = names![
+        SYS_accept "accept", SYS_epoll_wait "epoll_wait", SYS_open "open", SYS_pause "pause",
+        SYS_poll "poll", SYS_rename "rename", SYS_select "select", SYS_unlink "unlink",
+    ];
+    #[cfg(not(target_arch = "x86_64"))]
+    let old = names![SYS_accept "accept"];
+    let all = || names.iter().chain(&old);
+    all()
+        .find(|(call, _)| *call == number.into())
+        .map(|(_, name)| *name)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn name_of(_number: u32) -> Option<&'static str> {
+    None
 }
 
 /// `[<0>] hrtimer_nanosleep+0x74/0xf0`, one per line.
@@ -97,10 +168,21 @@ mod tests {
             thread: 7,
             state: 'S',
             system_call: Some(230),
+            system_call_name: None,
+            futex: None,
             kernel_stack: functions(stack),
         };
         let text = "thread 7 sleeps in system call 230: hrtimer_nanosleep < do_syscall_64";
         assert_eq!(thread_state.to_string(), text);
+        let waits = ThreadState {
+            system_call_name: Some("futex"),
+            futex: first_argument("202 0x7f12 0x80 0x1"),
+            kernel_stack: Vec::new(),
+            ..thread_state
+        };
+        let text = "thread 7 sleeps in system call futex (230), which waits for the word at 0x7f12";
+        assert_eq!(waits.to_string(), text);
+        assert_eq!(first_argument("running"), None);
     }
 
     #[cfg(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle))))]
@@ -118,6 +200,11 @@ mod tests {
         while of(its).is_none_or(|found| found.state != 'S') {
             assert!(start.elapsed().as_secs() < 30, "it never sleeps: {:?}", of(its));
         }
+        let found = of(its).expect("it sleeps");
+        assert_eq!(runs(its), Some(false));
+        assert_eq!(thread().and_then(runs), Some(true));
+        assert_eq!(found.system_call_name, Some("futex"), "{found}");
+        assert!(found.futex.is_some());
         // This thread runs, because it calls this.
         let here = thread().and_then(of).expect("it is here");
         assert_eq!((here.state, here.thread == its), ('R', false));

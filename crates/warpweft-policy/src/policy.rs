@@ -309,6 +309,13 @@ pub trait Policy: Send + Sync + Sized + 'static {
         false
     }
 
+    /// Returns about how many tasks are in that worker's own queue, for reports; `None` if that is not known.
+    /// Any thread calls it, at any time: it takes no lock that a hook holds for long.
+    fn queued(shared: &Self::Shared, worker: WorkerId) -> Option<usize> {
+        let _ = (shared, worker);
+        None
+    }
+
     /// Takes out tasks that were cancelled while they were queued, so that what they hold is freed before
     /// their turn comes. The framework ends what it returns. By default it returns nothing, and each task is
     /// found cancelled when its turn comes.

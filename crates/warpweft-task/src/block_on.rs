@@ -1,5 +1,6 @@
 //! Blocks a thread until a future has its result.
 
+use crate::frame::{Frame, FrameKind, here};
 use crate::latch::Latch;
 use std::pin::pin;
 use std::sync::Arc;
@@ -35,7 +36,9 @@ fn hooks() -> Option<&'static BlockingHooks> {
 }
 
 /// The waker of a blocked thread: it unparks the thread, or pushes its runnable.
+/// `repr(C)`: the address of the latch is that of the waker's data, by which a report knows the thread.
 #[derive(Default)]
+#[repr(C)]
 struct Wakeup {
     latch: Latch,
     parker: Parker,
@@ -47,7 +50,11 @@ impl Wakeup {
             Some(hooks) if (hooks.wait)(&self.latch) => {
                 self.latch.take();
             }
-            _ if process::generation() == 0 => self.parker.park(),
+            _ if process::generation() == 0 => {
+                let latch = &raw const self.latch;
+                let frame = Frame::new(latch.addr(), here(), FrameKind::Waits);
+                frame.during_outside(|| self.parker.park());
+            }
             _ => self.wait_in_child(),
         }
     }

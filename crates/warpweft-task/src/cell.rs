@@ -83,7 +83,7 @@ pub(crate) fn allocate<W: Work>(work: W, info: impl TaskAlloc, handle: bool) -> 
                 },
                 pool: UnsafeCell::new(pool),
                 policy: UnsafeCell::new(0),
-                origin: Origin::new(location, name),
+                origin: Origin::new(location, name, W::KIND),
                 link: UnsafeCell::new(UNREGISTERED),
                 waker: UnsafeCell::new(MaybeUninit::uninit()),
             },

@@ -7,6 +7,7 @@ use crate::header::Header;
 use crate::info::TaskInfo;
 use crate::outcome::JoinError;
 use crate::state::HandleDropped;
+use crate::task_view;
 use crate::waker;
 use crate::why::Why;
 use std::fmt;
@@ -125,7 +126,7 @@ impl<T: Send + 'static> JoinHandle<T> {
         let waker = waker.clone();
         task.waker.with_mut(|place| {
             // SAFETY: WAKER is clear, so the field is the handle's.
-            unsafe { place.cast::<Waker>().write(waker) };
+            unsafe { task_view::write_waker(place.cast(), waker) };
         });
         task.state.set_waker().map_err(|()| {
             task.waker.with_mut(|place| {

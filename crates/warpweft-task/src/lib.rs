@@ -30,6 +30,7 @@
 
 mod block_on;
 mod cell;
+pub mod frame;
 mod header;
 mod info;
 mod join;
@@ -42,12 +43,14 @@ mod origin;
 mod outcome;
 pub mod pool;
 pub mod probe;
+pub mod registry;
 mod runnable;
 mod running;
 pub mod spawn;
 mod state;
 mod task_panic;
 mod task_ref;
+pub mod task_view;
 mod waker;
 mod why;
 
@@ -57,7 +60,7 @@ pub use info::TaskInfo;
 pub use join::JoinHandle;
 pub use latch::Latch;
 pub use on_stack::{OnStackJob, StackRunner};
-pub use origin::told_of;
+pub use origin::{Told, kind_of, told_of};
 pub use outcome::{Cancelled, JoinError, Unwound};
 pub use runnable::{Abandon, Pending, Ran, Runnable, Suspended, TaskId, reclaim};
 pub use running::{Running, apart_from_job, is_job_cancelled};

@@ -51,6 +51,12 @@ impl OnStackJob {
         self.task.info()
     }
 
+    /// Returns the words that identify the task in a report: its address, and its origin.
+    #[must_use]
+    pub fn words(&self) -> (usize, *const ()) {
+        (self.task.id_word(), self.task.origin_word())
+    }
+
     /// Runs the task to its end, on the present stack. Its joiner gets a panic.
     pub fn run(self) {
         let Self { task, step } = self;

@@ -1,9 +1,10 @@
-//! A task's spawn site and optional name, in one word.
+//! A task's spawn site, kind and optional name, in one word.
 //!
 //! A report may have the word of a task that has ended meanwhile. Spawn sites are static. The boxes of names
 //! are registered while they live, and none is freed while a thread reads it under the register's lock. Tasks
 //! without a name do not use the register.
 
+use crate::task_panic::TaskKind;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -14,7 +15,7 @@ use warpweft_platform::sync::StaticMutex;
 /// A spawn site with an optional name.
 ///
 /// For unnamed tasks, nearly all, the word is the compiler's `&'static Location`; it costs no allocation. A
-/// named task's word points at a box. The lowest bit distinguishes the two.
+/// named task's word points at a box. The lowest bit distinguishes the two, and the next two are the kind.
 pub(crate) struct Origin(*const ());
 
 struct Named {
@@ -40,9 +41,37 @@ fn has_register() -> bool {
 }
 
 const NAMED: usize = 1;
+const KIND: usize = 0b110;
 
-// The lowest bit of either pointer is free.
-const _: () = assert!(align_of::<Location<'static>>() > 1 && align_of::<Named>() > 1);
+// The three lowest bits of either pointer are free.
+const _: () = assert!(align_of::<Location<'static>>() >= 8 && align_of::<Named>() >= 8);
+
+/// The bits of a kind.
+const fn bits_of(kind: TaskKind) -> usize {
+    match kind {
+        TaskKind::Future => 0,
+        TaskKind::Job => 0b010,
+        TaskKind::Fiber => 0b100,
+        // Forks are no tasks, and have no origin.
+        TaskKind::Blocking | TaskKind::Fork => 0b110,
+    }
+}
+
+/// Returns the kind of the task with that [`origin_word`](crate::TaskRef::origin_word).
+#[must_use]
+pub fn kind_of(word: *const ()) -> TaskKind {
+    match word.addr() & KIND {
+        0 => TaskKind::Future,
+        0b010 => TaskKind::Job,
+        0b100 => TaskKind::Fiber,
+        _ => TaskKind::Blocking,
+    }
+}
+
+/// Returns the pointer in a word.
+fn pointer<T>(word: *const ()) -> *const T {
+    word.map_addr(|address| address & !(NAMED | KIND)).cast()
+}
 
 // SAFETY: the word points at immutable `Send + Sync` data: a location, or a name and a location.
 unsafe impl Send for Origin {}
@@ -51,15 +80,20 @@ unsafe impl Sync for Origin {}
 
 impl Origin {
     #[inline]
-    pub(crate) fn new(location: &'static Location<'static>, name: Option<Cow<'static, str>>) -> Self {
-        match name {
-            None => Self(std::ptr::from_ref(location).cast()),
+    pub(crate) fn new(
+        location: &'static Location<'static>,
+        name: Option<Cow<'static, str>>,
+        kind: TaskKind,
+    ) -> Self {
+        let word = match name {
+            None => std::ptr::from_ref(location).cast::<()>(),
             Some(name) => Self::with_name(location, name),
-        }
+        };
+        Self(word.map_addr(|address| address | bits_of(kind)))
     }
 
     #[cold]
-    fn with_name(location: &'static Location<'static>, name: Cow<'static, str>) -> Self {
+    fn with_name(location: &'static Location<'static>, name: Cow<'static, str>) -> *const () {
         let registered = has_register();
         let named = Box::into_raw(Box::new(Named {
             name,
@@ -69,21 +103,15 @@ impl Origin {
         if registered {
             part(named.addr()).with(|part| part.insert(named.addr()));
         }
-        Self(
-            named
-                .cast_const()
-                .cast::<()>()
-                .map_addr(|address| address | NAMED),
-        )
+        named
+            .cast_const()
+            .cast::<()>()
+            .map_addr(|address| address | NAMED)
     }
 
     #[cold]
     fn drop_named(&mut self) {
-        let named = self
-            .0
-            .map_addr(|address| address & !NAMED)
-            .cast_mut()
-            .cast::<Named>();
+        let named = pointer::<Named>(self.0).cast_mut();
         // SAFETY: the caller has seen the bit, which says that `new` made the word from a box; it is there.
         if unsafe { &*named }.registered && has_register() {
             part(named.addr()).with(|part| part.remove(&named.addr()));
@@ -94,7 +122,7 @@ impl Origin {
 
     fn named(&self) -> Option<&Named> {
         (self.0.addr() & NAMED != 0).then(|| {
-            let named = self.0.map_addr(|address| address & !NAMED).cast::<Named>();
+            let named = pointer::<Named>(self.0);
             // SAFETY: the bit says that `new` made the word from a box, which lives as long as `self`.
             unsafe { &*named }
         })
@@ -119,12 +147,24 @@ impl Origin {
         match self.named() {
             Some(named) => named.location,
             // SAFETY: without the bit the word is the `&'static Location` that `new` was given.
-            None => unsafe { &*self.0.cast::<Location<'static>>() },
+            None => unsafe { &*pointer::<Location<'static>>(self.0) },
         }
     }
 }
 
-/// Returns the name, if there is one, and the spawn site of the task whose
+/// What [`told_of`] finds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Told {
+    /// The name of the task, if it has one.
+    pub name: Option<String>,
+    /// Where it was spawned.
+    pub location: &'static Location<'static>,
+    /// What it is.
+    pub kind: TaskKind,
+}
+
+/// Returns name, spawn site and kind of the task whose
 /// [`TaskRef::origin_word`](crate::TaskRef::origin_word) is `word`. The task may have ended.
 ///
 /// Returns `None` if the task had a name and has ended, or if the word is null. If another named task was
@@ -135,12 +175,15 @@ impl Origin {
 ///
 /// The word is one that `origin_word` gave, or null.
 #[must_use]
-pub unsafe fn told_of(word: *const ()) -> Option<(Option<String>, &'static Location<'static>)> {
+pub unsafe fn told_of(word: *const ()) -> Option<Told> {
+    let kind = kind_of(word);
     if word.addr() & NAMED == 0 {
         // SAFETY: null, or without the bit the word is the `&'static Location` that `new` was given.
-        return unsafe { word.cast::<Location<'static>>().as_ref() }.map(|location| (None, location));
+        let location = unsafe { pointer::<Location<'static>>(word).as_ref() }?;
+        let name = None;
+        return Some(Told { name, location, kind });
     }
-    let named = word.map_addr(|address| address & !NAMED).cast::<Named>();
+    let named = pointer::<Named>(word);
     if !has_register() {
         return None;
     }
@@ -149,7 +192,11 @@ pub unsafe fn told_of(word: *const ()) -> Option<(Option<String>, &'static Locat
             // SAFETY: a box at this address is alive. It is not freed before it has left the register, which
             // needs the lock that is held here. It does not change.
             let named = unsafe { &*named };
-            (Some(named.name.clone().into_owned()), named.location)
+            Told {
+                name: Some(named.name.clone().into_owned()),
+                location: named.location,
+                kind,
+            }
         })
     })
 }
@@ -180,24 +227,43 @@ mod tests {
     #[test]
     fn both_forms_give_back_what_they_were_made_of() {
         let here = Location::caller();
-        let plain = Origin::new(here, None);
+        let plain = Origin::new(here, None, TaskKind::Fiber);
         assert_eq!((plain.name(), plain.location()), (None, here));
         // SAFETY: it is the word of an origin.
-        assert_eq!(unsafe { told_of(plain.word()) }, Some((None, here)));
+        let told = unsafe { told_of(plain.word()) }.expect("it has no name");
+        assert_eq!(
+            (told.name, told.location, told.kind),
+            (None, here, TaskKind::Fiber)
+        );
         // SAFETY: null is a word, too.
         assert_eq!(unsafe { told_of(std::ptr::null()) }, None);
+        let kinds = [
+            TaskKind::Future,
+            TaskKind::Job,
+            TaskKind::Fiber,
+            TaskKind::Blocking,
+        ];
+        for kind in kinds {
+            let origin = Origin::new(here, None, kind);
+            assert_eq!(origin.location(), here);
+            // SAFETY: it is the word of an origin.
+            let told = unsafe { told_of(origin.word()) };
+            assert_eq!(told.map(|told| told.kind), Some(kind));
+        }
         for name in [Cow::Borrowed("reader"), Cow::Owned(String::from("writer 7"))] {
-            let named = Origin::new(here, Some(name.clone()));
+            let named = Origin::new(here, Some(name.clone()), TaskKind::Job);
             assert_eq!((named.name(), named.location()), (Some(&*name), here));
             assert!(format!("{named:?}").starts_with(&*name));
             let word = named.word();
             // SAFETY: as above.
-            assert_eq!(unsafe { told_of(word) }, Some((Some(name.into_owned()), here)));
+            let told = unsafe { told_of(word) }.expect("it is alive");
+            let expected = (Some(name.into_owned()), here, TaskKind::Job);
+            assert_eq!((told.name, told.location, told.kind), expected);
             drop(named);
             // SAFETY: as above. The register says that the box is gone, unless a concurrent test has one
             // there now.
-            if let Some((name, _)) = unsafe { told_of(word) } {
-                assert!(name.is_some_and(|name| name.starts_with("brief")));
+            if let Some(told) = unsafe { told_of(word) } {
+                assert!(told.name.is_some_and(|name| name.starts_with("brief")));
             }
         }
     }
@@ -216,17 +282,17 @@ mod tests {
                     let mut heard = 0;
                     while !over.load(Ordering::Relaxed) {
                         if at > 0 {
-                            let named =
-                                Origin::new(Location::caller(), Some(Cow::Owned(format!("brief {at}"))));
+                            let name = Some(Cow::Owned(format!("brief {at}")));
+                            let named = Origin::new(Location::caller(), name, TaskKind::Job);
                             words[at].store(named.word().cast_mut(), Ordering::Relaxed);
                             continue;
                         }
                         for word in &*words {
                             // SAFETY: each was the word of an origin, or is null.
                             let told = unsafe { told_of(word.load(Ordering::Relaxed)) };
-                            if let Some((name, _)) = told {
+                            if let Some(told) = told {
                                 heard += 1;
-                                assert!(name.is_some_and(|name| name.starts_with("brief")));
+                                assert!(told.name.is_some_and(|name| name.starts_with("brief")));
                             }
                         }
                     }

@@ -59,6 +59,11 @@ impl Drop for JobRuns {
     }
 }
 
+/// Returns the job whose closure is on this thread's own stack; null if there is none, or it has no handle.
+pub(crate) fn job() -> *const Header {
+    JOB.with(std::cell::Cell::get)
+}
+
 /// Returns whether the job that runs on this thread's own stack was cancelled. `None`: there is no such job,
 /// or it has no handle.
 #[must_use]

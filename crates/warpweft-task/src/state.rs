@@ -21,11 +21,11 @@
 //!   to the step that follows, and only a release that `start` acquires makes it so.
 //! - The handle sets WAKER, and only while COMPLETE is clear. While it is set the handle does not write the
 //!   waker field; the thread that sets COMPLETE over it owns the waker.
-//! - A task whose cancellation was granted before its end never reports that it returned: the thread that
-//!   completes it sees CANCELLED first.
+//! - A task whose cancellation was granted before its end never reports that it returned.
 //! - The reference count never reaches zero on an unfinished task: the last reference becomes a runnable that
 //!   cancels it.
 
+mod look;
 use warpweft_platform::atomic::{AtomicU64, Ordering};
 use warpweft_platform::hint::cold_path;
 

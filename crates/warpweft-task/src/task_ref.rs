@@ -116,12 +116,11 @@ impl TaskRef {
         self.header().origin.word()
     }
 
-    /// Returns the address of the task's header. It identifies the task while it exists; later another task may
-    /// have it.
+    /// Returns the address that identifies the task in a report while the task exists.
     #[inline]
     #[must_use]
-    pub fn address(&self) -> usize {
-        self.0.addr().get()
+    pub fn id_word(&self) -> usize {
+        self.0.as_ptr().expose_provenance()
     }
 
     /// Returns true if its cancellation was requested. Then it will not run, and a queue need not keep it.

@@ -63,6 +63,7 @@
 //! | `net` | on | [`net`], sockets | `socket2` |
 //! | `signal` | on | [`signal`], Ctrl-C | `signal-hook-registry` |
 //! | `policies` | on | texts of the policies `lifo`, `slot` and `priority`, beside `fifo` | code of a pool for each |
+//! | `stacks` | off | reports of stuck workers have the stack of the code that is stuck | `backtrace`, `framehop`; on Linux |
 //! | `tracing` | off | tasks and fibers carry spans of the crate `tracing` | `tracing`; see "Spans" below |
 //! | `all-policies` | off | texts of all policies: `chain`, `adaptive`, `cforall`, `negele`, `go`, `tokio`, … | code of ten more pools |
 //!
@@ -131,17 +132,19 @@ pub use fork_join::{
 };
 pub use io::Io;
 pub use observe::PoolCounters;
+pub use observe::dump::{Dump, Finding, PoolDump, TaskDump, TaskState, WaitDump, WaitsFor};
 pub use observe::metrics::{ClassMetrics, Depths, Metrics, PoolMetrics, TaskCounts, ThreadCounts};
 pub use observe::recorder::event::{Push, StepEnd};
 pub use observe::recorder::sites::TaskSite;
 pub use observe::recorder::snapshot::{Event, EventKind, PoolEvents, Snapshot, StepKind, TaskKey, Track};
 pub use observe::recorder::times::Distribution;
+pub use observe::stack::{Frame, NoStack, Stack};
 pub use runtime::{
-    Admission, BlockingError, BuildError, Builder, EnteredThread, EnvironmentError, PanicPolicy, PanicReport,
-    Pin, PinError, PoolThread, Priority, PriorityError, Recorder, Refused, Runtime, SpawnBlocking,
+    Admission, Behind, BlockingError, BuildError, Builder, EnteredThread, EnvironmentError, PanicPolicy,
+    PanicReport, Pin, PinError, PoolThread, Priority, PriorityError, Recorder, Refused, Runtime, SpawnBlocking,
     SpawnError, Stall, TaskBuilder, ThreadRole, Threads, YieldNow, blocking, current_worker, default_runtime,
-    spawn, spawn_blocking, spawn_detached, spawn_job, spawn_local, try_default_runtime, try_spawn_blocking,
-    yield_hard, yield_now, yield_soft,
+    expect_long, spawn, spawn_blocking, spawn_detached, spawn_job, spawn_local, try_default_runtime,
+    try_spawn_blocking, yield_hard, yield_now, yield_soft,
 };
 #[cfg(feature = "macros")]
 pub use warpweft_macros::{cooperate, cooperative, main, test};

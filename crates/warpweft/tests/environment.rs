@@ -11,6 +11,7 @@ use warpweft::{BuildError, Lifo, Runtime};
 const CASE: &str = "WARPWEFT_TEST_CASE";
 const WORKERS: &str = "WARPWEFT_WORKERS";
 const POLICY: &str = "WARPWEFT_POLICY";
+const STATS: &str = "WARPWEFT_STATS";
 
 /// Runs this very test in a child process, and returns what the case has printed there.
 fn child(case: &str, variables: &[(&str, &OsStr)]) -> String {
@@ -19,6 +20,7 @@ fn child(case: &str, variables: &[(&str, &OsStr)]) -> String {
         .args(["--exact", "cases", "--nocapture"])
         .env_remove(WORKERS)
         .env_remove(POLICY)
+        .env_remove(STATS)
         .envs(variables.iter().copied())
         .env(CASE, case)
         .output()
@@ -82,6 +84,7 @@ fn cases() {
                 .workers(2)
                 .policy_spec("fifo".parse().expect("a policy")),
         ),
+        "defaults" => print_built(Runtime::builder().default_workers(5).default_policy(Lifo::new())),
         "own policy" => print_built(Runtime::builder().policy(Lifo::new())),
         "pools" => print_built(
             Runtime::builder()
@@ -114,6 +117,42 @@ fn cases() {
                 }
                 main();
             }
+        }
+        "shut down twice" => {
+            let runtime = Runtime::builder()
+                .name("a \"b\"")
+                .workers(2)
+                .then("c", Runtime::builder().workers(1))
+                .build()
+                .expect("two pools");
+            for number in 0..7 {
+                assert_eq!(runtime.spawn_job(move || number).wait().ok(), Some(number));
+            }
+            runtime.shutdown();
+            drop(runtime);
+        }
+        "left alone" => {
+            assert_eq!(warpweft::spawn_job(|| 1).wait().ok(), Some(1));
+            std::mem::forget(Runtime::builder().name("leaked").build().expect("a runtime"));
+            drop(Runtime::builder().name("ended").build().expect("a runtime"));
+        }
+        "exits in a task" => {
+            let job = warpweft::spawn_job(|| std::process::exit(0));
+            let _ = job.wait();
+        }
+        #[cfg(unix)]
+        "forks" => {
+            let runtime = Runtime::builder().name("parents").build().expect("a runtime");
+            // SAFETY: the child calls nothing but `exit`.
+            let pid = unsafe { libc::fork() };
+            if pid == 0 {
+                std::process::exit(0);
+            }
+            let mut status = 0;
+            // SAFETY: it waits for the child that was just made; `status` is valid for a write.
+            let waited = unsafe { libc::waitpid(pid, &raw mut status, 0) };
+            assert_eq!((waited, status), (pid, 0));
+            drop(runtime);
         }
         other => unreachable!("no case {other}"),
     }
@@ -155,6 +194,26 @@ fn a_value_that_the_program_sets_wins() {
         &text,
         &["workers: 2 (from WARPWEFT_WORKERS)", "(set by the program)"],
     );
+}
+
+#[test]
+fn a_default_of_the_program_is_replaced() {
+    let text = with("defaults", &[(WORKERS, "2"), (POLICY, "fifo+steal=one")]);
+    says(
+        &text,
+        &[
+            "workers: 2 (from WARPWEFT_WORKERS)",
+            "warpweft has 2 x fifo+steal=one",
+            "yield=local (from WARPWEFT_POLICY)",
+        ],
+    );
+    let text = with("defaults", &[]);
+    says(
+        &text,
+        &["workers: 5 (the default)", "warpweft has 5 x warpweft_policy::"],
+    );
+    says(&text, &["> (the default)"]);
+    assert!(!text.contains("set by the program"), "{text}");
 }
 
 #[test]
@@ -267,4 +326,93 @@ fn a_text_that_is_not_unicode_is_an_error() {
             )],
         );
     }
+}
+
+/// Runs a case with a file for the figures, and returns its lines.
+fn stats(case: &str, variables: &[(&str, &str)]) -> Vec<String> {
+    let name = format!("warpweft-stats-{}-{}", case.replace(' ', "-"), std::process::id());
+    let path = std::env::temp_dir().join(name);
+    let path = path.to_str().expect("a text");
+    let variables: Vec<_> = variables.iter().copied().chain([(STATS, path)]).collect();
+    with(case, &variables);
+    let text = std::fs::read_to_string(path).expect("a file of figures");
+    std::fs::remove_file(path).expect("it is ours");
+    assert!(text.is_empty() || text.ends_with("}\n"), "{text}");
+    text.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn each_pool_of_a_runtime_that_ends_has_one_line() {
+    let lines = stats("shut down twice", &[(POLICY, "fifo+steal=one"), (WORKERS, "3")]);
+    let [first, second] = lines.as_slice() else {
+        panic!("{lines:?}")
+    };
+    says(
+        first,
+        &[
+            r#"{"warpweft":1,"pid":"#,
+            r#""runtime":1,"pool":"a \"b\"","policy":"fifo+steal=one"#,
+            r#""policy_from":"WARPWEFT_POLICY","workers":2,"workers_from":"program","written":"shutdown","seconds":"#,
+            r#""injected":7,"ran":7,"#,
+        ],
+    );
+    says(
+        second,
+        &[r#""runtime":1,"pool":"c","#, r#""workers":1"#, r#""ran":0,"#],
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn runtimes_that_the_process_leaves_alone_have_their_lines_at_its_end() {
+    let lines = stats("left alone", &[]);
+    let [ended, default, leaked] = lines.as_slice() else {
+        panic!("{lines:?}")
+    };
+    says(
+        ended,
+        &[r#""runtime":3,"pool":"ended""#, r#""written":"shutdown""#],
+    );
+    says(
+        default,
+        &[
+            r#""runtime":1,"pool":"warpweft""#,
+            r#""policy_from":"default""#,
+            r#""workers_from":"default","written":"exit""#,
+            r#""ran":1,"#,
+        ],
+    );
+    says(leaked, &[r#""runtime":2,"pool":"leaked""#, r#""written":"exit""#]);
+    // A worker ends the process.
+    let lines = stats("exits in a task", &[]);
+    assert_eq!(lines.len(), 1, "{lines:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_forked_child_writes_no_line_of_its_parents_runtimes() {
+    let lines = stats("forks", &[]);
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    says(&lines[0], &[r#""pool":"parents""#, r#""written":"shutdown""#]);
+}
+
+#[test]
+fn a_runtime_that_is_not_built_has_a_line_with_the_reason() {
+    let lines = stats("plain", &[(POLICY, "lifoo")]);
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    says(
+        &lines[0],
+        &[r#""error":"the environment variable WARPWEFT_POLICY is `lifoo`"#],
+    );
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_an_error_of_the_build() {
+    let text = with("plain", &[(STATS, "/nowhere/stats.jsonl")]);
+    says(
+        &text,
+        &[
+            "environment true: the environment variable WARPWEFT_STATS is `/nowhere/stats.jsonl`, which is no file",
+        ],
+    );
 }

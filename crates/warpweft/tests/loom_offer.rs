@@ -77,7 +77,7 @@ fn thief(world: &World) {
 /// Offers the fork and takes it back, or waits for its thief. Returns true if it came back.
 fn owner(world: &World, which: usize) -> bool {
     let fork = &world.forks[which];
-    let turn = world.offer.publish(NonNull::from(fork));
+    let turn = world.offer.publish(NonNull::from(fork), std::ptr::null());
     let back = world.offer.withdraw();
     if back {
         fork.run();
@@ -140,7 +140,9 @@ fn the_next_offer_follows_a_decision() {
             thief(&other);
             thief(&other);
         });
-        let turn = world.offer.publish(NonNull::from(&world.forks[0]));
+        let turn = world
+            .offer
+            .publish(NonNull::from(&world.forks[0]), std::ptr::null());
         if world.offer.decision().load(Ordering::Relaxed) == taken(turn) {
             world.offer.clear();
             owner(&world, 1);
@@ -165,10 +167,14 @@ fn an_offer_that_was_not_taken_stays_visible() {
             thief(&other);
             thief(&other);
         });
-        let turn = world.offer.publish(NonNull::from(&world.forks[0]));
+        let turn = world
+            .offer
+            .publish(NonNull::from(&world.forks[0]), std::ptr::null());
         if world.offer.decision().load(Ordering::Relaxed) == taken(turn) {
             world.offer.clear();
-            let turn = world.offer.publish(NonNull::from(&world.forks[1]));
+            let turn = world
+                .offer
+                .publish(NonNull::from(&world.forks[1]), std::ptr::null());
             other.join().expect("no panic");
             let is_taken = world.offer.decision().load(Ordering::Relaxed) == taken(turn);
             assert_ne!(is_taken, world.offer.look() == Some(turn));
@@ -176,5 +182,46 @@ fn an_offer_that_was_not_taken_stays_visible() {
             world.offer.withdraw();
             other.join().expect("no panic");
         }
+    });
+}
+
+/// A frame that waits for a stolen fork runs parts of that one only.
+#[test]
+fn a_thief_of_parts_takes_no_other() {
+    model(|| {
+        let world = world();
+        let other = Arc::clone(&world);
+        let (mine, another) = (
+            &raw const world.forks[0] as usize,
+            &raw const world.forks[1] as usize,
+        );
+        let other = thread::spawn(move || {
+            let Some(turn) = other.offer.look_below(mine as *const Fork) else {
+                return;
+            };
+            if let Some(part) = other.offer.take(turn) {
+                assert!(
+                    std::ptr::eq(part.as_ptr(), &other.forks[0]),
+                    "it is a part of another fork"
+                );
+                // SAFETY: the world is alive.
+                unsafe { part.as_ref() }.run();
+                other.done[0].store(1, Ordering::Release);
+            }
+        });
+        for (which, ancestor) in [mine, another].into_iter().enumerate() {
+            let fork = &world.forks[which];
+            world.offer.publish(NonNull::from(fork), ancestor as *const Fork);
+            if world.offer.withdraw() {
+                fork.run();
+                continue;
+            }
+            while world.done[which].load(Ordering::Acquire) == 0 {
+                thread::yield_now();
+            }
+            world.offer.clear();
+        }
+        other.join().expect("no panic");
+        assert_eq!(world.forks.each_ref().map(Fork::runs), [1, 1]);
     });
 }

@@ -3,13 +3,16 @@
 use std::io::{self, Write};
 
 use clap::Args;
+use serde_json::Value;
 
 use crate::args::{Defaults, Selection, Usual};
 use crate::error::LabError;
 use crate::lab::Lab;
 use crate::machine::cpus;
-use crate::measured::{Measured, prepared};
+use crate::measured::{Measured, Outputs, Papers, lines, prepared};
+use crate::report;
 use crate::session::Job;
+use crate::summary::Row;
 use crate::table;
 
 /// `bench`.
@@ -29,6 +32,9 @@ pub(crate) struct BenchArgs {
     /// One JSON object per run on standard output; the summary goes to standard error
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    outputs: Outputs,
 }
 
 impl BenchArgs {
@@ -50,16 +56,26 @@ impl BenchArgs {
 
 /// Runs the benchmark.
 pub(crate) fn run(lab: &Lab, arguments: &BenchArgs) -> Result<(), LabError> {
-    let mut rows = Vec::new();
-    for job in prepared(lab, arguments.jobs(lab)?)? {
-        let measured = Measured::of(lab, job, arguments.json)?;
-        // With --json, standard output holds the records and nothing else.
-        let mut output: Box<dyn Write> = match arguments.json {
+    let papers = Papers::open(&arguments.outputs, None, None)?;
+    let mut all = Vec::new();
+    // With --json, standard output holds the records and nothing else.
+    let output = || -> Box<dyn Write> {
+        match arguments.json {
             true => Box::new(io::stderr()),
             false => Box::new(io::stdout()),
-        };
-        measured.print(&mut output)?;
-        rows.extend(measured.rows);
+        }
+    };
+    for job in prepared(lab, arguments.jobs(lab)?)? {
+        let measured = Measured::of(lab, job, arguments.json)?;
+        measured.print(&mut output())?;
+        all.push(measured);
     }
+    papers.finish(
+        &mut output(),
+        || report::explore::html("bench", &all),
+        || Value::Null,
+        || lines(all.iter().map(|one| &one.session)),
+    )?;
+    let rows: Vec<Row> = all.into_iter().flat_map(|one| one.rows).collect();
     table::failures(&rows)
 }

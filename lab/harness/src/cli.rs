@@ -1,6 +1,7 @@
 //! The command line: reads it, and runs the command that it names.
 
 use std::ffi::OsString;
+use std::io;
 use std::path::PathBuf;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -10,12 +11,14 @@ use crate::bench::{self, BenchArgs};
 use crate::compare::{self, CompareArgs};
 use crate::error::{LabError, choose};
 use crate::explore::{self, ExploreArgs};
+use crate::isolate;
 use crate::lab::Lab;
+use crate::list::{self, ListArgs};
 use crate::results::{self, ResultsArgs};
 use crate::session::Job;
 use crate::trace::{self, TraceArgs};
+use crate::try_command::{self, TryArgs};
 use crate::workload::Files;
-use crate::{isolate, list};
 
 /// Workloads x runtimes x scheduling policies: what each policy does to throughput and tail latency.
 ///
@@ -35,12 +38,19 @@ pub(crate) enum Command {
     Bench(BenchArgs),
     /// Run the whole set of comparisons of schedulers and write one report, with what was published beside it
     Compare(CompareArgs),
+    /// Run a program of yours under each policy: its times, its counters, and which policy to take
+    Try(TryArgs),
     /// Measure the lines of the results document and write their tables into it
     Results(ResultsArgs),
     /// Look at a trace of the flight recorder
     Trace(TraceArgs),
     /// List the workloads, their parameters, the runtimes and the policies
-    List,
+    List(ListArgs),
+    /// Print the completions of a shell: `source <(warpweft completions bash)`
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
     /// One run, asked for as JSON on standard input: how the others make their runs
     #[command(name = isolate::COMMAND, hide = true)]
     RunOne,
@@ -53,20 +63,64 @@ impl Default for Command {
 }
 
 /// The commands that are not hidden.
-const COMMANDS: [&str; 6] = ["explore", "bench", "compare", "results", "trace", "list"];
+const COMMANDS: [&str; 8] = [
+    "explore",
+    "bench",
+    "compare",
+    "try",
+    "results",
+    "trace",
+    "list",
+    "completions",
+];
+
+/// Examples of each command; `$` stands for the name of the program.
+const EXPLORE: &str = "Examples:
+  $ explore                                      the usual workload, all that differs most
+  $ explore packet/heavier --open                and the report in the browser
+  $ explore packet n=1m --policy fifo,lifo -w 2  two policies on two workers
+  $ explore packet window=64,1024                two values of a parameter, each by itself
+  $ explore packet --runs all.csv                each run as a line";
+const BENCH: &str = "Examples:
+  $ bench spawn                                  the default policy on all processors
+  $ bench packet --runtime all --workers 1,2
+  $ bench packet --policy lifo+steal=one --json  a line of JSON for each run
+  $ bench packet --report packet.html --open";
+const COMPARE: &str = "Examples:
+  $ compare --quick
+  $ compare churn --runtime warpweft,tokio --minutes 10";
+const TRY: &str = "The program says neither policy nor workers itself (Runtime::builder() without them, the default runtime, \
+or rayon by our rayon-core), or only as defaults (Builder::default_policy). It must end by itself.
+
+Examples:
+  $ try -- ./program --its flags
+  $ try --policies fifo,lifo,slot:4 --workers 1,2,4 -- ./program
+  $ try --timeout 10 --input words.txt -- ./program
+  $ try --despite-load --budget 30 -- cargo run --release";
+const LIST: &str = "Examples:
+  $ list packet                                  workloads, runtimes and policies with this in their names
+  $ list policies
+  $ list --json";
 
 /// Reads the command line and does what it says.
 pub(crate) fn run(lab: &Lab) -> Result<(), LabError> {
-    let Some(command) = parse(lab, std::env::args_os())? else {
+    let Some(asked) = parse(lab, std::env::args_os())? else {
         return Ok(());
     };
-    match command {
+    match asked {
         Command::Explore(arguments) => explore::run(lab, &arguments),
         Command::Bench(arguments) => bench::run(lab, &arguments),
         Command::Compare(arguments) => compare::run(lab, &arguments),
+        Command::Try(arguments) => try_command::run(lab, &arguments),
         Command::Results(arguments) => results::run(lab, &arguments, plan),
         Command::Trace(arguments) => trace::run(&arguments),
-        Command::List => list::run(lab),
+        Command::List(arguments) => list::run(lab, &arguments),
+        Command::Completions { shell } => {
+            // Into memory first: `generate` panics where the reader has gone.
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut visible(lab), lab.name, &mut script);
+            Ok(io::Write::write_all(&mut io::stdout(), &script)?)
+        }
         Command::RunOne => isolate::answer(lab),
     }
 }
@@ -87,10 +141,28 @@ fn command(lab: &Lab) -> clap::Command {
         command
     };
     let command = Cli::command().name(lab.name).bin_name(lab.name);
-    command.mut_subcommands(|one| match one.get_name() {
-        "bench" | "explore" => flags(one),
-        _ => one,
+    command.mut_subcommands(|one| {
+        let examples = match one.get_name() {
+            "explore" => EXPLORE,
+            "bench" => BENCH,
+            "compare" => COMPARE,
+            "try" => TRY,
+            "list" => LIST,
+            _ => "",
+        };
+        let one = match one.get_name() {
+            "bench" | "explore" => flags(one),
+            _ => one,
+        };
+        one.after_help(examples.replace('$', lab.name))
     })
+}
+
+/// The same without what is hidden, which completions would show.
+fn visible(lab: &Lab) -> clap::Command {
+    let all = command(lab);
+    let commands = all.get_subcommands().filter(|one| !one.is_hide_set());
+    clap::Command::new(lab.name).subcommands(commands.cloned())
 }
 
 /// The files that were named.

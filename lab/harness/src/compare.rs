@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::args::{Defaults, Selection, Usual};
 use crate::error::LabError;
 use crate::lab::Lab;
-use crate::measured::{Measured, Papers, prepared};
+use crate::measured::{Measured, Outputs, Papers, lines, prepared};
 use crate::plan::{self, Line};
 use crate::report::compare::{self as page, Compared};
 use crate::session::Job;
@@ -60,9 +60,8 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "SECONDS")]
     limit: Option<u64>,
 
-    /// Where the report goes [default: reports/compare.html]
-    #[arg(long, value_name = "FILE")]
-    report: Option<PathBuf>,
+    #[command(flatten)]
+    outputs: Outputs,
 
     /// Writes all runs as one JSON document
     #[arg(long, value_name = "FILE")]
@@ -128,8 +127,8 @@ impl CompareArgs {
 pub(crate) fn run(lab: &Lab, arguments: &CompareArgs) -> Result<(), LabError> {
     let (jobs, minutes) = arguments.jobs(lab)?;
     let papers = Papers::open(
-        arguments.report.as_ref(),
-        "reports/compare.html",
+        &arguments.outputs,
+        Some("reports/compare.html"),
         arguments.json.as_ref(),
     )?;
     let (start, count) = (Instant::now(), jobs.len());
@@ -156,8 +155,12 @@ pub(crate) fn run(lab: &Lab, arguments: &CompareArgs) -> Result<(), LabError> {
         let names = unmeasured.join(", ");
         writeln!(io::stdout(), "\nThe time was up before: {names}")?;
     }
-    let html = page::html(&compared, &unmeasured, &command);
-    papers.finish(&html, || whole(&compared, &command))?;
+    papers.finish(
+        &mut io::stdout().lock(),
+        || page::html(&compared, &unmeasured, &command),
+        || whole(&compared, &command),
+        || lines(compared.iter().map(|one| &one.measured.session)),
+    )?;
     let counted = compared.into_iter().filter(|one| !one.line.may_not_complete);
     let rows: Vec<Row> = counted.flat_map(|one| one.measured.rows).collect();
     table::failures(&rows)

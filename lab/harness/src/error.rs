@@ -82,8 +82,28 @@ pub(crate) fn choose(kind: &str, given: &str, valid: &[&str]) -> Result<usize, L
     Err(LabError::Usage(message))
 }
 
+/// The text in which one word of `text` is the nearest of `words`, and which `is_right`. Words of a text are
+/// apart by `+`, `=`, `:` and `/`.
+pub fn corrected(text: &str, words: &[&str], is_right: impl Fn(&str) -> bool) -> Option<String> {
+    let mut start = 0;
+    for part in text.split_inclusive(['+', '=', ':', '/']) {
+        let word = part.trim_end_matches(['+', '=', ':', '/']);
+        let end = start + word.len();
+        if !words.contains(&word)
+            && let Some(nearest) = nearest(word, words)
+        {
+            let corrected = format!("{}{nearest}{}", &text[..start], &text[end..]);
+            if is_right(&corrected) {
+                return Some(corrected);
+            }
+        }
+        start += part.len();
+    }
+    None
+}
+
 /// The name most like `given`, if it is like it at all.
-fn nearest<'a>(given: &str, valid: &[&'a str]) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(given: &str, valid: &[&'a str]) -> Option<&'a str> {
     valid
         .iter()
         .map(|name| (strsim::jaro_winkler(&given.to_lowercase(), name), *name))
@@ -112,6 +132,18 @@ mod tests {
             .to_string();
         assert!(!text.contains("did you mean"), "{text}");
         assert!(text.contains("runtimes: rayon, tokio"), "{text}");
+    }
+
+    #[test]
+    fn a_text_with_one_wrong_word_is_corrected() {
+        let words = ["fifo", "lifo", "steal", "one", "half", "slot"];
+        let right = |text: &str| ["lifo+steal=one", "lifo", "slot:4"].contains(&text);
+        let corrected = |text| corrected(text, &words, right);
+        assert_eq!(corrected("lifoo").as_deref(), Some("lifo"));
+        assert_eq!(corrected("lifo+stael=one").as_deref(), Some("lifo+steal=one"));
+        assert_eq!(corrected("slt:4").as_deref(), Some("slot:4"));
+        assert_eq!(corrected("xyz"), None);
+        assert_eq!(corrected("lifoo+stael=one"), None, "two wrong words are too many");
     }
 
     #[test]

@@ -4,10 +4,10 @@
 // The floors, from the top; a file imports from lower ones only. `xtask/rooms.toml` holds the whole list.
 //
 //  cli        reads the command line
-//  commands   bench, compare, explore, list, results: each with its arguments
+//  commands   bench, compare, explore, list, results, try_command: each with its arguments
 //  pages      report; args, which turns shared arguments into jobs
 //  figures    measured, table, frontier, summary
-//  runs       session, isolate, progress
+//  runs       trial, session, isolate, progress
 //  traits     lab, workload
 //  data       record, params, plan, machine, stats, latency, text, output, probe, error
 
@@ -40,20 +40,25 @@ mod table;
 mod testing;
 mod text;
 mod trace;
+mod trial;
+mod try_command;
 mod workload;
 
 use std::process::ExitCode;
 
-pub use error::LabError;
+pub use error::{LabError, corrected};
 pub use lab::{Chosen, Lab, MOST_WORKERS};
 pub use latency::{BUCKETS, Latency, add_bucket, bucket_of, empty_histogram, middle_of};
-pub use machine::{Usage, cpus, resident_bytes};
+pub use machine::{Usage, cpus, process_cpu, resident_bytes};
 pub use output::Pending;
 pub use params::{Domain, Param, Params, Value, Variant};
 pub use plan::{Line, Measurement, Published};
 pub use record::{Counters, Outcome};
 pub use session::{Cell, Job, Pace};
-pub use workload::{About, Asked, Caveat, FileFlag, Files, Peer, PeerInfo, Policies, Request, Workload};
+pub use trial::{Plan, Ran, Setting, Trial, Tried};
+pub use workload::{
+    About, Asked, Caveat, FileFlag, Files, Peer, PeerInfo, Policies, Request, Variables, Workload,
+};
 
 impl Lab {
     /// Runs the command line of this process: explores, benchmarks, compares, measures results or lists.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::thread;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -120,6 +121,32 @@ impl Usage {
         let used = self.machine.saturating_sub(earlier.machine);
         Some(used.saturating_sub(own) as f64 / capacity as f64)
     }
+}
+
+/// The processor time of this process until now; `None` where the system does not report it.
+pub fn process_cpu() -> Option<Duration> {
+    #[cfg(unix)]
+    return cpu(nix::sys::resource::UsageWho::RUSAGE_SELF);
+    #[cfg(not(unix))]
+    None
+}
+
+/// The processor time of all children that have been waited for.
+pub(crate) fn children_cpu() -> Option<Duration> {
+    #[cfg(unix)]
+    return cpu(nix::sys::resource::UsageWho::RUSAGE_CHILDREN);
+    #[cfg(not(unix))]
+    None
+}
+
+#[cfg(unix)]
+fn cpu(of: nix::sys::resource::UsageWho) -> Option<Duration> {
+    let usage = nix::sys::resource::getrusage(of).ok()?;
+    let time = |time: nix::sys::time::TimeVal| {
+        let (seconds, micros) = (u64::try_from(time.tv_sec()), u64::try_from(time.tv_usec()));
+        Some(Duration::from_secs(seconds.ok()?) + Duration::from_micros(micros.ok()?))
+    };
+    Some(time(usage.user_time())? + time(usage.system_time())?)
 }
 
 /// Compiler, allocator and the versions of the contestants that are built in.

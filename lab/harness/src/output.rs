@@ -25,7 +25,22 @@ enum Target {
 }
 
 impl Pending {
-    /// Tries whether `path` can be written. `action` is for the error: "write the report".
+    /// The same for a file in a folder of ours, which is made if it is missing, and then named on standard
+    /// error.
+    pub fn in_own_folder(action: &'static str, path: &Path) -> Result<Self, LabError> {
+        if let Some(folder) = path.parent().filter(|folder| !folder.exists()) {
+            fs::create_dir_all(folder).map_err(|error| {
+                let reason = format!("its folder `{}` cannot be made: {error}", folder.display());
+                LabError::file(action, path, &reason)
+            })?;
+            // Nothing can be done if standard error is closed.
+            drop(writeln!(io::stderr(), "made the folder {}", folder.display()));
+        }
+        Self::open(action, path)
+    }
+
+    /// Tries whether `path` can be written. Its folder must exist. `action` is for the error: "write the
+    /// report".
     pub fn open(action: &'static str, path: &Path) -> Result<Self, LabError> {
         let refused = |reason: io::Error| LabError::file(action, path, &reason);
         let pending = |target| Self {
@@ -45,11 +60,13 @@ impl Pending {
         let Some(name) = path.file_name() else {
             return Err(LabError::file(action, path, "it names no file"));
         };
-        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            fs::create_dir_all(folder).map_err(|error| {
-                let reason = format!("its folder `{}` cannot be made: {error}", folder.display());
-                LabError::file(action, path, &reason)
-            })?;
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        if let Some(folder) = folder.filter(|folder| !folder.exists()) {
+            let reason = format!(
+                "its folder `{0}` does not exist; make it first: mkdir -p {0}",
+                folder.display()
+            );
+            return Err(LabError::file(action, path, &reason));
         }
         let draft = path.with_file_name(format!(".{}.{}.part", name.to_string_lossy(), std::process::id()));
         File::create(&draft)
@@ -86,7 +103,12 @@ mod tests {
     fn a_file_appears_only_when_it_is_finished() {
         let folder = folder("finish");
         let path = folder.join("deep/er/report.html");
-        let pending = Pending::open("write the report", &path).unwrap();
+        let missing = Pending::open("write the report", &path).unwrap_err().to_string();
+        assert!(
+            missing.contains("does not exist; make it first: mkdir -p"),
+            "{missing}"
+        );
+        let pending = Pending::in_own_folder("write the report", &path).unwrap();
         assert!(!path.exists());
         assert_eq!(pending.finish("done").unwrap(), path);
         assert_eq!(fs::read_to_string(&path).unwrap(), "done");

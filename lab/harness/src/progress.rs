@@ -7,7 +7,6 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::error::LabError;
 use crate::record::Record;
-use crate::workload::Request;
 
 /// Without a terminal, lines are at least this far apart.
 const SILENCE: Duration = Duration::from_secs(15);
@@ -16,17 +15,20 @@ const SILENCE: Duration = Duration::from_secs(15);
 pub(crate) struct Progress {
     bar: Option<ProgressBar>,
     records: bool,
+    /// No run begins much later than this after the start.
+    budget: Option<Duration>,
     start: Instant,
     said: Instant,
 }
 
 impl Progress {
     /// A bar if standard error is a terminal; with `records` each run is printed as JSON as well.
-    pub(crate) fn new(records: bool) -> Self {
+    pub(crate) fn new(records: bool, budget: Option<Duration>) -> Self {
         let start = Instant::now();
         Self {
             bar: io::stderr().is_terminal().then(Self::bar),
             records,
+            budget,
             start,
             said: start,
         }
@@ -41,16 +43,19 @@ impl Progress {
         bar
     }
 
-    /// Shows the run that begins.
-    pub(crate) fn begins(&mut self, done: usize, total: usize, request: &Request) {
+    /// Shows the run that begins, and about how much time is left.
+    pub(crate) fn begins(&mut self, done: usize, total: usize, what: &str) {
+        let elapsed = self.start.elapsed();
+        let left = left(elapsed, done, total, self.budget);
+        let left = left.map_or_else(String::new, |left| format!(", about {} s left", left.as_secs()));
         if let Some(bar) = &self.bar {
             bar.set_length(total as u64);
             bar.set_position(done as u64);
-            bar.set_message(request.contestant());
+            bar.set_message(format!("{what}{left}"));
         } else if self.said.elapsed() >= SILENCE {
             self.said = Instant::now();
-            let seconds = self.start.elapsed().as_secs();
-            self.say(&format!("{done} of about {total} runs in {seconds} s"));
+            let seconds = elapsed.as_secs();
+            self.say(&format!("{done} of about {total} runs in {seconds} s{left}"));
         }
     }
 
@@ -79,5 +84,27 @@ impl Progress {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
+    }
+}
+
+/// About how much time the rest takes: as much for each run as until now, but not beyond the budget. `None`
+/// before the first run has ended.
+fn left(elapsed: Duration, done: usize, total: usize, budget: Option<Duration>) -> Option<Duration> {
+    let each = elapsed / u32::try_from(done).ok().filter(|done| *done > 0)?;
+    let rest = each * u32::try_from(total.saturating_sub(done)).ok()?;
+    Some(budget.map_or(rest, |budget| rest.min(budget.saturating_sub(elapsed))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rest_takes_as_long_as_what_was_done_and_not_longer_than_the_budget() {
+        let seconds = Duration::from_secs;
+        assert_eq!(left(seconds(3), 0, 10, None), None);
+        assert_eq!(left(seconds(8), 2, 10, None), Some(seconds(32)));
+        assert_eq!(left(seconds(8), 2, 10, Some(seconds(20))), Some(seconds(12)));
+        assert_eq!(left(seconds(30), 2, 10, Some(seconds(20))), Some(seconds(0)));
     }
 }

@@ -231,7 +231,7 @@ pub(crate) fn prepare(
 
 /// The order in which the cells run in a round: shuffled, and reversed in the next round. So of two cells
 /// each comes first as often as the other.
-fn order(cells: usize, round: usize) -> Vec<usize> {
+pub(crate) fn order(cells: usize, round: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..cells).collect();
     if round > 0 {
         fastrand::Rng::with_seed(round.div_ceil(2) as u64).shuffle(&mut order);
@@ -271,7 +271,7 @@ pub(crate) fn run(
                 continue;
             }
             for attempt in 0..=RETRIES {
-                progress.begins(rounds * cell_count + place, total, &cell.request);
+                progress.begins(rounds * cell_count + place, total, &cell.request.contestant());
                 let probe = if cell.cell.workers > 1 {
                     prober.probe()
                 } else {

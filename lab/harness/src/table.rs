@@ -12,6 +12,38 @@ use crate::text::{Table, nanos, si, times};
 /// A machine of which others use more than this share is not quiet.
 const DISTURBED: f64 = 0.05;
 
+/// Where others use more than this share of the machine, no advice is given.
+pub(crate) const LOADED: f64 = 0.25;
+
+/// What must be known before any figure is read: others use the machine.
+pub(crate) fn warning(others: Option<f64>) -> Option<String> {
+    let others = others.filter(|others| *others > DISTURBED)?;
+    Some(format!(
+        "Warning: other processes used {:.0} % of the machine meanwhile: too much for fine differences. Repeat on a \
+         quiet machine.",
+        others * 100.0
+    ))
+}
+
+/// How much of the machine others used.
+pub(crate) fn load(others: f64) -> String {
+    format!(
+        "Other processes used {:.0} % of the machine meanwhile.",
+        others * 100.0
+    )
+}
+
+/// The sentence in the place of advice, if others used more than that share of the machine.
+pub(crate) fn withheld(others: Option<f64>, most: f64) -> Option<String> {
+    let others = others.filter(|others| *others > most)?;
+    Some(format!(
+        "No advice: other processes used {:.0} % of the machine meanwhile, more than the {:.0} % beside which figures \
+         can be compared. Repeat on a quiet machine, or take the advice with `--despite-load`.",
+        others * 100.0,
+        most * 100.0
+    ))
+}
+
 /// Prints the table with its heading and its footnotes.
 pub(crate) fn print(
     output: &mut dyn Write,
@@ -37,6 +69,9 @@ pub(crate) fn print(
             "This is a {} build: its figures mean nothing.",
             session.versions.profile
         )?;
+    }
+    if let Some(warning) = warning(session.others) {
+        writeln!(output, "{warning}")?;
     }
     writeln!(output)?;
     let has_latency = rows.iter().any(|row| row.latency.is_some());
@@ -192,17 +227,7 @@ pub(crate) fn footnotes(session: &Session, rows: &[Row]) -> Vec<String> {
             ));
         }
     }
-    if let Some(others) = session.others {
-        let doubt = if others > DISTURBED {
-            ": too much for fine differences; repeat on a quiet machine"
-        } else {
-            ""
-        };
-        notes.push(format!(
-            "Other processes used {:.0} % of the machine meanwhile{doubt}.",
-            others * 100.0
-        ));
-    }
+    notes.extend(session.others.map(load));
     notes
 }
 

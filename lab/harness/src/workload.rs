@@ -291,4 +291,32 @@ pub trait Policies {
     ///
     /// The text is no policy; the message says where it is wrong and which words are right.
     fn check(&self, text: &str) -> Result<(), LabError>;
+
+    /// The environment variables by which a program is told its policy and its workers, if there are any.
+    fn variables(&self) -> Option<Variables> {
+        None
+    }
+
+    /// Those that `try` runs a program with if none are named.
+    fn tried(&self) -> &'static [&'static str] {
+        self.explored()
+    }
+
+    /// The same policy as a pool names it.
+    fn canonical(&self, text: &str) -> String {
+        text.to_owned()
+    }
+}
+
+/// Environment variables by which a program is told what to do.
+#[derive(Clone, Copy, Debug)]
+pub struct Variables {
+    /// The policy of its pools.
+    pub policy: &'static str,
+    /// The number of their workers.
+    pub workers: &'static str,
+    /// The file to which each pool appends a line of figures.
+    pub stats: &'static str,
+    /// Others that say the same, and are taken away.
+    pub cleared: &'static [&'static str],
 }

@@ -52,6 +52,11 @@ fn build(repo: &Repo, profile: &str, arguments: &[&str]) -> Result<Twins> {
     })
 }
 
+/// The build with our rayon-core, in the release profile.
+pub(crate) fn ours(repo: &Repo) -> Result<PathBuf> {
+    Ok(build(repo, "release", &[])?.ours)
+}
+
 fn output(program: &Path, arguments: &[&str], threads: Option<usize>) -> Result<String> {
     let mut command = Command::new(program);
     command.args(arguments);

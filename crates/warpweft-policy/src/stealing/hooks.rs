@@ -13,7 +13,7 @@ use super::victims::VictimOrder;
 use super::{Help, MOST_CAPACITY, Overflow, Stealing, Woken};
 use crate::by_class;
 use crate::order::{Classes as _, LocalQueue, LocalQueueThief, Order};
-use crate::{Count, Cx, Policy, PolicyError, PoolEnv, Tally, Wake, YieldTo};
+use crate::{Count, Cx, Policy, PolicyError, PoolEnv, Tally, Wake, WorkerId, YieldTo};
 use urgent::{Ahead, compare, most_urgent};
 use warpweft_queue::{Amount, CapacityError, Full, Glance, Steal};
 use warpweft_task::{TaskRef, Waiting, Why};
@@ -284,6 +284,10 @@ impl<O: Order> Policy for Stealing<O> {
                 }
             }
         })
+    }
+
+    fn queued(shared: &Shared<O>, worker: WorkerId) -> Option<usize> {
+        shared.thieves.get(worker.0).map(|thief| thief.glance().len)
     }
 
     fn evict(shared: &Shared<O>, local: &mut Local<O>, cancellations: u64, cx: &Cx<'_>) -> Vec<TaskRef> {

@@ -3,6 +3,7 @@
 
 use super::stack::Stack;
 use std::panic::Location;
+use warpweft_platform::stack_copy::Note;
 use warpweft_task::TaskInfo;
 
 /// As in `overflow.rs`; it says nothing about a fiber.
@@ -26,6 +27,14 @@ impl Label {
         (None, None)
     }
 }
+
+/// As in `overflow.rs`.
+pub(crate) const FIBER: &str = "fiber";
+/// As in `overflow.rs`.
+pub(crate) const NOTED_FIBER: usize = 1;
+
+/// As in `overflow.rs`; it says nothing.
+pub(crate) fn describe(_note: &mut Note) {}
 
 /// As in `overflow.rs`.
 pub(crate) type Find = fn() -> *const Label;

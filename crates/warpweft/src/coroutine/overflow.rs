@@ -17,10 +17,16 @@ use std::cell::Cell;
 use std::fmt::{self, Write};
 use std::panic::Location;
 use std::sync::OnceLock;
+use warpweft_platform::stack_copy::Note;
 use warpweft_task::TaskInfo;
 
 /// The number of bytes of a name that the report shows.
-const SHOWN: usize = 48;
+const SHOWN: usize = Note::NOTHING.text.len();
+
+/// What the label of a fiber's stack says.
+pub(crate) const FIBER: &str = "fiber";
+/// The kind in a note on a fiber; its word is the address of the spawn site.
+pub(crate) const NOTED_FIBER: usize = 1;
 
 /// The owner of a stack, for the report.
 #[derive(Debug)]
@@ -75,6 +81,20 @@ impl Label {
         (name.map(|chunk| Box::from(chunk.valid())), self.location.get())
     }
 
+    /// Writes what it knows of a fiber.
+    fn note(&self, note: &mut Note) {
+        if self.what != FIBER {
+            return;
+        }
+        note.kind = NOTED_FIBER;
+        note.word = self
+            .location
+            .get()
+            .map_or(0, |location| std::ptr::from_ref(location).expose_provenance());
+        note.text = self.name.get();
+        note.length = self.length.get().min(SHOWN);
+    }
+
     fn report(&self, to: &mut Message) -> fmt::Result {
         let name = self.name.get();
         let name = name[..self.length.get()].utf8_chunks().next();
@@ -91,6 +111,14 @@ impl Label {
             to,
             "has overflowed its stack of {kib} KiB: see Builder::fiber_stack_size"
         )
+    }
+}
+
+/// Writes a note on the stack of the calling thread, if it is a fiber's. It is called in a handler of a
+/// signal, and does what the report of an overflow does there.
+pub(crate) fn describe(note: &mut Note) {
+    if let Some(label) = OF_POOLS.find() {
+        label.note(note);
     }
 }
 

@@ -18,6 +18,7 @@ use super::sleep_deadline::SleepDeadline;
 use super::source::Source;
 use super::sources::Sources;
 use super::timers::{NEVER, Timers, Token};
+use crate::observe::raw::RawWait;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -162,6 +163,12 @@ impl Driver {
     /// Returns the numbers of sources and of timers.
     pub(crate) fn lens(&self) -> (usize, usize) {
         (self.sources.len(), self.timers.len())
+    }
+
+    /// Calls `see` for each task that waits for a source or a timer.
+    pub(crate) fn each(&self, see: &mut dyn FnMut(RawWait)) {
+        self.sources.each(see);
+        self.timers.each(see);
     }
 
     pub(crate) fn timers(&self) -> &Timers {

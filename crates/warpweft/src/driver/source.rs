@@ -20,6 +20,7 @@
 //!   afterwards. So one of them sees the other.
 //! - No waker is called, cloned or dropped under the lock.
 
+use crate::observe::raw::{RawWait, RawWhat};
 use std::io;
 use std::task::{Context, Poll, Waker};
 use warpweft_platform::atomic::{AtomicU64, Ordering};
@@ -48,7 +49,12 @@ pub(crate) enum Direction {
 #[derive(Debug)]
 pub(crate) struct Source {
     hooks: [WaitQueue; 2],
+    /// The number of the descriptor, or [`UNKNOWN`]. For reports.
+    descriptor: AtomicU64,
 }
+
+/// The descriptor is not known.
+const UNKNOWN: u64 = u64::MAX;
 
 #[derive(Debug)]
 struct WaitQueue {
@@ -81,6 +87,35 @@ impl Source {
         };
         Self {
             hooks: [direction(), direction()],
+            descriptor: AtomicU64::new(UNKNOWN),
+        }
+    }
+
+    /// Notes the number of the descriptor, for reports.
+    #[cfg(unix)]
+    pub(crate) fn set_descriptor(&self, descriptor: u64) {
+        self.descriptor.store(descriptor, Ordering::Relaxed);
+    }
+
+    /// Calls `see` for each task that waits for it.
+    pub(super) fn each(&self, see: &mut dyn FnMut(RawWait)) {
+        let descriptor = self.descriptor.load(Ordering::Relaxed);
+        for (queue, write) in self.hooks.iter().zip([false, true]) {
+            let Some(waiting) = queue.waiting.lock_unless_lost() else {
+                continue;
+            };
+            for (_, waker) in &waiting.wakers {
+                see(RawWait {
+                    waiter: waker.data().addr(),
+                    object: std::ptr::from_ref(self).addr(),
+                    since_ns: None,
+                    told: false,
+                    what: RawWhat::Socket {
+                        descriptor: (descriptor != UNKNOWN).then_some(descriptor),
+                        write,
+                    },
+                });
+            }
         }
     }
 

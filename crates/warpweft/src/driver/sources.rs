@@ -4,6 +4,7 @@
 //! on its way for an old source finds none, even if the place or the descriptor's number is in use again.
 
 use super::source::{Direction, Source};
+use crate::observe::raw::RawWait;
 use std::io;
 use std::sync::Arc;
 use std::task::Waker;
@@ -124,6 +125,20 @@ impl Sources {
         for source in slab.places.iter().filter_map(|place| place.source.as_ref()) {
             source.close(wakers);
         }
+    }
+
+    /// Calls `see` for each task that waits for a source.
+    pub(crate) fn each(&self, see: &mut dyn FnMut(RawWait)) {
+        // Not under the lock of all: the poller needs it.
+        let sources: Vec<_> = match self.0.lock_unless_lost() {
+            Some(slab) => slab
+                .places
+                .iter()
+                .filter_map(|place| place.source.clone())
+                .collect(),
+            None => return,
+        };
+        sources.iter().for_each(|source| source.each(see));
     }
 }
 

@@ -11,6 +11,7 @@
 //! - No waker is called, cloned or dropped under a lock.
 
 use super::wheel::{EntryId, Wheel};
+use crate::observe::raw::{RawWait, RawWhat};
 use std::task::Waker;
 use warpweft_platform::CachePadded;
 use warpweft_platform::atomic::{AtomicU64, Ordering};
@@ -59,6 +60,25 @@ impl Timers {
         };
         Self {
             shards: (0..=workers).map(shard).collect(),
+        }
+    }
+
+    /// Calls `see` for each task that waits for a timer.
+    pub(crate) fn each(&self, see: &mut dyn FnMut(RawWait)) {
+        for shard in &self.shards {
+            // In a forked child the lock may be lost.
+            let Some(open) = shard.wheel.lock_unless_lost() else {
+                continue;
+            };
+            open.wheel.each(|until_ns, waker| {
+                see(RawWait {
+                    waiter: waker.data().addr(),
+                    object: 0,
+                    since_ns: None,
+                    told: false,
+                    what: RawWhat::Timer { until_ns },
+                });
+            });
         }
     }
 

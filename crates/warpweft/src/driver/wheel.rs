@@ -118,6 +118,15 @@ fn digit(tick: u64, level: usize) -> usize {
 }
 
 impl Wheel {
+    /// Calls `see` with the deadline and the waker of each timer.
+    pub(crate) fn each(&self, mut see: impl FnMut(u64, &Waker)) {
+        for entry in &self.entries {
+            if let Some(waker) = &entry.waker {
+                see(entry.deadline, waker);
+            }
+        }
+    }
+
     pub(crate) fn new() -> Self {
         let slot = Slot {
             head: NONE,

@@ -66,8 +66,10 @@ pub fn blocking<R>(body: impl FnOnce() -> R) -> R {
     };
     // Unwind: the panic continues below, in this frame. A frame whose thread has no worker must not be left:
     // the task that it belongs to would end without a worker.
-    let outcome = catch_unwind(AssertUnwindSafe(body));
+    let (context, who) = (away.context, away.context.who());
+    let outcome = catch_unwind(AssertUnwindSafe(|| context.block_as(who, body)));
     away.come_back();
+    context.continue_as(who);
     outcome.unwrap_or_else(|panic| resume_unwind(panic))
 }
 

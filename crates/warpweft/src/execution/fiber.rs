@@ -8,13 +8,17 @@
 //!   touched, by `thread_fibers.rs`.
 //! - It never switches while it is panicking: the count of panics belongs to the thread, not to the stack.
 
+use super::fiber_probe::FiberProbe;
+pub(crate) use super::fiber_state::MustWait;
+use super::fiber_state::State;
 use super::fiber_waker::{FiberWaker, wake_of};
 use super::stack_context::StackContext;
 use super::thread_fibers::{ThreadFibers, Turn};
 use crate::coroutine::Input;
-use crate::coroutine::overflow::Label;
+use crate::coroutine::overflow::{FIBER, Label};
 use crate::coroutine::stack::{Claim, Stack};
 use crate::coroutine::switch::{RawCoroutine, SWITCHES_DIRECTLY, Switch, leave_for};
+use crate::observe::raw::FiberView;
 use crate::pool::current::WorkerRef;
 use crate::threads::thread_handle::Key;
 use std::cell::{Cell, UnsafeCell};
@@ -23,30 +27,14 @@ use std::panic::resume_unwind;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::task::Waker;
+use warpweft_platform::atomic::{AtomicU32, Ordering};
 use warpweft_platform::delay;
 use warpweft_platform::prefetch::prefetch;
 use warpweft_platform::process;
 use warpweft_platform::thread::{panicking, pause};
+use warpweft_task::frame::Who;
+use warpweft_task::registry::Entry;
 use warpweft_task::{Abandon, Latch, OnStackJob, Running, Unwound};
-
-/// Says whether a wait must reach its end, because another thread works on the frame.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum MustWait {
-    Yes,
-    No,
-}
-
-/// The state of a fiber.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    Runs,
-    /// It waits until its key of this turn is entered.
-    Waits(MustWait),
-    /// It waits until its waker is notified.
-    Listens(MustWait),
-    /// It is in its thread's line of ready fibers.
-    Ready(MustWait),
-}
 
 /// The fiber is not in its thread's table.
 const UNKNOWN: u32 = 1;
@@ -72,7 +60,8 @@ const LINE: usize = 64;
 pub(crate) struct Fiber {
     /// `Some` from start to end; changed by the fiber's own thread while the fiber does not run.
     coroutine: UnsafeCell<Option<RawCoroutine>>,
-    state: Cell<State>,
+    /// A [`State`]. Written by the own thread; a report reads it.
+    state: AtomicU32,
     /// The reasons for which its waits are not plain: the constants above. Mostly 0.
     flags: Cell<u32>,
     /// How often its waker was notified.
@@ -95,6 +84,9 @@ pub(crate) struct Fiber {
     /// Present while its closure is on the stack.
     task: Cell<Option<Running>>,
     label: Label,
+    probe: FiberProbe,
+    /// Its entry in the pool's register of fibers.
+    entry: Cell<Option<Entry>>,
 }
 
 impl Fiber {
@@ -106,13 +98,17 @@ impl Fiber {
     pub(crate) unsafe fn new(fibers: NonNull<ThreadFibers>, stack: Stack) -> NonNull<Self> {
         let mut fiber = Box::<Self>::new_uninit();
         let place = fiber.as_mut_ptr();
-        let label = Label::of("fiber", &stack);
+        let label = Label::of(FIBER, &stack);
         // SAFETY: by contract; the fiber is the stack context's own box, which does not move.
         let context = unsafe { StackContext::new(fibers, place) };
         let fiber_waker = FiberWaker::new(context.thread_handle(), place);
+        // SAFETY: the place is that of the box, which is filled below.
+        let state = unsafe { &raw mut (*place).state };
+        let state = NonNull::new(state).unwrap_or_else(|| unreachable!("a box"));
+        let probe = FiberProbe::new(state, Arc::clone(&fiber_waker) as _, context.thread_handle());
         fiber.write(Self {
             coroutine: UnsafeCell::new(None),
-            state: Cell::new(State::Runs),
+            state: AtomicU32::new(State::RUNS.0),
             flags: Cell::new(UNKNOWN),
             notifications: Cell::new(0),
             behind: Cell::new(ptr::null()),
@@ -126,9 +122,31 @@ impl Fiber {
             turn: Cell::new(0),
             task: Cell::new(None),
             label,
+            probe,
+            entry: Cell::new(None),
         });
         let raw = Box::into_raw(fiber).cast::<Self>();
-        NonNull::new(raw).unwrap_or_else(|| unreachable!("a box"))
+        let fiber = NonNull::new(raw).unwrap_or_else(|| unreachable!("a box"));
+        // SAFETY: the box was filled above. It stays in its place, and its `Drop` removes the entry.
+        let probe = NonNull::from(&unsafe { fiber.as_ref() }.probe) as NonNull<dyn FiberView>;
+        // SAFETY: as above.
+        let pool = unsafe { fibers.as_ref() }.pool().core();
+        // SAFETY: as above.
+        let entry = unsafe { pool.fibers.insert(probe) };
+        // SAFETY: as above.
+        unsafe { fiber.as_ref() }.entry.set(Some(entry));
+        fiber
+    }
+
+    #[inline]
+    fn state(&self) -> State {
+        // Ordering: Relaxed, here and below; only the own thread writes it.
+        State(self.state.load(Ordering::Relaxed))
+    }
+
+    #[inline]
+    fn set_state(&self, state: State) {
+        self.state.store(state.0, Ordering::Relaxed);
     }
 
     #[inline]
@@ -151,6 +169,7 @@ impl Fiber {
             unreachable!("a fiber without a body has a stack")
         };
         self.label.write(job.info());
+        self.probe.begin(job.words());
         let this: *const Self = self;
         let body = move |switch: &Switch| {
             // SAFETY: its thread keeps the fiber until the body has ended.
@@ -169,7 +188,7 @@ impl Fiber {
     /// Prepares it to run, with what the thread carries on the stack of `below`.
     #[inline]
     pub(crate) fn board(&self, below: &StackContext) {
-        self.state.set(State::Runs);
+        self.set_state(State::RUNS);
         self.context.board(below);
     }
 
@@ -198,6 +217,7 @@ impl Fiber {
         // SAFETY: the fiber does not run any more, and its own thread calls.
         let coroutine = unsafe { &mut *self.coroutine.get() }.take();
         self.stack.set(coroutine.map(RawCoroutine::into_stack));
+        self.probe.end();
         self.set_flag(UNWINDING, false);
     }
 
@@ -207,6 +227,9 @@ impl Fiber {
 
     pub(crate) fn set_slot(&self, slot: Option<u32>) {
         self.slot.set(slot);
+        if slot.is_some() && self.task.get().is_some() {
+            self.probe.open();
+        }
         self.set_flag(UNKNOWN, slot.is_none());
     }
 
@@ -227,14 +250,15 @@ impl Fiber {
 
     /// Returns true if it waits in that turn.
     pub(crate) fn waits_in(&self, turn: u64) -> bool {
-        matches!(self.state.get(), State::Waits(_)) && self.turn.get() == turn
+        self.state().is(State::WAITS) && self.turn.get() == turn
     }
 
     /// Notes that it waited, and is put into the line.
     #[inline]
     pub(crate) fn get_ready(&self) {
-        if let State::Waits(must_wait) | State::Listens(must_wait) = self.state.get() {
-            self.state.set(State::Ready(must_wait));
+        let state = self.state();
+        if state.is(State::WAITS) || state.is(State::LISTENS) {
+            self.set_state(State(state.0 & State::MUST_WAIT | State::READY));
         }
     }
 
@@ -242,7 +266,7 @@ impl Fiber {
     #[inline]
     pub(crate) fn hear(&self) -> bool {
         self.notifications.set(self.notifications.get().wrapping_add(1));
-        matches!(self.state.get(), State::Listens(_))
+        self.state().is(State::LISTENS)
     }
 
     /// Returns how often its waker was notified.
@@ -283,10 +307,8 @@ impl Fiber {
 
     /// Returns true if it has been left, and may be unwound.
     pub(crate) fn may_be_unwound(&self) -> bool {
-        matches!(
-            self.state.get(),
-            State::Waits(MustWait::No) | State::Listens(MustWait::No) | State::Ready(MustWait::No)
-        )
+        let state = self.state();
+        state != State::RUNS && state.0 & State::MUST_WAIT == 0
     }
 
     /// Makes its waits unwind it from now on.
@@ -312,6 +334,15 @@ impl Fiber {
     /// Notes that the closure of that task begins on this stack, or has ended.
     pub(crate) fn set_task(&self, task: Option<Running>) {
         self.task.set(task);
+        if task.is_none() && self.slot().is_some() {
+            self.probe.close();
+        }
+    }
+
+    /// Returns the words of its task.
+    #[inline]
+    pub(crate) fn who(&self) -> Who {
+        self.probe.who()
     }
 
     pub(crate) fn is_cancelled(&self) -> bool {
@@ -360,7 +391,9 @@ impl Fiber {
             return false;
         }
         delay::point("fiber.wait: token registered");
-        let input = self.suspend(State::Waits(must_wait));
+        self.probe.joins(ptr::from_ref(latch).addr());
+        let input = self.suspend(State::of(State::WAITS, must_wait));
+        self.probe.joins(0);
         if input == Input::Unwind
             && let Some(token) = latch.set_and_take()
         {
@@ -374,13 +407,13 @@ impl Fiber {
         let fibers = self.fibers();
         fibers.slot_of(self);
         fibers.line_up(self);
-        self.suspend(State::Ready(must_wait)) == Input::Unwind
+        self.suspend(State::of(State::READY, must_wait)) == Input::Unwind
     }
 
     /// Switches away until its waker is notified. Returns true if the fiber must unwind.
     pub(crate) fn listen(&self, must_wait: MustWait) -> bool {
         self.fibers().slot_of(self);
-        self.suspend(State::Listens(must_wait)) == Input::Unwind
+        self.suspend(State::of(State::LISTENS, must_wait)) == Input::Unwind
     }
 
     /// Waits until its waker is notified, in a forked child, where it does not switch away. No other thread
@@ -405,7 +438,7 @@ impl Fiber {
     }
 
     fn suspend(&self, state: State) -> Input {
-        self.state.set(state);
+        self.set_state(state);
         // SAFETY: the switch is at the foot of this stack, and was set when the body began.
         self.context.leave(|| unsafe { &*self.switch.get() }.suspend(()))
     }
@@ -423,7 +456,7 @@ impl Fiber {
             Turn::Of(next) => Some(next),
             Turn::Loops => None,
         };
-        self.leave(State::Ready(MustWait::No), next) == Input::Unwind
+        self.leave(State::of(State::READY, MustWait::No), next) == Input::Unwind
     }
 
     /// Does what [`listen`](Self::listen) does for a plain fiber, on its own stack, with the reference of its
@@ -435,14 +468,14 @@ impl Fiber {
             Turn::Of(next) => Some(next),
             Turn::Own | Turn::Loops => None,
         };
-        self.leave(State::Listens(MustWait::No), next) == Input::Unwind
+        self.leave(State::of(State::LISTENS, MustWait::No), next) == Input::Unwind
     }
 
     /// Leaves the stack for that of another fiber, or for the loop's.
     #[allow(clippy::inline_always, reason = "as `give_way_plainly`")]
     #[inline(always)]
     fn leave(&self, state: State, next: Option<&Self>) -> Input {
-        self.state.set(state);
+        self.set_state(state);
         let here = 0_u8;
         self.left_at.set(&raw const here);
         // SAFETY: as in `suspend`.
@@ -456,6 +489,9 @@ impl Fiber {
 
 impl Drop for Fiber {
     fn drop(&mut self) {
+        if let Some(entry) = self.entry.take() {
+            self.fibers().pool().core().fibers.remove(entry);
+        }
         self.fiber_waker.forget();
     }
 }

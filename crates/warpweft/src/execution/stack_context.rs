@@ -24,6 +24,7 @@ use super::thread_fibers::ThreadFibers;
 use crate::coroutine::overflow::Label;
 use crate::fork::list::List;
 use crate::fork::offer_board::OfferBoard;
+use crate::fork::stealable_job::StealableJob;
 use crate::pool::current::{self, GaveWay, WorkerRef};
 use crate::threads::thread_handle::ThreadHandle;
 use std::cell::Cell;
@@ -195,7 +196,7 @@ impl StackContext {
     }
 
     #[inline]
-    fn offer_board(&self) -> &OfferBoard {
+    pub(crate) fn offer_board(&self) -> &OfferBoard {
         // SAFETY: the pool has it, which the thread's fibers keep alive.
         unsafe { self.offer_board.as_ref() }
     }
@@ -343,6 +344,8 @@ impl StackContext {
     /// Carries no worker from now on. Returns the number of the worker, which the caller gives away.
     pub(crate) fn release_worker(&self) -> Option<usize> {
         let worker = self.worker_ref().map(|worker_ref| {
+            self.fibers().set_left(worker_ref.running.get());
+            worker_ref.running.set(0, std::ptr::null());
             worker_ref.yielding.set(GaveWay::No);
             // The request of a task that waits in the middle of its step. It will ask again.
             drop(worker_ref.transfer_request.take());
@@ -397,9 +400,22 @@ impl StackContext {
 
     /// Returns true if the worker would find neither task nor fork. A hint.
     pub(crate) fn has_nothing_else_to_do(&self) -> bool {
-        self.worker_ref().is_some_and(|worker_ref| {
-            current::is(worker_ref) && worker_ref.alone() && !self.offer_board().any()
-        })
+        self.is_without_tasks() && !self.offer_board().any()
+    }
+
+    /// Returns true if the worker would find nothing but parts of `ancestor`, a fork of this stack. A hint.
+    pub(crate) fn has_nothing_beside(&self, ancestor: *const StealableJob) -> bool {
+        self.is_without_tasks() && !self.offer_board().any_beside(ancestor)
+    }
+
+    fn is_without_tasks(&self) -> bool {
+        self.worker_ref()
+            .is_some_and(|worker_ref| current::is(worker_ref) && worker_ref.alone())
+    }
+
+    /// Returns true if this is a thread's own stack, not the small one of a fiber or of a handled body.
+    pub(crate) fn is_of_thread(&self) -> bool {
+        self.fiber.is_null() && self.body.is_null()
     }
 }
 

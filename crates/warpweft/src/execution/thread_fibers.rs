@@ -12,6 +12,7 @@
 //! - Everything here belongs to the thread. Other threads use its [`ThreadHandle`].
 //! - A fiber in the table has started and not ended. The thread does not end before the table is empty.
 
+mod base;
 pub(crate) mod ending;
 pub(crate) mod recorded;
 pub(crate) mod stacks;
@@ -32,6 +33,7 @@ use std::cell::{Cell, RefCell};
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use warpweft_policy::Count;
+use warpweft_task::frame::Who;
 use warpweft_task::{BlockingHooks, OnStackJob};
 
 /// The number of stacks that a thread keeps for its next fibers.
@@ -80,6 +82,8 @@ pub(crate) struct ThreadFibers {
     base: Cell<*const StackContext>,
     /// The number of calls of foreign code on the stack that must not give the worker away.
     keeps_worker: Cell<u32>,
+    /// What ran on the thread's own stack when the thread gave its worker away.
+    left: Cell<Who>,
 }
 
 impl ThreadFibers {
@@ -108,6 +112,7 @@ impl ThreadFibers {
             cpus_of: Cell::new(None),
             base: Cell::new(ptr::null()),
             keeps_worker: Cell::new(0),
+            left: Cell::new(Who::NOBODY),
         }
     }
 
@@ -123,17 +128,6 @@ impl ThreadFibers {
 
     pub(crate) fn pool(&self) -> &Arc<dyn DynPool> {
         &self.pool
-    }
-
-    /// Counts the begin or the end of a call of foreign code that must not give the worker away.
-    pub(crate) fn keep_worker(&self, begins: bool) {
-        let calls = self.keeps_worker.get();
-        self.keeps_worker.set(if begins { calls + 1 } else { calls - 1 });
-    }
-
-    /// Returns true if such a call is on the stack.
-    pub(crate) fn keeps_worker(&self) -> bool {
-        self.keeps_worker.get() > 0
     }
 
     /// Sets the stack context of the thread's own stack, which is there while its tasks run.
@@ -440,6 +434,8 @@ impl ThreadFibers {
     #[inline(never)]
     pub(crate) fn run_ready(&self, base: &StackContext, worker_ref: &WorkerRef, most: u32) -> u32 {
         self.turns_left.set(most);
+        // The fibers say themselves that they run.
+        worker_ref.running.set(0, ptr::null());
         while self.turns_left.get() > 0 && base.carries(worker_ref) {
             if let Some(task) = self.beside.take_in_turn() {
                 self.count_turn(worker_ref);

@@ -21,6 +21,7 @@ use std::sync::Arc;
 use warpweft_platform::delay;
 use warpweft_platform::process::end_child_if;
 use warpweft_platform::thread::yield_now;
+use warpweft_task::frame::{Frame, FrameKind};
 use warpweft_task::spawn::{self as tasks, SpawnInfo};
 use warpweft_task::{Abandon, BlockingHooks, Latch, Runnable, Why};
 
@@ -31,6 +32,12 @@ const TURNS: u32 = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
 } else {
     64
 };
+
+/// Returns true if the task with that spawn site is not the program's: it leads a thread back to its frame, or
+/// to a fork of it.
+pub(crate) fn is_of_runtime(site: &Location<'_>) -> bool {
+    site.file() == file!()
+}
 
 impl StackContext {
     /// Makes a task of each latent fork of this stack, which is about to wait, so that other threads can run
@@ -69,8 +76,10 @@ impl StackContext {
                 }
             }
             _ => {
-                if !self.wait(latch, MustWait::Yes) {
-                    self.sleep_without_worker(latch);
+                if !self.wait_visibly(latch, MustWait::Yes) {
+                    let frame = self.frame(latch, FrameKind::Joins);
+                    let threads = &self.fibers().pool().core().threads;
+                    frame.during(threads.frames(), || self.sleep_without_worker(latch));
                 }
             }
         }
@@ -150,6 +159,27 @@ impl StackContext {
         );
     }
 
+    /// As [`wait`](Self::wait), while a report sees the frame. A fiber is seen anyway.
+    fn wait_visibly(&self, latch: &Latch, held: MustWait) -> bool {
+        if latch.is_set() || self.fiber().is_some_and(Fiber::may_switch) {
+            return self.wait(latch, held);
+        }
+        let kind = match held {
+            MustWait::Yes => FrameKind::Joins,
+            MustWait::No => FrameKind::Waits,
+        };
+        let frame = self.frame(latch, kind);
+        let threads = &self.fibers().pool().core().threads;
+        let waited = frame.during(threads.frames(), || self.wait(latch, held));
+        self.continue_as(frame.who);
+        waited
+    }
+
+    /// Describes the frame that waits on this thread's own stack.
+    fn frame(&self, latch: &Latch, kind: FrameKind) -> Frame {
+        Frame::new(std::ptr::from_ref(latch).addr(), self.who(), kind)
+    }
+
     /// Waits until `latch` is set; see [`wait`]. A fiber comes here for forks and scopes only.
     fn wait(&self, latch: &Latch, held: MustWait) -> bool {
         self.may_wait();
@@ -167,11 +197,15 @@ impl StackContext {
         }
         let Some(worker_ref) = self.worker_ref() else {
             self.tell_others();
-            let has_fibers = self.fiber().is_none() && self.thread_handle().fibers() > 0;
-            if has_fibers {
+            // A hook that waits may be below a frame that waits already, or that has listed its thread as a spare
+            // one: what the thread is given then is for that frame.
+            let thread_handle = self.thread_handle();
+            let takes_workers =
+                self.fiber().is_none() && thread_handle.fibers() > 0 && thread_handle.handoff.is_busy();
+            if takes_workers {
                 self.sleep_for_fibers(latch);
             }
-            return has_fibers;
+            return takes_workers;
         };
         let had_entered = (!current::is(worker_ref)).then(current::get);
         current::set(worker_ref);
@@ -433,7 +467,7 @@ pub(crate) fn resume(token: Runnable) {
 /// Waits on a thread of a pool, which gives its worker away until its runnable runs. Returns `false` if the
 /// thread carries none.
 fn wait(latch: &Latch) -> bool {
-    with_stack_context(|context| context.is_some_and(|context| context.wait(latch, MustWait::No)))
+    with_stack_context(|context| context.is_some_and(|context| context.wait_visibly(latch, MustWait::No)))
 }
 
 /// The hooks by which code on a stack of a pool waits for what is not of this crate.

@@ -24,7 +24,7 @@ use super::fork_claim::ForkClaim;
 use super::jobs::Jobs;
 use super::offer::{Offer, taken};
 use super::record::Record;
-use super::stealable_job::StealableJob;
+use super::stealable_job::{StealableJob, Stolen};
 use std::cell::{Cell, RefCell};
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
@@ -61,6 +61,8 @@ pub(crate) struct List {
     watch: Cell<*const AtomicU64>,
     expect: Cell<u64>,
     always: AtomicU64,
+    /// The stolen fork that this stack runs; null if it runs none.
+    ancestor: Cell<*const StealableJob>,
     foot: Record,
 }
 
@@ -76,6 +78,7 @@ impl List {
             offer: Cell::new(ptr::null()),
             scopes: RefCell::new(Vec::new()),
             always: AtomicU64::new(FREE),
+            ancestor: Cell::new(ptr::null()),
             foot: Record::foot(),
         }
     }
@@ -196,7 +199,7 @@ impl List {
 
     #[inline]
     fn publish(&self, offer: &Offer<StealableJob>, what: NonNull<StealableJob>) {
-        let turn = offer.publish(what);
+        let turn = offer.publish(what, self.ancestor.get());
         self.offered.set(what.as_ptr());
         self.watch.set(offer.decision());
         self.expect.set(taken(turn));
@@ -333,6 +336,14 @@ impl List {
 
     pub(crate) fn close_scope(&self) {
         self.scopes.borrow_mut().pop();
+    }
+
+    /// Runs a stolen fork on this stack. Until it is done, what the stack offers is a part of it.
+    pub(crate) fn run_stolen(&self, fork: Stolen) {
+        let before = self.ancestor.replace(fork.address());
+        // It never unwinds: its owner gets the panic.
+        fork.run();
+        self.ancestor.set(before);
     }
 
     #[inline]

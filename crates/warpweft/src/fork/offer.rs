@@ -56,6 +56,8 @@ pub(crate) struct Offer<T> {
     word: AtomicPtr<T>,
     turn: AtomicU64,
     want: AtomicU64,
+    /// The stolen fork that the owner's stack runs, of which the one on offer is a part; null if it runs none.
+    ancestor: AtomicPtr<T>,
     barrier: Asymmetric,
 }
 
@@ -65,6 +67,7 @@ impl<T> Offer<T> {
             word: AtomicPtr::new(ptr::null_mut()),
             turn: AtomicU64::new(0),
             want: AtomicU64::new(0),
+            ancestor: AtomicPtr::new(ptr::null_mut()),
             barrier,
         }
     }
@@ -75,12 +78,14 @@ impl<T> Offer<T> {
         self.word.store(ptr::null_mut(), Ordering::Relaxed);
     }
 
-    /// Offers `fork`; nothing else is on offer. Returns the number of the turn.
+    /// Offers `fork`, a part of `ancestor`; nothing else is on offer. Returns the number of the turn.
     ///
     /// `fork` stays valid until [`withdraw`](Self::withdraw) says that it is back, or until its thief is done
     /// with it.
     #[inline]
-    pub(crate) fn publish(&self, fork: NonNull<T>) -> u64 {
+    pub(crate) fn publish(&self, fork: NonNull<T>, ancestor: *const T) -> u64 {
+        // Ordering: Relaxed; the turn publishes it.
+        self.ancestor.store(ancestor.cast_mut(), Ordering::Relaxed);
         let turn = self.turn.load(Ordering::Relaxed) + 1;
         // Ordering: Release, so that a thief that sees this turn does not see the word of an earlier turn any
         // more.
@@ -129,6 +134,14 @@ impl<T> Offer<T> {
         let want = self.want.load(Ordering::Relaxed);
         let decided = want == word(turn, TAKEN) || want == word(turn, OWNER);
         (there && !decided && self.turn.load(Ordering::Relaxed) == turn).then_some(turn)
+    }
+
+    /// Returns the turn of the fork on offer, if it is a part of `ancestor`.
+    pub(crate) fn look_below(&self, ancestor: *const T) -> Option<u64> {
+        let turn = self.look()?;
+        // Ordering: Relaxed; it was written before the turn. A later turn may have changed it, but then this turn
+        // is decided, and cannot be taken.
+        ptr::eq(self.ancestor.load(Ordering::Relaxed), ancestor).then_some(turn)
     }
 
     pub(crate) fn turns(&self) -> u64 {

@@ -11,8 +11,8 @@
 //! # Which worker notices an offer
 //!
 //! A worker that searches notices it, or the *watcher*. The watcher is one worker without work that parks
-//! with a time-out instead of sleeping while forks come and go. So an owner that offers a fork wakes no
-//! worker, unless there is no watcher.
+//! with a time-out instead of sleeping while it sees an offer that is not ripe. So an owner whose small forks
+//! come and go wakes no worker, unless there is no watcher.
 //!
 //! ```text
 //!   owner:    offer; light barrier; is there a watcher? no: wake a sleeper, unless a worker searches
@@ -39,13 +39,6 @@ const RIPE_NS: Option<u64> = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
 /// The length of a timed park where nothing ripens, or small forks come and go, in nanoseconds.
 const PARK_TIMEOUT_NS: u64 = 40_000;
 
-/// The number of timed parks without a fork after which the watcher sleeps.
-const TIMED_PARKS: u32 = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
-    1
-} else {
-    25
-};
-
 /// The number of forks between two looks above which the watcher does not wait for one to ripen.
 const FEW: u64 = 4;
 
@@ -58,13 +51,22 @@ pub(crate) struct OfferView {
     ripening: Cell<Option<(usize, u64, u64)>>,
     /// The sum of all turns of the pool at this worker's last look.
     turns: Cell<u64>,
-    timed_parks: Cell<u32>,
     watches: Cell<bool>,
+    /// True from a wake-up to the first offer that it sees.
+    woken: Cell<bool>,
 }
 
 impl OfferView {
+    /// Notes that the thief was woken: the first offer that it sees has been there for as long as that took.
+    pub(crate) fn woken(&self) {
+        self.woken.set(true);
+    }
+
     /// Returns true if this worker saw that offer at least `ripe_ns` ago. If not, it remembers the offer.
     fn has_ripened(&self, victim: usize, turn: u64, ripe_ns: u64) -> bool {
+        if self.woken.replace(false) && self.reluctance.get() == 0 {
+            return true;
+        }
         let now = clock::now_ns();
         match self.ripening.get() {
             Some((who, which, since)) if (who, which) == (victim, turn) => {
@@ -141,6 +143,23 @@ impl OfferBoard {
         let (victim, turn) = (1..count)
             .map(|distance| (me + distance) % count)
             .find_map(|victim| self.offers[victim].look().map(|turn| (victim, turn)))?;
+        self.take(victim, turn, seen)
+    }
+
+    /// Takes a ripe fork that is a part of `ancestor`, for the owner of `ancestor`, which waits until it is done.
+    ///
+    /// The source is leapfrogging (Wagner and Calder, 1993): the frame that waits runs what it waits for.
+    pub(crate) fn steal_below(&self, ancestor: *const StealableJob, seen: &OfferView) -> Option<Stolen> {
+        let (victim, turn) = self
+            .offers
+            .iter()
+            .enumerate()
+            .find_map(|(victim, offer)| Some((victim, offer.look_below(ancestor)?)))?;
+        self.take(victim, turn, seen)
+    }
+
+    /// Takes the fork of that turn, if it is ripe.
+    fn take(&self, victim: usize, turn: u64, seen: &OfferView) -> Option<Stolen> {
         if RIPE_NS.is_some_and(|ripe_ns| !seen.has_ripened(victim, turn, ripe_ns)) {
             return None;
         }
@@ -161,30 +180,29 @@ impl OfferBoard {
             .fold(0, |sum: u64, offer| sum.wrapping_add(offer.turns()));
         let ripening = self.any();
         let come = turns.wrapping_sub(seen.turns.replace(turns));
-        let forked = come != 0 || ripening;
-        seen.timed_parks
-            .set(if forked { 0 } else { seen.timed_parks.get() + 1 });
-        let timed_park = RIPE_NS
-            .filter(|_| ripening && come <= FEW)
-            .unwrap_or(PARK_TIMEOUT_NS);
-        if seen.watches.get() {
-            if seen.timed_parks.get() > TIMED_PARKS {
-                self.stop_watching(seen);
-                // Not asleep yet: the next announcement orders a last look after this.
-                return Some(0);
-            }
-            return Some(timed_park);
+        if !ripening {
+            let watched = seen.watches.get();
+            self.stop_watching(seen);
+            // Not asleep yet: the next announcement orders a last look after this.
+            return watched.then_some(0);
         }
+        let timed_park = RIPE_NS.filter(|_| come <= FEW).unwrap_or(PARK_TIMEOUT_NS);
         // Ordering: Relaxed; an owner that reads true relies on the next look of the watcher, which comes
         // later.
-        let watches = forked && !self.watched.swap(true, Ordering::Relaxed);
+        let watches = seen.watches.get() || !self.watched.swap(true, Ordering::Relaxed);
         seen.watches.set(watches);
         watches.then_some(timed_park)
+    }
+
+    /// Returns true if that thief will take an offer as soon as it is ripe, unless its owner takes it back.
+    pub(crate) fn is_ripening(&self, seen: &OfferView) -> bool {
+        seen.reluctance.get() == 0 && self.any()
     }
 
     /// Ends the watch of a worker that has found work. The caller does this before it leaves the searchers:
     /// the successor that it leaves looks at all offers.
     pub(crate) fn stop_watching(&self, seen: &OfferView) {
+        seen.woken.set(false);
         if seen.watches.replace(false) {
             // Ordering: Relaxed; the next step, leaving the searchers or announcing sleep, orders it before
             // another worker's look.
@@ -196,6 +214,20 @@ impl OfferBoard {
     /// lets a fork ripen.
     pub(crate) fn insists(&self) -> bool {
         RIPE_NS.is_none() && self.any()
+    }
+
+    /// Returns true if that worker offers something.
+    pub(crate) fn offers(&self, worker: usize) -> bool {
+        self.offers
+            .get(worker)
+            .is_some_and(|offer| offer.look().is_some())
+    }
+
+    /// Returns true if a worker offers something that is no part of `ancestor`.
+    pub(crate) fn any_beside(&self, ancestor: *const StealableJob) -> bool {
+        self.offers
+            .iter()
+            .any(|offer| offer.look().is_some() && offer.look_below(ancestor).is_none())
     }
 
     /// Returns true if any worker offers something.

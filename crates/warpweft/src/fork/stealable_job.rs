@@ -40,6 +40,11 @@ impl Stolen {
         Self(taken)
     }
 
+    /// Returns its address, which its owner knows.
+    pub(crate) fn address(&self) -> *const StealableJob {
+        self.0.as_ptr()
+    }
+
     /// Runs the job and reports its end to the owner, which also receives a panic.
     pub(crate) fn run(self) {
         // SAFETY: the owner waits until the job is done.

@@ -9,14 +9,17 @@ use crate::execution::fiber::Fiber;
 use crate::execution::fork_cx::ForkCx;
 use crate::execution::stack_context::{self, StackContext};
 use crate::fork::list::TakenBack;
+use crate::fork::offer_board::OfferView;
 use crate::fork::record::Record;
+use crate::fork::stealable_job::StealableJob;
 use crate::runtime::install::install_here;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::ptr;
 use warpweft_platform::atomic::spin_loop;
 use warpweft_platform::thread::yield_now;
 use warpweft_platform::{clock, delay};
-use warpweft_task::Latch;
+use warpweft_policy::Count;
 
 impl<'stack> ForkCx<'stack> {
     /// Calls `body` with the right to fork on this stack. On a thread of no pool it runs on a worker of the
@@ -36,7 +39,7 @@ impl<'stack> ForkCx<'stack> {
     ///
     /// `first` runs here and now. `second` runs here after it, unless another worker has taken it meanwhile.
     /// If that worker has not finished yet, this frame waits, and another thread continues its worker:
-    /// **nothing else runs on top of this frame**, so a lock may be held across a join.
+    /// **nothing else runs on top of this frame** but parts of `second`, so a lock may be held across a join.
     ///
     /// Costs a few stores and two branches as long as no worker takes `second`. The source is heartbeat
     /// scheduling (Acar et al., PLDI 2018), with one offered fork instead of the beat.
@@ -122,8 +125,7 @@ fn ticket_back(context: &StackContext, record: &Record) -> bool {
 #[inline(never)]
 fn taken(context: &StackContext, record: &Record) -> bool {
     delay::point("join: taken");
-    // SAFETY: the fork was published.
-    wait(context, unsafe { record.done() });
+    wait(context, record);
     false
 }
 
@@ -143,28 +145,49 @@ const YIELD_AFTER: u32 = 50;
 const PATIENCE_NS: u64 = 300_000;
 
 /// Waits until the thief of the fork has finished. Never unwinds.
-fn wait(context: &StackContext, done: &Latch) {
+///
+/// Meanwhile it runs parts of that fork that the thief offers: what would run in this frame, and here, if no
+/// thread had taken anything. So a lock may still be held, and the stack does not become deeper than without
+/// thieves.
+fn wait(context: &StackContext, record: &Record) {
+    // SAFETY: the fork was published.
+    let done = unsafe { record.done() };
+    let ancestor = ptr::from_ref(record).cast::<StealableJob>();
+    let seen = OfferView::default();
+    let run_part = || {
+        let worker_ref = context.worker_ref().filter(|_| context.is_of_thread())?;
+        let part = context.offer_board().steal_below(ancestor, &seen)?;
+        worker_ref.counters.add(Count::ForksTaken, 1);
+        let start = clock::now_ns();
+        context.forks().run_stolen(part);
+        seen.learn(start);
+        Some(())
+    };
     for look in 1..=LOOKS {
         if done.is_set() {
             return;
         }
         // The thread that has the fork may need this CPU.
         if look % YIELD_AFTER == 0 {
+            run_part();
             yield_now();
         } else {
             spin_loop();
         }
     }
-    if !cfg!(any(warpweft_loom, warpweft_shuttle)) {
-        let start = clock::now_ns();
-        while context.has_nothing_else_to_do() && clock::now_ns() - start < PATIENCE_NS {
-            if done.is_set() {
-                return;
-            }
+    let mut start = clock::now_ns();
+    while !done.is_set() {
+        if run_part().is_some() {
+            start = clock::now_ns();
+        } else if !cfg!(any(warpweft_loom, warpweft_shuttle))
+            && context.has_nothing_beside(ancestor)
+            && clock::now_ns() - start < PATIENCE_NS
+        {
             yield_now();
+        } else {
+            return context.wait_for_fork(done);
         }
     }
-    context.wait_for_fork(done);
 }
 
 /// The first half has panicked: its panic continues when the second half has ended.

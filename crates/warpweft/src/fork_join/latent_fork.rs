@@ -7,6 +7,7 @@
 
 use crate::execution::fork_cx::{ForkCx, with_forks};
 use crate::execution::wait::resume;
+use crate::execution::who::as_part_of;
 use crate::fork::record::Record;
 use crate::fork::stealable_job::{By, StealableJob};
 use crate::observe::spans::SpawnSpan;
@@ -57,7 +58,11 @@ impl<R: Send, B: FnOnce(ForkCx<'_>) -> R + Send> LatentFork<B, R> {
         // SAFETY: by contract the body was taken by this call alone.
         let body = unsafe { fork.take() };
         // Unwind: the panic continues in the owner's frame.
-        let outcome = catch_unwind(AssertUnwindSafe(|| fork.span.run(|| with_forks(body))));
+        // SAFETY: the fork was taken by the thread that runs this.
+        let done = unsafe { fork.record.done() };
+        let outcome = as_part_of(done, || {
+            catch_unwind(AssertUnwindSafe(|| fork.span.run(|| with_forks(body))))
+        });
         // SAFETY: only the thief writes the result until `done` is set.
         unsafe { (*fork.result.get()).write(outcome) };
         // SAFETY: the fork was taken by the thief that runs this.

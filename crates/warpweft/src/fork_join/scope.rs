@@ -18,6 +18,7 @@ use crate::execution::fiber_start::Start;
 use crate::execution::fork_cx::ForkCx;
 use crate::execution::stack_context::{self, StackContext};
 use crate::execution::wait;
+use crate::execution::who::as_part_of;
 use crate::fork::jobs::{FirstPanic, Jobs, Panic};
 use crate::fork::list::List;
 use crate::fork::stealable_job::{By, StealableJob, Stolen};
@@ -91,7 +92,11 @@ impl<F: FnOnce()> Job<F> {
         // SAFETY: the scope waits for this job.
         let jobs = unsafe { scope.as_ref() };
         // Unwind: the panic continues in the scope's frame.
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(body)) {
+        let outcome = match by {
+            By::Owner => catch_unwind(AssertUnwindSafe(body)),
+            By::Taker => as_part_of(&jobs.done, || catch_unwind(AssertUnwindSafe(body))),
+        };
+        if let Err(panic) = outcome {
             jobs.note(panic).into_iter().for_each(report_displaced);
         }
         if by == By::Taker && jobs.end_one() {

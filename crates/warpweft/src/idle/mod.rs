@@ -1,6 +1,5 @@
 #![doc = include_str!("README.md")]
 
-use warpweft_platform::atomic::spin_loop;
 use warpweft_platform::barrier::Asymmetric;
 use warpweft_platform::thread::{pause, sharply, yield_now};
 use warpweft_queue::EventCount;
@@ -51,6 +50,10 @@ pub(crate) trait Searcher {
     fn is_in_haste(&self) -> bool;
     /// Returns true if `look` has left a task to its owner since the last call.
     fn has_left(&mut self) -> bool;
+    /// Returns true if `look` has left something that it will take within microseconds.
+    fn is_about_to_take(&self) -> bool;
+    /// Notes that another worker has woken this one.
+    fn woken(&self);
 }
 
 /// A second place to sleep: a poller. Its holder sleeps there alone.
@@ -62,25 +65,14 @@ pub(crate) trait PollerPark {
     fn wake(self) -> bool;
 }
 
-/// The longest pause between two looks, in spin hints: one to ten microseconds. A look fetches the cache line
-/// of a mailbox that its owner writes to all the time. Looks that are too frequent slow the owner down.
-const LONGEST_PAUSE: u32 = 256;
-
-/// The number of spin hints after which a pause gives way to another thread: half a microsecond to three. The
-/// thread that a worker has just woken may wait for this very CPU, while another one is idle: the system does
-/// not move it for so short a time.
-const YIELD_AFTER: u32 = 64;
-
-/// Pauses for `hints` spin hints.
-fn spin(hints: u32) {
-    for hint in 1..=hints {
-        if hint % YIELD_AFTER == 0 {
-            yield_now();
-        } else {
-            spin_loop();
-        }
-    }
-}
+/// The number of looks before sleep is announced, with a yield between any two: 5 to 20 microseconds. The
+/// search is short and gives way, because the system takes a CPU with a searcher for a busy one, and places
+/// threads that wake beside each other on another: see `docs/decisions/0060-searchers-give-way.md`.
+const LOOKS: u32 = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
+    2
+} else {
+    20
+};
 
 /// The time that a lingering searcher sleeps between two looks, in nanoseconds.
 const SPIN_NS: u64 = 50_000;
@@ -102,8 +94,7 @@ impl Idle {
         // A single worker has no victim: work from outside wakes it.
         let rounds = match workers {
             1 => 1,
-            _ if cfg!(any(warpweft_loom, warpweft_shuttle)) => 2,
-            _ => 14,
+            _ => LOOKS,
         };
         Self {
             events: EventCount::new(workers, searchers, Asymmetric::new()),
@@ -166,7 +157,10 @@ impl Idle {
                         }
                     }
                     (Some(ns), None) => sharply(|| self.events.park_timeout(w, ns)),
-                    (None, None) => self.events.park(w),
+                    (None, None) => {
+                        self.events.park(w);
+                        searcher.woken();
+                    }
                 }
                 searcher.unparks();
             }
@@ -200,18 +194,19 @@ impl Idle {
     }
 
     fn search<S: Searcher>(rounds: u32, searcher: &mut S) -> Option<S::Found> {
-        let mut pause = 4;
-        for round in 1..=rounds {
+        // The looks at what ripens are as many as those before, so that a search ends where small forks come and
+        // go all the time.
+        for round in 1..=2 * rounds {
             if let Some(found) = searcher.look() {
                 return Some(found);
             }
             if searcher.is_in_haste() {
                 break;
             }
-            if round < rounds {
-                spin(pause);
-                pause = (pause * 4).min(LONGEST_PAUSE);
+            if round >= rounds && !(rounds > 1 && searcher.is_about_to_take()) {
+                break;
             }
+            yield_now();
         }
         None
     }
@@ -347,6 +342,12 @@ pub(crate) mod tests {
         fn has_left(&mut self) -> bool {
             (self.leaves)(self.looked)
         }
+
+        fn is_about_to_take(&self) -> bool {
+            false
+        }
+
+        fn woken(&self) {}
     }
 
     /// Runs worker `w` until it finds `"late"` in its last look or `"found"` at look number `at`. Returns

@@ -78,6 +78,10 @@ impl<T: AsPollable> Async<T> {
             driver.strike(key);
             return Err(explain(error));
         }
+        #[cfg(unix)]
+        source.set_descriptor(u64::from(
+            std::os::fd::AsRawFd::as_raw_fd(&borrow(&io)).unsigned_abs(),
+        ));
         Ok(Self {
             driver,
             source,

@@ -1,11 +1,26 @@
-//! What a program can see of a pool: its counters, its flight recorder, and the spans in which its tasks run.
+//! What a program can see of a pool: its counters and metrics, its flight recorder, what its tasks wait for, the
+//! spans in which they run, and stacks of code that is stuck.
 
+pub(crate) mod dump;
 pub(crate) mod metrics;
+pub(crate) mod raw;
 pub(crate) mod recorder;
 #[cfg_attr(not(feature = "tracing"), path = "no_spans.rs")]
 pub(crate) mod spans;
 #[cfg_attr(not(feature = "tracing"), path = "plain_tasks.rs")]
 pub(crate) mod tasks;
+
+pub(crate) mod stack;
+#[cfg_attr(
+    not(all(
+        feature = "stacks",
+        target_os = "linux",
+        any(target_arch = "x86_64", target_arch = "aarch64"),
+        not(any(warpweft_loom, warpweft_shuttle))
+    )),
+    path = "no_stacks.rs"
+)]
+pub(crate) mod stacks;
 
 use warpweft_policy::CounterSet;
 

@@ -18,6 +18,7 @@ use crate::driver::forked;
 use crate::driver::owner::DriverOwner;
 use crate::fork::offer_board::OfferBoard;
 use crate::idle::Idle;
+use crate::observe::raw::FiberView;
 use crate::observe::recorder::event::{ANY_WORKER, Kind};
 use crate::observe::recorder::{PoolRecorder, Settings};
 use crate::threads::monitor::Monitor;
@@ -29,6 +30,7 @@ use warpweft_platform::process;
 use warpweft_policy::{Count, Counters, Wake, WorkerId};
 use warpweft_queue::Locked;
 use warpweft_task::pool::PoolHeader;
+use warpweft_task::registry::Registry;
 use warpweft_task::{Pending, Runnable};
 
 /// See the [module](self).
@@ -55,6 +57,8 @@ pub(crate) struct PoolCore {
     pub(crate) fault: OnceLock<String>,
     pub(crate) panics: Panics,
     pub(crate) recorder: PoolRecorder,
+    /// The fibers of all threads.
+    pub(crate) fibers: Registry<dyn FiberView>,
     /// What external threads counted.
     pub(crate) outside: Counters,
     /// The generation of the process that the workers run in.
@@ -96,6 +100,7 @@ impl PoolCore {
             fault: OnceLock::new(),
             panics: parts.panics,
             recorder,
+            fibers: Registry::new(),
             outside: Counters::default(),
             generation: process::generation(),
             _listed: process::Listed::new(address),

@@ -8,10 +8,12 @@ use std::cell::Cell;
 use std::io;
 use std::ptr::NonNull;
 use std::sync::Arc;
+use warpweft_platform::counter::{Gauge, PointerHint};
 use warpweft_platform::thread_word;
-use warpweft_policy::{Counters, YieldTo};
+use warpweft_policy::{Count, Counters, YieldTo};
+use warpweft_task::frame::Who;
 use warpweft_task::pool::PoolHeader;
-use warpweft_task::{Runnable, Why};
+use warpweft_task::{Runnable, Told, Why, told_of};
 
 /// What free functions know of the calling thread, whatever the policy. It is the first field of a worker, or
 /// belongs to an external thread of a pool.
@@ -36,6 +38,47 @@ pub(crate) struct WorkerRef {
     pub(crate) transfer_request: TransferRequest,
     /// The counters of the worker.
     pub(crate) counters: Counters,
+    /// The step that the program expects to take long: the number of steps before it, and one. 0 if none.
+    expected: Gauge,
+    /// What the worker runs.
+    pub(crate) running: Running,
+}
+
+/// The words of the task that a worker runs, for reports and for the owners of locks. The thread that carries
+/// the worker writes them; others read a hint.
+#[derive(Debug)]
+pub(crate) struct Running {
+    id: Gauge,
+    origin: PointerHint,
+}
+
+impl Running {
+    const fn nobody() -> Self {
+        Self {
+            id: Gauge::new(),
+            origin: PointerHint::null(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn set(&self, id: usize, origin: *const ()) {
+        self.id.set(id as u64);
+        self.origin.set(origin);
+    }
+
+    #[inline]
+    pub(crate) fn get(&self) -> Who {
+        Who {
+            id: self.id.get() as usize,
+            origin: self.origin.get(),
+        }
+    }
+
+    /// Returns name, spawn site and kind of the task of the last step. A hint.
+    pub(crate) fn told(&self) -> Option<Told> {
+        // SAFETY: null, or what `set` was given.
+        unsafe { told_of(self.get().origin) }
+    }
 }
 
 /// Whether a task yielded, and where it wants to wait.
@@ -98,6 +141,8 @@ impl WorkerRef {
             yielding: Cell::new(GaveWay::No),
             transfer_request: TransferRequest::default(),
             counters: Counters::new(),
+            expected: Gauge::new(),
+            running: Running::nobody(),
         }
     }
 
@@ -105,6 +150,28 @@ impl WorkerRef {
     /// function must be.
     pub(crate) fn set_spawned(&self, spawned: unsafe fn(&Self, Runnable)) {
         self.spawned.set(spawned);
+    }
+
+    /// Returns the number of the worker's steps of tasks, turns of fibers and stolen forks included.
+    pub(crate) fn steps(&self) -> u64 {
+        let steps = [Count::Ran, Count::FiberTurns, Count::ForksTaken];
+        steps.iter().map(|&count| self.counters.get(count)).sum()
+    }
+
+    /// Notes that the program expects the present step to take long, or, with `false`, no longer does.
+    /// Returns whether it did before.
+    pub(crate) fn expect_long(&self, expected: bool) -> bool {
+        let steps = self.steps();
+        let word = if expected { steps.wrapping_add(1) } else { 0 };
+        // One thread writes: the one that carries the worker.
+        let before = self.expected.get();
+        self.expected.set(word);
+        before == steps.wrapping_add(1)
+    }
+
+    /// Returns true if the program expects the step after `steps` steps to take long.
+    pub(crate) fn expects_long(&self, steps: u64) -> bool {
+        self.expected.get() == steps.wrapping_add(1)
     }
 
     pub(crate) fn push(&self, task: Runnable, why: Why) {
@@ -195,6 +262,8 @@ impl NoWorker {
             yielding: Cell::new(GaveWay::No),
             transfer_request: TransferRequest::none(),
             counters: Counters::new(),
+            expected: Gauge::new(),
+            running: Running::nobody(),
         })
     }
 }

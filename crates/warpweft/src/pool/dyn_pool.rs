@@ -16,6 +16,8 @@ pub(crate) trait DynPool: PoolRef {
     fn runnable(&self) -> usize;
     /// Returns the counters so far. O(workers).
     fn counters(&self) -> PoolCounters;
+    /// Returns how many tasks are in the hands of the policy, at about this moment.
+    fn ready(&self) -> usize;
     /// Returns what free functions find on a thread that carries no worker but has entered this pool.
     fn external(&self) -> WorkerRef;
     fn worker_ref(&self, worker: usize) -> NonNull<WorkerRef>;

@@ -38,6 +38,17 @@ pub(crate) enum Source {
     Default,
 }
 
+impl Source {
+    /// Returns one word: `program`, `default`, or the name of the variable.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Program => "program",
+            Self::Environment(variable) => variable,
+            Self::Default => "default",
+        }
+    }
+}
+
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -19,9 +19,12 @@ use std::ptr::NonNull;
 use warpweft_platform::CachePadded;
 use warpweft_platform::atomic::{AtomicUsize, Ordering};
 use warpweft_platform::sync::Mutex;
+use warpweft_task::task_view::{self, TaskView};
 use warpweft_task::{Header, Pending, Runnable, reclaim};
 
 const SEGMENT: usize = 1024;
+/// How many places a report looks at under one lock. It divides a segment.
+const BATCH: usize = 128;
 const SHARD_BITS: u32 = 48;
 const ADMITTED: usize = 1 << (usize::BITS - 1);
 
@@ -107,6 +110,19 @@ impl Slots {
         self.vacant = index + 1;
     }
 
+    /// Returns the tasks in the next places from `from` on.
+    fn batch(&self, from: usize) -> impl Iterator<Item = NonNull<Header>> + '_ {
+        let segment = self.segments.get(from / SEGMENT).into_iter();
+        let place = from % SEGMENT;
+        segment
+            .flat_map(move |segment| &segment[place..place + BATCH])
+            .take(self.used.saturating_sub(from))
+            .filter_map(|&word| match Slot::decode(word) {
+                Slot::Task(task) => Some(task),
+                Slot::Vacant(_) => None,
+            })
+    }
+
     fn tasks(&self) -> impl Iterator<Item = NonNull<Header>> + '_ {
         self.segments
             .iter()
@@ -182,6 +198,30 @@ impl OwnedTasks {
             .iter()
             .map(|shard| shard.live.load(Ordering::Acquire))
             .sum()
+    }
+
+    /// Calls `see` for each task, a batch at a time, so that no task waits long for its shard's lock.
+    pub(crate) fn for_each(&self, mut see: impl FnMut(TaskView)) {
+        for shard in &self.shards {
+            let mut from = 0;
+            loop {
+                // In a forked child the lock may be lost.
+                let Some(slots) = shard.slots.lock_unless_lost() else {
+                    break;
+                };
+                for task in slots.batch(from) {
+                    // SAFETY: the task is in a shard, and cannot be removed while that shard is locked. It
+                    // ends after its removal.
+                    if let Some(task) = unsafe { task_view::look(task) } {
+                        see(task);
+                    }
+                }
+                from += BATCH;
+                if from >= slots.used {
+                    break;
+                }
+            }
+        }
     }
 
     /// Takes the runnables of up to `max` sleeping tasks: those whose runnable is in no other place.

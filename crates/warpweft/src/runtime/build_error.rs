@@ -120,6 +120,8 @@ pub enum EnvironmentError {
     },
     /// It is not a policy, or this build lacks the feature for it.
     Policy(ParsePolicyError),
+    /// It names no file that can be written.
+    File(io::ErrorKind),
 }
 
 impl fmt::Display for EnvironmentError {
@@ -132,6 +134,7 @@ impl fmt::Display for EnvironmentError {
                 available_cpus()
             ),
             Self::Policy(error) => write!(f, "which is no policy of this build: {error}"),
+            Self::File(kind) => write!(f, "which is no file that can be written: {kind}"),
         }
     }
 }
@@ -140,7 +143,7 @@ impl std::error::Error for EnvironmentError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Policy(error) => Some(error),
-            Self::NotUnicode | Self::Workers { .. } => None,
+            Self::NotUnicode | Self::Workers { .. } | Self::File(_) => None,
         }
     }
 }

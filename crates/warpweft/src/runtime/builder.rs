@@ -1,25 +1,27 @@
 //! [`Builder`]: the settings of a runtime, and its start.
 
+mod debug;
 mod launch;
 mod panics;
+mod stalls;
 mod threads;
 
 use super::build_error::{BuildError, unique};
 use super::config::{Config, Launch};
-use super::environment::{self, Unset};
+use super::environment;
 use super::handle::Runtime;
 use super::small_stack;
+use super::stats::{self, Stats};
 use crate::coroutine::stack::USUAL_BYTES;
 use crate::io::Io;
 use crate::observe::recorder::Settings;
 use crate::pool::info::{Order, Source, Sources};
 use crate::pool::panics::{CloseAll, Panics};
 use crate::threads::affinity::Pin;
-use crate::threads::monitor::{Stall, Watch};
+use crate::threads::monitor::Watch;
 use crate::threads::pool_thread::ThreadHooks;
 use crate::threads::quantum::Quantum;
 use launch::{launch, launch_spec};
-use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,10 +43,28 @@ const BLOCKING_KEEP_ALIVE: Duration = Duration::from_secs(10);
 /// | `WARPWEFT_POLICY` | a policy as text, as for [`policy_spec`](Self::policy_spec) |
 ///
 /// So a program that sets neither is tried with other policies without a change. A value that the program
-/// sets wins, and then the variable is not read. With several pools, the variables count for **each** pool
+/// sets wins, and then the variable is not read, unless it is set as a
+/// [default](Self::default_policy). With several pools, the variables count for **each** pool
 /// for which the program has not set the value. A text that means nothing is an error of `build`,
 /// [`BuildError::Environment`]. The `Debug` output of a builder, of a runtime and of a pool says which value
 /// it is, and where it comes from.
+///
+/// A third variable, `WARPWEFT_STATS`, names a file. Each pool then appends one line of JSON to it when its
+/// runtime has shut down, and otherwise when the process ends by `exit` or by the return of `main` (on Unix):
+/// after an abort, a signal or `_exit` there is none. A build that fails appends a line, too. Fields may be
+/// added; `counters` has those of [`PoolCounters::total`](crate::PoolCounters::total). Without the variable
+/// nothing is done.
+///
+/// ```text
+/// {"warpweft":1,"pid":71,"runtime":1,"pool":"io","policy":"lifo","policy_from":"WARPWEFT_POLICY","workers":2,
+///  "workers_from":"default","written":"shutdown","seconds":1.25,"threads":4,"stalls":0,"counters":{"spawned":9}}
+/// {"warpweft":1,"pid":72,"error":"the environment variable WARPWEFT_POLICY is `lifoo`, …"}
+/// ```
+///
+/// `policy_from` and `workers_from` are `program`, `default`, or the name of a variable. `written` is
+/// `shutdown` or `exit`. A runtime that one of its own tasks shuts down is not waited for: its line has what
+/// was counted until then. `warpweft try -- ./program` runs a program under several policies and reads these
+/// lines.
 ///
 /// ```
 /// use warpweft::{PolicySpec, Runtime};
@@ -125,6 +145,20 @@ impl Builder {
     /// default: see [above](Self#environment).
     pub fn workers(mut self, workers: usize) -> Self {
         self.config.workers = Some(workers);
+        self.config.sources.workers = Source::Program;
+        self
+    }
+
+    /// Sets the number of workers that the pool has unless `WARPWEFT_WORKERS` says otherwise: see
+    /// [above](Self#environment).
+    ///
+    /// ```
+    /// let runtime = warpweft::Runtime::builder().default_workers(2).build()?;
+    /// # Ok::<(), warpweft::BuildError>(())
+    /// ```
+    pub fn default_workers(mut self, workers: usize) -> Self {
+        self.config.workers = Some(workers);
+        self.config.sources.workers = Source::Default;
         self
     }
 
@@ -234,25 +268,24 @@ impl Builder {
         self
     }
 
-    /// Calls `report` each time that a worker is found stuck, on the monitor's thread. A panic in `report` is
-    /// ignored.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// let runtime = warpweft::Runtime::builder()
-    ///     .stuck_after(Some(Duration::from_millis(50)))
-    ///     .on_stall(|stall| eprintln!("{stall}"))
-    ///     .build()?;
-    /// # Ok::<(), warpweft::BuildError>(())
-    /// ```
-    pub fn on_stall(mut self, report: impl Fn(&Stall) + Send + Sync + 'static) -> Self {
-        self.config.watch.on_stall = Some(Box::new(report));
+    /// Sets the scheduling policy by type: one of ours or your own. `WARPWEFT_POLICY` has no effect then.
+    pub fn policy<P: Policy>(mut self, policy: P) -> Self {
+        self = self.default_policy(policy);
+        self.config.sources.policy = Source::Program;
         self
     }
 
-    /// Sets the scheduling policy by type: one of ours or your own. `WARPWEFT_POLICY` has no effect then.
-    pub fn policy<P: Policy>(mut self, policy: P) -> Self {
+    /// Sets the policy, by type, that the pool has unless `WARPWEFT_POLICY` says otherwise: see
+    /// [above](Self#environment).
+    ///
+    /// ```
+    /// use warpweft::{Lifo, Runtime};
+    /// let runtime = Runtime::builder().workers(1).default_policy(Lifo::new()).build()?;
+    /// # Ok::<(), warpweft::BuildError>(())
+    /// ```
+    pub fn default_policy<P: Policy>(mut self, policy: P) -> Self {
         self.config.policy = String::from(std::any::type_name::<P>());
+        self.config.sources.policy = Source::Default;
         self.launch = Some(Box::new(move |config| launch(&policy, config)));
         self
     }
@@ -261,6 +294,7 @@ impl Builder {
     /// loop compiled for its type.
     pub fn policy_spec(mut self, spec: PolicySpec) -> Self {
         self.config.policy = spec.to_string();
+        self.config.sources.policy = Source::Program;
         self.launch = Some(by_spec(spec));
         self
     }
@@ -345,11 +379,27 @@ impl Builder {
     ///
     /// The number of workers is out of range, the policy cannot be built, the system starts no more threads,
     /// two pools have the same name, or a variable of the [environment](Self#environment) has a text that means
-    /// nothing. Whatever was started is ended again.
+    /// nothing or names a file that cannot be written. Whatever was started is ended again.
     pub fn build(self) -> Result<Runtime, BuildError> {
         if small_stack::is_here() {
             return small_stack::on_own_thread(|| self.build());
         }
+        let Some(file) = environment::stats_file()? else {
+            return self.build_pools();
+        };
+        match self.build_pools() {
+            Ok(runtime) => {
+                let stats = Stats::list(file, runtime.pools());
+                Ok(runtime.with_stats(stats))
+            }
+            Err(error) => {
+                stats::write_error(&file, &error);
+                Err(error)
+            }
+        }
+    }
+
+    fn build_pools(self) -> Result<Runtime, BuildError> {
         let Self {
             config,
             launch,
@@ -414,35 +464,4 @@ impl Builder {
 
 fn by_spec(spec: PolicySpec) -> Box<Launch> {
     Box::new(|config| launch_spec(spec, config))
-}
-
-/// The number of workers and the policy are followed by where they come from.
-impl fmt::Debug for Builder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let workers = match self.config.workers {
-            Some(workers) => format!("{workers} ({})", Source::Program),
-            None => Unset::WORKERS.to_string(),
-        };
-        let policy = match self.launch {
-            Some(_) => format!("{} ({})", self.config.policy, Source::Program),
-            None => Unset::POLICY.to_string(),
-        };
-        f.debug_struct("Builder")
-            .field("workers", &format_args!("{workers}"))
-            .field("name", &self.config.name)
-            .field("stack_size", &self.config.stack_bytes)
-            .field("max_threads", &self.config.max_threads)
-            .field("fiber_stack_size", &self.config.fiber_stack_bytes)
-            .field("io", &self.config.io)
-            .field("max_blocking_threads", &self.config.max_blocking_threads)
-            .field("blocking_keep_alive", &self.config.blocking_keep_alive)
-            .field("pin", &self.config.pin)
-            .field("stuck_after", &self.config.watch.stuck_after)
-            .field("quantum", &self.config.quantum)
-            .field("policy", &format_args!("{policy}"))
-            .field("capacity", &self.config.capacity)
-            .field("panic_policy", &self.config.panics.policy)
-            .field("pools_behind", &self.next.len())
-            .finish()
-    }
 }

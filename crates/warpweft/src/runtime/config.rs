@@ -32,7 +32,8 @@ pub(crate) struct Config {
     pub(crate) watch: Watch,
     pub(crate) quantum: u32,
     pub(crate) policy: String,
-    /// Where the number of workers and the policy come from; known when the runtime is built.
+    /// Where the number of workers and the policy come from. The environment may replace defaults when the
+    /// runtime is built.
     pub(crate) sources: Sources,
     pub(crate) capacity: Option<usize>,
     pub(crate) order: Order,

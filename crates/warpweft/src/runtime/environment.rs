@@ -5,19 +5,23 @@
 //! | `WARPWEFT_WORKERS` | [`Builder::workers`](crate::Builder::workers) |
 //! | `WARPWEFT_POLICY` | [`Builder::policy`](crate::Builder::policy) and `policy_spec` |
 //!
+//! A third one, `WARPWEFT_STATS`, replaces nothing: see `stats`.
+//!
 //! # Invariant
 //!
-//! A variable is read only for a pool for which the program has not set the value itself. So a program that
-//! sets everything does not depend on its environment.
+//! A variable that replaces a value is read only for a pool for which the program has not set the value
+//! itself. So what a program sets does not depend on its environment.
 
 use super::build_error::{BuildError, EnvironmentError};
 use super::config::{Config, Launch, MOST_WORKERS};
 use crate::pool::info::Source;
 use std::fmt;
+use std::fs::File;
 use warpweft_policy::PolicySpec;
 
 const WORKERS: &str = "WARPWEFT_WORKERS";
 const POLICY: &str = "WARPWEFT_POLICY";
+const STATS: &str = "WARPWEFT_STATS";
 
 /// Reads a variable, by `parse`. `None` if it is not set.
 fn read<T>(
@@ -54,9 +58,9 @@ fn policy() -> Result<Option<PolicySpec>, BuildError> {
 ///
 /// The variable has a text that means no number of workers.
 pub(crate) fn complete_workers(config: &mut Config) -> Result<(), BuildError> {
-    if config.workers.is_some() {
-        config.sources.workers = Source::Program;
-    } else if let Some(workers) = workers()? {
+    if config.sources.workers == Source::Default
+        && let Some(workers) = workers()?
+    {
         config.workers = Some(workers);
         config.sources.workers = Source::Environment(WORKERS);
     }
@@ -64,7 +68,7 @@ pub(crate) fn complete_workers(config: &mut Config) -> Result<(), BuildError> {
 }
 
 /// Returns what starts the pool: as the program has set it, or with the policy that the environment names, or
-/// by `usual` with the default policy.
+/// with the program's default, or by `usual` with that of every pool.
 ///
 /// # Errors
 ///
@@ -74,30 +78,62 @@ pub(crate) fn complete_policy(
     launch: Option<Box<Launch>>,
     usual: impl FnOnce(PolicySpec) -> Box<Launch>,
 ) -> Result<Box<Launch>, BuildError> {
-    if let Some(launch) = launch {
-        config.sources.policy = Source::Program;
-        return Ok(launch);
-    }
-    let spec = policy()?;
-    if spec.is_some() {
+    if config.sources.policy == Source::Default
+        && let Some(spec) = policy()?
+    {
         config.sources.policy = Source::Environment(POLICY);
+        return Ok(usual(spec));
     }
-    Ok(usual(spec.unwrap_or_default()))
+    Ok(launch.unwrap_or_else(|| usual(PolicySpec::default())))
 }
 
-/// What a builder would use for a value that the program has not set, as text.
-pub(crate) struct Unset(&'static str);
+/// Opens the file to which the figures of the runtime will be appended. `None` if none is wanted.
+///
+/// # Errors
+///
+/// The file cannot be made, or not be written.
+pub(crate) fn stats_file() -> Result<Option<File>, BuildError> {
+    let Some(text) = std::env::var_os(STATS) else {
+        return Ok(None);
+    };
+    let file = File::options().append(true).create(true).open(&text);
+    file.map(Some).map_err(|error| BuildError::Environment {
+        variable: STATS,
+        text,
+        error: EnvironmentError::File(error.kind()),
+    })
+}
+
+/// What a builder would use for a value that the environment may replace, as text.
+pub(crate) struct Unset {
+    variable: &'static str,
+    /// The program's default, if it has set one.
+    default: Option<String>,
+}
 
 impl Unset {
-    pub(crate) const WORKERS: Self = Self(WORKERS);
-    pub(crate) const POLICY: Self = Self(POLICY);
+    pub(crate) fn workers(default: Option<usize>) -> Self {
+        Self {
+            variable: WORKERS,
+            default: default.map(|workers| workers.to_string()),
+        }
+    }
+
+    pub(crate) fn policy(default: Option<&str>) -> Self {
+        Self {
+            variable: POLICY,
+            default: default.map(str::to_owned),
+        }
+    }
 }
 
 impl fmt::Display for Unset {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match std::env::var_os(self.0) {
-            Some(text) => write!(f, "{} ({})", text.display(), Source::Environment(self.0)),
-            None => write!(f, "({})", Source::Default),
+        let default = Source::Default;
+        match (std::env::var_os(self.variable), &self.default) {
+            (Some(text), _) => write!(f, "{} ({})", text.display(), Source::Environment(self.variable)),
+            (None, Some(text)) => write!(f, "{text} ({default})"),
+            (None, None) => write!(f, "({default})"),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::pool::Pool;
 use super::pool_error::UnknownPool;
+use super::stats::Stats;
 use crate::coroutine::stack::Fibers;
 use crate::driver::core::Driver;
 use crate::execution::stack_context;
@@ -64,11 +65,22 @@ pub struct Runtime {
     pools: Vec<Pool>,
     /// The name of each group of silos, and the indices of its pools.
     silos: Vec<(String, Vec<usize>)>,
+    /// Present if the environment asks for the figures at the end.
+    stats: Option<Stats>,
 }
 
 impl Runtime {
     pub(crate) fn new(pools: Vec<Pool>, silos: Vec<(String, Vec<usize>)>) -> Self {
-        Self { pools, silos }
+        Self {
+            pools,
+            silos,
+            stats: None,
+        }
+    }
+
+    pub(crate) fn with_stats(mut self, stats: Stats) -> Self {
+        self.stats = Some(stats);
+        self
     }
 
     /// Returns the pools, in the order in which they were added.
@@ -226,6 +238,9 @@ impl Runtime {
                 pool.core().threads.join_all();
                 pool.core().driver.join();
             }
+        }
+        if let Some(stats) = &self.stats {
+            stats.write();
         }
     }
 }

@@ -5,8 +5,11 @@
 //! | `builder` | `Builder`: the settings of a runtime, and its start |
 //! | `config` | the settings of one pool |
 //! | `environment` | the defaults that environment variables replace |
+//! | `expect_long` | code that is meant to take long |
+//! | `stats` | lines of figures, appended to a file when a runtime or the process ends |
 //! | `build_error` | the error of building a runtime |
 //! | `handle` | `Runtime`: its pools, its state, its end |
+//! | `dump` | a report of all tasks |
 //! | `default` | the runtime that free functions use outside of any pool |
 //! | `pool` | `Pool`: one of its pools |
 //! | `places` | the permits of a bounded pool |
@@ -32,8 +35,10 @@ pub(crate) mod builder;
 pub(crate) mod config;
 pub(crate) mod current_driver;
 pub(crate) mod default;
+pub(crate) mod dump;
 pub(crate) mod entry;
 pub(crate) mod environment;
+pub(crate) mod expect_long;
 pub(crate) mod handle;
 pub(crate) mod install;
 pub(crate) mod local;
@@ -49,20 +54,22 @@ pub(crate) mod spawn_blocking;
 pub(crate) mod spawn_error;
 pub(crate) mod spawn_in_pool;
 pub(crate) mod spawn_on_runtime;
+pub(crate) mod stats;
 pub(crate) mod task_builder;
 pub(crate) mod yields;
 
 pub use crate::execution::blocking::blocking;
 pub use crate::pool::panics::{PanicPolicy, PanicReport};
 pub use crate::threads::affinity::{Pin, PinError};
-pub use crate::threads::monitor::Stall;
 pub use crate::threads::pool_thread::{EnteredThread, PoolThread};
+pub use crate::threads::stall::{Behind, Stall};
 pub use crate::threads::thread_context::ThreadRole;
 pub use crate::threads::thread_set::Threads;
 pub use build_error::{BuildError, EnvironmentError};
 pub use builder::Builder;
 pub use default::{default_runtime, try_default_runtime};
 pub use entry::enter;
+pub use expect_long::expect_long;
 pub use handle::Runtime;
 pub use pool::current_worker;
 pub use priority::{Priority, PriorityError};

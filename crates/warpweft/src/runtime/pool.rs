@@ -9,7 +9,7 @@ use super::spawn_error::SpawnError;
 use crate::execution::stack_context::{self, StackContext};
 use crate::observe::PoolCounters;
 use crate::pool::dyn_pool::DynPool;
-use crate::pool::info::PoolInfo;
+use crate::pool::info::{PoolInfo, Sources};
 use crate::sync::Claiming;
 use crate::sync::semaphore::TryAcquireError;
 use crate::threads::thread_set::Threads;
@@ -52,6 +52,11 @@ impl Pool {
 
     fn info(&self) -> &PoolInfo {
         &self.0.core().info
+    }
+
+    /// Returns where the settings come from that the environment may replace.
+    pub(crate) fn sources(&self) -> Sources {
+        self.info().sources
     }
 
     fn places(&self) -> Option<&Places> {
@@ -280,7 +285,7 @@ impl Eq for Pool {}
 /// [environment variable](crate::Builder#environment), or the default.
 impl fmt::Debug for Pool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sources = self.info().sources;
+        let sources = self.sources();
         f.debug_struct("Pool")
             .field("name", &self.name())
             .field("policy", &format_args!("{} ({})", self.policy(), sources.policy))

@@ -439,6 +439,11 @@ impl<P: Policy> DynPool for Pool<P> {
         }
     }
 
+    fn ready(&self) -> usize {
+        let held = self.core.ledger.remaining(self.handed_out());
+        usize::try_from(held).unwrap_or(0)
+    }
+
     fn external(&self) -> WorkerRef {
         // SAFETY: by contract, which is the same.
         let spawned =

@@ -114,6 +114,14 @@ impl<'a, P: Policy> Searcher for WorkSource<'a, P> {
         self.pool.core.driver.is_polled()
     }
 
+    fn is_about_to_take(&self) -> bool {
+        self.pool.core.offer_board.is_ripening(&self.worker.seen)
+    }
+
+    fn woken(&self) {
+        self.worker.seen.woken();
+    }
+
     fn has_left(&mut self) -> bool {
         let left = self.worker.counters().get(Count::StealsDeclined);
         std::mem::replace(&mut self.left, left) != left

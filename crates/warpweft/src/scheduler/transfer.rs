@@ -35,7 +35,7 @@ impl<P: Policy> Worker<P> {
     unsafe fn transfer(&self, mut pending: Pending, transfer: Transfer) {
         self.counters().add(Count::Transfers, 1);
         let word = pending.task().policy_word();
-        let (recorder, task) = (&self.pool().core.recorder, task_word(pending.task().address(), 0));
+        let (recorder, task) = (&self.pool().core.recorder, task_word(pending.task().id_word(), 0));
         // SAFETY: by contract the calling thread carries the worker.
         unsafe { recorder.worker(self.id()).note(recorder, Kind::Transfer, task) };
         // A task that waits for its place is woken.

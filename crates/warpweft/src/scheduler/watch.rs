@@ -4,42 +4,104 @@
 use super::pool::Pool;
 use crate::driver::standby::TICK_NS;
 use crate::observe::recorder::event::Kind;
-use crate::threads::monitor::{QUIET_TICKS, Stall};
+use crate::observe::stack::NoStack;
+use crate::threads::monitor::{QUIET_TICKS, StackSignal};
 use crate::threads::pool_ref::PoolRef;
+use crate::threads::reports::{Reports, Whose};
+use crate::threads::stall::{Behind, Stall};
 use std::sync::Arc;
 use std::time::Duration;
 use warpweft_platform::clock;
 use warpweft_platform::process::end_child_if;
 use warpweft_platform::thread_state;
-use warpweft_policy::Policy;
+use warpweft_policy::{Policy, WorkerId};
+use warpweft_task::TaskKind;
+
+/// How long the monitor sleeps while a report waits for its stack, in nanoseconds.
+const REPORT_TICK_NS: u64 = 1_000_000;
 
 /// What the monitor remembers of a worker.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sample {
     steps: u64,
+    /// How many of these were turns of fibers.
+    turns: u64,
+    /// True if one of the last steps was such a turn, so that the worker's word does not tell of it.
+    was_turn: bool,
     since_ns: u64,
+    /// When the code began that is not expected to take long.
+    unexpected_since_ns: u64,
     told: bool,
+    reported: bool,
+}
+
+/// The time in which the monitor watches. It stands still while the process is stopped, and while the monitor
+/// has no CPU: the workers may have had none either.
+#[derive(Debug)]
+struct Watched {
+    ns: u64,
+    looked_ns: u64,
+}
+
+impl Watched {
+    fn new() -> Self {
+        Self {
+            ns: 0,
+            looked_ns: clock::now_ns(),
+        }
+    }
+
+    /// Notes that the monitor looks after a sleep that was to take `tick_ns`.
+    fn advance(&mut self, tick_ns: u64) {
+        let now_ns = clock::now_ns();
+        self.ns += credited(now_ns.saturating_sub(self.looked_ns), tick_ns);
+        self.looked_ns = now_ns;
+    }
+}
+
+/// Returns how much of the time between two looks counts.
+fn credited(elapsed_ns: u64, tick_ns: u64) -> u64 {
+    if cfg!(any(warpweft_loom, warpweft_shuttle)) {
+        // No time passes there: each look counts.
+        return elapsed_ns;
+    }
+    elapsed_ns.min(tick_ns.saturating_add(tick_ns / 2))
+}
+
+/// A stall that is to be reported.
+#[derive(Debug, Clone, Copy)]
+struct Due {
+    worker: usize,
+    ns: u64,
+    steps: u64,
+    was_turn: bool,
 }
 
 impl<P: Policy> Pool<P> {
     pub(crate) fn watch_workers(&self, pool: &Arc<dyn PoolRef>) {
         let monitor = &self.core.monitor;
         let stuck_ns = monitor.stuck_ns();
-        let fresh = Sample {
-            since_ns: clock::now_ns(),
-            ..Sample::default()
-        };
-        let mut seen = vec![fresh; self.workers.len()];
+        let mut seen = vec![Sample::default(); self.workers.len()];
+        let (mut watched, mut reports) = (Watched::new(), Reports::default());
         let mut quiet = 0;
         let is_asleep = |quiet| quiet >= QUIET_TICKS && self.everybody_sleeps();
         let standby = &self.core.driver.standby;
-        let tick_ns = || match standby.is_wanted() {
-            true => (stuck_ns / 2).min(TICK_NS),
-            false => stuck_ns / 2,
+        let tick_ns = |reports: &Reports| {
+            let tick_ns = match standby.is_wanted() {
+                true => (stuck_ns / 2).min(TICK_NS),
+                false => stuck_ns / 2,
+            };
+            match reports.are_pending() {
+                true => tick_ns.min(REPORT_TICK_NS),
+                false => tick_ns,
+            }
         };
-        while monitor.sleep(tick_ns(), || is_asleep(quiet)) {
+        let mut tick = tick_ns(&reports);
+        while monitor.sleep(tick, || !reports.are_pending() && is_asleep(quiet)) {
+            watched.advance(tick);
             quiet = if self.everybody_sleeps() { quiet + 1 } else { 0 };
-            let stuck = self.count_stuck(&mut seen, stuck_ns);
+            let mut due = Vec::new();
+            let stuck = self.count_stuck(&mut seen, stuck_ns, watched.ns, &mut due);
             standby.tick();
             if stuck > 0 {
                 standby.want();
@@ -58,19 +120,32 @@ impl<P: Policy> Pool<P> {
                     break;
                 }
             }
+            // After the workers are replaced: a report takes longer.
+            for due in due {
+                self.begin_report(&mut reports, due);
+            }
+            for stall in reports.take_done(|worker| self.workers[worker].steps()) {
+                self.give_out(&reports, stall);
+            }
+            tick = tick_ns(&reports);
         }
+        for stall in reports.take_all(|worker| self.workers[worker].steps()) {
+            self.give_out(&reports, stall);
+        }
+        reports.finish();
     }
 
     fn everybody_sleeps(&self) -> bool {
         self.core.monitor.active() == 0 && (0..self.core.asked).all(|worker| !self.core.idle.is_awake(worker))
     }
 
-    /// Returns how many workers, compensating workers included, have been in one task for too long.
-    fn count_stuck(&self, seen: &mut [Sample], stuck_ns: u64) -> usize {
-        let now = clock::now_ns();
+    /// Returns how many workers, compensating workers included, have been in one task for too long. Puts
+    /// those into `due` that are to be reported.
+    fn count_stuck(&self, seen: &mut [Sample], stuck_ns: u64, now: u64, due: &mut Vec<Due>) -> usize {
+        let report_ns = self.core.monitor.report_ns();
         let mut stuck = 0;
         for (id, seen) in seen.iter_mut().enumerate() {
-            let steps = self.workers[id].steps();
+            let (steps, turns) = (self.workers[id].steps(), self.workers[id].fiber_turns());
             // A compensating worker is stuck only if it has made a step since it was sent.
             let works = id >= self.core.asked || self.core.idle.is_awake(id);
             let rests = id >= self.core.asked
@@ -78,38 +153,108 @@ impl<P: Policy> Pool<P> {
             if !works || steps != seen.steps || rests {
                 *seen = Sample {
                     steps,
+                    turns,
+                    was_turn: turns != seen.turns,
                     since_ns: now,
+                    unexpected_since_ns: now,
                     told: false,
+                    reported: false,
                 };
                 continue;
             }
-            let ns = now.saturating_sub(seen.since_ns);
-            if ns >= stuck_ns {
-                stuck += 1;
-                if !std::mem::replace(&mut seen.told, true) {
-                    // The worker may have drawn tasks from a common queue while others that looked there went
-                    // to sleep.
-                    self.core.idle.wake_one();
-                    self.tell(id, ns);
-                }
+            let is_expected = self.workers[id].worker_ref().expects_long(steps);
+            if is_expected {
+                seen.unexpected_since_ns = now;
+            }
+            if now.saturating_sub(seen.since_ns) < stuck_ns {
+                continue;
+            }
+            stuck += 1;
+            if !std::mem::replace(&mut seen.told, true) {
+                // The worker may have drawn tasks from a common queue while others that looked there went to
+                // sleep.
+                self.core.idle.wake_one();
+                self.core.monitor.count_stall();
+            }
+            // With a hook the program decides what is too long.
+            if report_ns.is_some() && !self.core.monitor.has_hook() && self.offers_its_work(id) {
+                seen.unexpected_since_ns = now;
+            }
+            let ns = now.saturating_sub(seen.unexpected_since_ns);
+            if !is_expected && !seen.reported && report_ns.is_some_and(|report_ns| ns >= report_ns) {
+                seen.reported = true;
+                due.push(Due {
+                    worker: id,
+                    ns,
+                    steps,
+                    was_turn: seen.was_turn,
+                });
             }
         }
         stuck
     }
 
-    fn tell(&self, worker: usize, ns: u64) {
-        self.core.recorder.note_outside(Kind::Stall, worker as u64);
-        self.core.monitor.report(|| {
-            let (name, spawned_at) = self.workers[worker].running().unzip();
-            Stall {
-                pool: self.core.info.name.clone(),
-                worker,
-                stuck_for: Duration::from_nanos(ns),
-                name: name.flatten(),
-                spawned_at,
-                thread_state: self.core.threads.thread_with(worker).and_then(thread_state::of),
-            }
-        });
+    /// Returns true if the worker computes in the middle of a fork-join computation of which a part is on
+    /// offer: idle workers take it, and long computations of this kind are what the pool is for.
+    fn offers_its_work(&self, worker: usize) -> bool {
+        let thread = || self.core.threads.thread_with(worker).map(|(thread, _)| thread);
+        self.core.offer_board.offers(worker) && thread().and_then(thread_state::runs) != Some(false)
+    }
+
+    /// Begins the report of a stall, if there are not too many. It is given out when it has its stack.
+    fn begin_report(&self, reports: &mut Reports, due: Due) {
+        let monitor = &self.core.monitor;
+        let worker = &self.workers[due.worker];
+        self.core.recorder.note_outside(Kind::Stall, due.worker as u64);
+        let running = worker.running();
+        let took_fork = running.is_none() && worker.has_no_task();
+        // A fiber that continues leaves the worker's word as it is.
+        let running = running.filter(|_| !due.was_turn);
+        let spawned_at = running.as_ref().map(|told| told.location);
+        if !monitor.has_hook() && !reports.admit(spawned_at) {
+            return;
+        }
+        let (thread, fibers) = self.core.threads.thread_with(due.worker).unzip();
+        let stall = Stall {
+            pool: self.core.info.name.clone(),
+            worker: due.worker,
+            stuck_for: Duration::from_nanos(due.ns),
+            kind: match &running {
+                Some(told) => Some(told.kind),
+                None => (took_fork && !due.was_turn).then_some(TaskKind::Fork),
+            },
+            name: running.and_then(|told| told.name),
+            spawned_at,
+            thread_state: thread.and_then(thread_state::of),
+            behind: Behind {
+                tasks: P::queued(self.shared(), WorkerId(due.worker)),
+                pinned: worker.pinned.len(),
+                fibers: fibers.unwrap_or(0),
+            },
+            stack: Err(NoStack::Off),
+            left_out: 0,
+        };
+        let whose = Whose {
+            thread,
+            steps: due.steps,
+            signal: match monitor.stack_signal() {
+                StackSignal::Number(signal) => Some(signal),
+                StackSignal::Usual | StackSignal::Off => None,
+            },
+            wants_stack: monitor.stack_signal() != StackSignal::Off,
+        };
+        if let Some(stall) = reports.begin(stall, whose) {
+            self.give_out(reports, stall);
+        }
+    }
+
+    /// Gives a report to the program, or to the standard error stream.
+    fn give_out(&self, reports: &Reports, stall: Stall) {
+        if self.core.monitor.has_hook() {
+            self.core.monitor.call_hook(&stall);
+        } else {
+            reports.write(stall);
+        }
         end_child_if(self.core.is_forked());
     }
 
@@ -140,5 +285,22 @@ impl<P: Policy> Pool<P> {
         self.core.recorder.note_outside(Kind::Retire, id as u64);
         self.core.monitor.put_back(id);
         self.leave(1);
+    }
+}
+
+#[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
+mod tests {
+    use super::credited;
+
+    /// If the process is stopped, no worker is stuck after one look: half of the time passes in a tick, and
+    /// what a worker did in the last one before counts.
+    #[test]
+    fn a_long_pause_counts_as_a_tick() {
+        const STUCK: u64 = 10_000_000;
+        let tick = STUCK / 2;
+        assert_eq!(credited(tick, tick), tick);
+        assert_eq!(credited(tick + 1000, tick), tick + 1000);
+        assert!(credited(u64::MAX, tick) < STUCK);
+        assert!(credited(60_000_000_000, tick) < STUCK);
     }
 }

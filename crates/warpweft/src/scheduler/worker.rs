@@ -20,14 +20,14 @@ use crate::threads::thread_handle::ThreadHandle;
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::io;
 use std::mem::ManuallyDrop;
-use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::{ptr::NonNull, sync::Arc};
-use warpweft_platform::atomic::{AtomicBool, AtomicPtr, Ordering, spin_loop};
+use warpweft_platform::atomic::{AtomicBool, Ordering, spin_loop};
 use warpweft_platform::{clock, random::Rng};
 use warpweft_policy::{Clock, Count, Counters, Cx, Policy, WorkerId};
 use warpweft_queue::Locked;
 use warpweft_task::pool::PoolHeader;
-use warpweft_task::{Ran, Runnable, TaskRef, Why, apart_from_job, cancellations, told_of};
+use warpweft_task::{Ran, Runnable, TaskRef, Told, Why, apart_from_job, cancellations};
 
 /// `repr(C)`: a pointer to the reference is a pointer to the worker.
 #[repr(C)]
@@ -46,8 +46,6 @@ pub(crate) struct Worker<P: Policy> {
     pub(crate) is_compensating: bool,
     /// For a compensating worker: true if a thread carries it.
     carried: AtomicBool,
-    /// The origin of the task that it runs.
-    running: AtomicPtr<()>,
     /// The number of cancelled tasks of this process when the worker was created, and when the policy was
     /// last told.
     pub(crate) cancellations: (u64, Cell<u64>),
@@ -89,7 +87,6 @@ impl<P: Policy> Worker<P> {
             seen: OfferView::default(),
             is_compensating,
             carried: AtomicBool::new(false),
-            running: AtomicPtr::new(std::ptr::null_mut()),
             cancellations: (cancelled, Cell::new(cancelled)),
         }
     }
@@ -108,14 +105,22 @@ impl<P: Policy> Worker<P> {
 
     /// Returns the number of its steps of tasks, turns of fibers and stolen forks included.
     pub(crate) fn steps(&self) -> u64 {
-        let steps = [Count::Ran, Count::FiberTurns, Count::ForksTaken];
-        steps.iter().map(|&count| self.counters().get(count)).sum()
+        self.worker_ref.steps()
     }
 
-    /// Returns name and spawn site of the task of its last step. A hint.
-    pub(crate) fn running(&self) -> Option<(Option<String>, &'static Location<'static>)> {
-        // SAFETY: null, or what `run` left there.
-        unsafe { told_of(self.running.load(Ordering::Relaxed)) }
+    /// Returns how many of its steps were turns of fibers.
+    pub(crate) fn fiber_turns(&self) -> u64 {
+        self.counters().get(Count::FiberTurns)
+    }
+
+    /// Returns true if its last step was a fork that it took. A hint.
+    pub(crate) fn has_no_task(&self) -> bool {
+        self.worker_ref.running.get().origin.is_null()
+    }
+
+    /// Returns name, spawn site and kind of the task of its last step. A hint.
+    pub(crate) fn running(&self) -> Option<Told> {
+        self.worker_ref.running.told()
     }
 
     /// Returns true if a thread carries this compensating worker.
@@ -337,6 +342,7 @@ impl<P: Policy> Worker<P> {
             return Some(Work::Fiber);
         }
         self.counters().add(Count::Searches, 1);
+        self.worker_ref.running.set(0, std::ptr::null());
         // SAFETY: by contract, and the value does not outlive the call.
         let mut source = unsafe { WorkSource::new(self, thread_handle) };
         let waited = pool.core.idle.wait(self.id.0, &mut source);
@@ -365,9 +371,9 @@ impl<P: Policy> Worker<P> {
     pub(crate) fn run_fork(&self, fork: Stolen, context: &StackContext) {
         self.counters().add(Count::ForksTaken, 1);
         // The fork belongs to a task elsewhere.
-        self.running.store(std::ptr::null_mut(), Ordering::Relaxed);
+        self.worker_ref.running.set(0, std::ptr::null());
         let start = clock::now_ns();
-        fork.run();
+        context.forks().run_stolen(fork);
         if context.carries(&self.worker_ref) {
             self.seen.learn(start);
         }
@@ -393,8 +399,7 @@ impl<P: Policy> Worker<P> {
             unsafe { self.begin_recorded(pool, &task) };
         }
         self.counters().add(Count::Ran, 1);
-        self.running
-            .store(task.origin_word().cast_mut(), Ordering::Relaxed);
+        self.worker_ref.running.set(task.id_word(), task.origin_word());
         let word = if P::WATCHES_COMPLETIONS {
             task.policy_word()
         } else {

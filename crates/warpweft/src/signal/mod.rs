@@ -4,6 +4,12 @@
 #[cfg_attr(not(unix), path = "by_thread.rs")]
 mod interrupt;
 
+#[cfg(unix)]
+mod dump;
+
+#[cfg(unix)]
+pub use dump::{DumpOnSignal, dump_on_signal};
+
 use signal_hook_registry::{SigId, unregister};
 use std::io;
 
@@ -32,6 +38,7 @@ pub async fn ctrl_c() -> io::Result<()> {
 }
 
 /// Unregisters the action when dropped.
+#[derive(Debug)]
 struct Registered(SigId);
 
 impl Drop for Registered {

@@ -39,7 +39,7 @@ impl Condvar {
     /// Returns a condition variable without waiters.
     #[must_use]
     pub fn new() -> Self {
-        Self(Notify::new())
+        Self(Notify::of("condvar"))
     }
 
     /// Enters the list of waiters, unlocks the mutex, waits for a notification, and locks again.

@@ -41,7 +41,7 @@ pub(super) fn ends<V>(values: V) -> (SendEnd<V>, ReceiveEnd<V>) {
             senders: 1,
             receivers: 1,
         }),
-        news: Notify::new(),
+        news: Notify::of("broadcast or watch channel"),
     });
     let receiver = ReceiveEnd {
         shared: Arc::clone(&shared),

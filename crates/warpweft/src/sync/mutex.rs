@@ -19,10 +19,14 @@
 //! - STARVED implies LOCKED.
 //! - When the list's lock is free: if the list is not empty, the lock is held, or the first waiter is WOKEN.
 
+use super::owner::Owner;
+use super::shelf::{Shelf, Waits};
 use super::suspend::{Suspend, WaitOp};
 use super::wait::Wait;
 use super::wait_list::{WaitList, WaiterId};
 use super::wakers::Wakers;
+use crate::execution::who::who_is_here;
+use crate::observe::raw::{RawWait, RawWhat};
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
@@ -69,8 +73,9 @@ const LOOKS: u32 = 7;
 /// ```
 pub struct Mutex<T> {
     word: AtomicU32,
+    owner: Owner,
     /// Each waiter's item counts how often it was woken in vain.
-    list: sync::Mutex<WaitList<u32>>,
+    list: Shelf<WaitList<u32>>,
     value: UnsafeCell<T>,
 }
 
@@ -84,7 +89,8 @@ impl<T> Mutex<T> {
     pub fn new(value: T) -> Self {
         Self {
             word: AtomicU32::new(0),
-            list: sync::Mutex::new(WaitList::new()),
+            owner: Owner::default(),
+            list: Shelf::new("mutex"),
             value: UnsafeCell::new(value),
         }
     }
@@ -154,6 +160,11 @@ impl<T> Mutex<T> {
 
     #[inline]
     fn unlock(&self) {
+        // A report must not take this owner for the next one, which notes itself after it has locked.
+        self.owner.forget();
+        if let Some(owner) = self.list.beside() {
+            owner.forget();
+        }
         // Ordering: Release passes on what was done under the lock.
         if self
             .word
@@ -178,7 +189,7 @@ impl<T> Mutex<T> {
             }
         }
         let mut wakers = Wakers::new();
-        let mut list = self.list.lock();
+        let mut list = self.list.node().state.lock();
         self.release(&mut list, &mut wakers);
         drop(list);
         delay::point("mutex.unlock: released");
@@ -231,6 +242,21 @@ impl<T> Mutex<T> {
     }
 }
 
+impl Waits for WaitList<u32> {
+    /// The owner, once a task has waited.
+    type Beside = Owner;
+
+    fn empty(_kind: &'static str) -> Self {
+        Self::new()
+    }
+
+    fn each(&self, owner: &Owner, object: usize, see: &mut dyn FnMut(RawWait)) {
+        let owner = owner.get();
+        let what = |_: &u32| RawWhat::Lock { kind: "mutex", owner };
+        self.each(object, what, see);
+    }
+}
+
 impl<T: Default> Default for Mutex<T> {
     fn default() -> Self {
         Self::new(T::default())
@@ -255,7 +281,7 @@ impl<'a, T> WaitOp for Locking<'a, T> {
     type Output = MutexGuard<'a, T>;
 
     fn state(&self) -> &sync::Mutex<WaitList<u32>> {
-        &self.0.list
+        &self.0.list.node().state
     }
 
     fn list(list: &mut WaitList<u32>) -> &mut WaitList<u32> {
@@ -276,6 +302,9 @@ impl<'a, T> WaitOp for Locking<'a, T> {
         misses: u32,
         _wakers: &mut Wakers,
     ) -> Result<MutexGuard<'a, T>, u32> {
+        if let Some(owner) = self.0.list.beside() {
+            owner.set_if_unknown(self.0.owner.get());
+        }
         let mut word = self.0.word.load(Ordering::Relaxed);
         loop {
             // Either this locks it, or the thread that unlocks it sees in the word that a task waits.
@@ -335,6 +364,11 @@ impl<'a, T> MutexGuard<'a, T> {
     /// Makes the guard for a caller that has locked the mutex.
     #[inline]
     fn new(mutex: &'a Mutex<T>) -> Self {
+        let who = who_is_here();
+        mutex.owner.set(who);
+        if let Some(owner) = mutex.list.beside() {
+            owner.set(who);
+        }
         Self {
             mutex,
             value: PhantomData,

@@ -6,10 +6,12 @@
 //! - `epoch` counts the notifications of all. It changes under the lock, and a wait that began in an earlier
 //!   one is over.
 
+use super::shelf::{Shelf, Waits};
 use super::suspend::{Suspend, WaitOp};
 use super::wait::{Mapped, Wait};
 use super::wait_list::WaitList;
 use super::wakers::Wakers;
+use crate::observe::raw::{RawWait, RawWhat};
 use std::fmt;
 use warpweft_platform::atomic::{AtomicU64, Ordering};
 use warpweft_platform::sync::Mutex;
@@ -46,11 +48,12 @@ use warpweft_platform::sync::Mutex;
 /// ```
 pub struct Notify {
     epoch: AtomicU64,
-    state: Mutex<State>,
+    state: Shelf<State>,
 }
 
 #[derive(Debug)]
 pub(super) struct State {
+    kind: &'static str,
     list: WaitList<Told>,
     /// A notification found no waiter, and is kept for the next.
     stored: bool,
@@ -75,12 +78,14 @@ impl Notify {
     /// Returns an object without a stored notification.
     #[must_use]
     pub fn new() -> Self {
+        Self::of("notify")
+    }
+
+    /// As [`new`](Self::new), for what reports call `kind`.
+    pub(crate) fn of(kind: &'static str) -> Self {
         Self {
             epoch: AtomicU64::new(0),
-            state: Mutex::new(State {
-                list: WaitList::new(),
-                stored: false,
-            }),
+            state: Shelf::new(kind),
         }
     }
 
@@ -111,7 +116,7 @@ impl Notify {
     /// Ends the oldest wait. If there is none, `store` ends the next one.
     pub(super) fn tell_one(&self, store: bool) {
         let mut wakers = Wakers::new();
-        let mut state = self.state.lock();
+        let mut state = self.state.node().state.lock();
         state.tell_one(store, &mut wakers);
         drop(state);
         wakers.wake();
@@ -120,7 +125,7 @@ impl Notify {
     /// Ends all waits that have begun. Takes time in proportion to their number.
     pub fn notify_all(&self) {
         let mut wakers = Wakers::new();
-        let mut state = self.state.lock();
+        let mut state = self.state.node().state.lock();
         // Ordering: Release passes on what happened to waiters that see the new epoch. Only this function
         // writes it, under the lock.
         self.epoch
@@ -132,6 +137,23 @@ impl Notify {
         }
         drop(state);
         wakers.wake();
+    }
+}
+
+impl Waits for State {
+    type Beside = ();
+
+    fn empty(kind: &'static str) -> Self {
+        Self {
+            kind,
+            list: WaitList::new(),
+            stored: false,
+        }
+    }
+
+    fn each(&self, (): &(), object: usize, see: &mut dyn FnMut(RawWait)) {
+        self.list
+            .each(object, |_| RawWhat::Event { kind: self.kind }, see);
     }
 }
 
@@ -166,7 +188,7 @@ impl WaitOp for Hearing<'_> {
     type Output = Told;
 
     fn state(&self) -> &Mutex<State> {
-        &self.notify.state
+        &self.notify.state.node().state
     }
 
     fn list(state: &mut State) -> &mut WaitList<Told> {

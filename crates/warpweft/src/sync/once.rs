@@ -59,7 +59,7 @@ impl<T> OnceCell<T> {
     pub fn new() -> Self {
         Self {
             state: AtomicU32::new(EMPTY),
-            right: Semaphore::new(1),
+            right: Semaphore::of(1, "once cell"),
             value: UnsafeCell::new(None),
         }
     }

@@ -47,7 +47,7 @@ impl<T> RwLock<T> {
     /// Returns an unlocked lock.
     pub fn new(value: T) -> Self {
         Self {
-            permits: Semaphore::new(READERS),
+            permits: Semaphore::of(READERS, "rwlock"),
             value: UnsafeCell::new(value),
         }
     }

@@ -12,10 +12,12 @@
 //! - When the lock is free, the first waiter wants more permits than there are.
 
 use super::error::Closed;
+use super::shelf::{Shelf, Waits};
 use super::suspend::{Suspend, WaitOp};
 use super::wait::Wait;
 use super::wait_list::WaitList;
 use super::wakers::Wakers;
+use crate::observe::raw::{RawWait, RawWhat};
 use std::fmt;
 use warpweft_platform::atomic::{AtomicUsize, Ordering};
 use warpweft_platform::sync;
@@ -44,7 +46,7 @@ const ONE: usize = 4;
 /// ```
 pub struct Semaphore {
     word: AtomicUsize,
-    list: sync::Mutex<WaitList<PermitRequest>>,
+    list: Shelf<Requests>,
 }
 
 /// How many permits a waiter wants, or that it will get none.
@@ -52,6 +54,36 @@ pub struct Semaphore {
 pub(crate) struct PermitRequest {
     wanted: usize,
     refused: bool,
+}
+
+/// The requests that wait.
+#[derive(Debug)]
+pub(crate) struct Requests {
+    list: WaitList<PermitRequest>,
+    /// How many permits were free when that was last computed; exact while a task waits.
+    free: usize,
+    kind: &'static str,
+}
+
+impl Waits for Requests {
+    type Beside = ();
+
+    fn empty(kind: &'static str) -> Self {
+        Self {
+            list: WaitList::new(),
+            free: 0,
+            kind,
+        }
+    }
+
+    fn each(&self, (): &(), object: usize, see: &mut dyn FnMut(RawWait)) {
+        let what = |request: &PermitRequest| RawWhat::Permits {
+            kind: self.kind,
+            wanted: request.wanted,
+            free: self.free,
+        };
+        self.list.each(object, what, see);
+    }
 }
 
 /// The reason why permits were not given at once.
@@ -86,13 +118,18 @@ impl Semaphore {
     /// If that is more than [`MAX_PERMITS`](Self::MAX_PERMITS).
     #[must_use]
     pub fn new(permits: usize) -> Self {
+        Self::of(permits, "semaphore")
+    }
+
+    /// As [`new`](Self::new), for what reports call `kind`.
+    pub(crate) fn of(permits: usize, kind: &'static str) -> Self {
         assert!(
             permits <= Self::MAX_PERMITS,
             "{permits} permits are more than Semaphore::MAX_PERMITS"
         );
         Self {
             word: AtomicUsize::new(permits * ONE),
-            list: sync::Mutex::new(WaitList::new()),
+            list: Shelf::new(kind),
         }
     }
 
@@ -186,11 +223,11 @@ impl Semaphore {
     /// that are in use stay valid.
     pub fn close(&self) {
         let mut wakers = Wakers::new();
-        let mut list = self.list.lock();
+        let mut list = self.list.node().state.lock();
         // Ordering: Release, because a caller that is refused must see what happened before.
         self.word.fetch_or(CLOSED | LINE, Ordering::Release);
-        wakers.reserve(list.at_most());
-        while let Some((claim, waker)) = list.grant_front() {
+        wakers.reserve(list.list.at_most());
+        while let Some((claim, waker)) = list.list.grant_front() {
             claim.refused = true;
             wakers.push(waker);
         }
@@ -226,19 +263,20 @@ impl Semaphore {
     #[cold]
     fn release_to_others(&self, permits: usize) {
         let mut wakers = Wakers::new();
-        let mut list = self.list.lock();
+        let mut list = self.list.node().state.lock();
         self.serve(&mut list, permits, &mut wakers);
         drop(list);
         wakers.wake();
     }
 
     /// Adds `more` permits, and serves the waiters as far as the permits suffice.
-    fn serve(&self, list: &mut WaitList<PermitRequest>, more: usize, wakers: &mut Wakers) {
+    fn serve(&self, requests: &mut Requests, more: usize, wakers: &mut Wakers) {
         // Ordering: Acquire and Release as outside of the lock. With LINE set, a second set would change
         // nothing. But LINE may just have been cleared, and then other threads change the word, so it is read
         // and written in one step.
         let word = self.word.fetch_or(LINE, Ordering::Acquire);
         let mut free = word / ONE + more;
+        let list = &mut requests.list;
         while list.front().is_some_and(|claim| claim.wanted <= free) {
             if let Some((claim, waker)) = list.grant_front() {
                 free -= claim.wanted;
@@ -249,6 +287,7 @@ impl Semaphore {
             0 if list.is_empty() => 0,
             closed => closed | LINE,
         };
+        requests.free = free;
         self.word.store(free * ONE + flags, Ordering::Release);
     }
 }
@@ -262,16 +301,16 @@ impl fmt::Debug for Semaphore {
 pub(crate) struct Acquiring<'a>(&'a Semaphore);
 
 impl<'a> WaitOp for Acquiring<'a> {
-    type State = WaitList<PermitRequest>;
+    type State = Requests;
     type Item = PermitRequest;
     type Output = Result<Permit<'a>, Closed>;
 
-    fn state(&self) -> &sync::Mutex<WaitList<PermitRequest>> {
-        &self.0.list
+    fn state(&self) -> &sync::Mutex<Requests> {
+        &self.0.list.node().state
     }
 
-    fn list(list: &mut WaitList<PermitRequest>) -> &mut WaitList<PermitRequest> {
-        list
+    fn list(requests: &mut Requests) -> &mut WaitList<PermitRequest> {
+        &mut requests.list
     }
 
     #[inline]
@@ -285,19 +324,20 @@ impl<'a> WaitOp for Acquiring<'a> {
 
     fn recheck(
         &self,
-        list: &mut WaitList<PermitRequest>,
+        requests: &mut Requests,
         claim: PermitRequest,
         _wakers: &mut Wakers,
     ) -> Result<Self::Output, PermitRequest> {
         if self.0.is_closed() {
             return Ok(Err(Closed));
         }
-        if !list.is_empty() {
+        if !requests.list.is_empty() {
             return Err(claim);
         }
         // From here on the word changes under the lock only, so a thread that gives permits back finds this
         // waiter.
         let free = self.0.word.fetch_or(LINE, Ordering::Acquire) / ONE;
+        requests.free = free;
         if claim.wanted > free {
             return Err(claim);
         }
@@ -316,7 +356,7 @@ impl<'a> WaitOp for Acquiring<'a> {
 
     fn left(
         &self,
-        list: &mut WaitList<PermitRequest>,
+        requests: &mut Requests,
         claim: PermitRequest,
         granted: bool,
         wakers: &mut Wakers,
@@ -326,7 +366,7 @@ impl<'a> WaitOp for Acquiring<'a> {
         } else {
             0
         };
-        self.0.serve(list, back, wakers);
+        self.0.serve(requests, back, wakers);
         None
     }
 }

@@ -44,6 +44,10 @@ pub(crate) trait WaitOp {
 
     fn list(state: &mut Self::State) -> &mut WaitList<Self::Item>;
 
+    /// Called before the first entry in the list, without the lock: enters the object in the register of those
+    /// that reports look at, if that has not been done.
+    fn register(&self) {}
+
     /// Tries without the lock.
     ///
     /// # Errors
@@ -114,6 +118,7 @@ impl<A: WaitOp> Suspend<A> {
     fn begin(&mut self, item: A::Item, cx: &Context<'_>) -> Poll<A::Output> {
         // If the clone panics, the item is lost with the caller, and no other waiter is affected.
         let waker = cx.waker().clone();
+        self.ask.register();
         let mut wakers = Wakers::new();
         let mut state = self.ask.state().lock();
         match self.ask.recheck(&mut state, item, &mut wakers) {

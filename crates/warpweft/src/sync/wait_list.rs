@@ -18,10 +18,12 @@
 //! - A slot is linked exactly while its waiter is in the list; the links form one list from `head` to `tail`.
 //! - A waiter in the list without a waker was woken to look again, and has not done so yet.
 //!
-//! A waiter costs one slot (40 bytes and its item). Slots are used again, and surplus slots are freed when
+//! A waiter costs one slot (56 bytes and its item). Slots are used again, and surplus slots are freed when
 //! the list becomes empty.
 
+use crate::observe::raw::{RawWait, RawWhat};
 use std::task::Waker;
+use warpweft_platform::clock::coarse_ns;
 
 /// The index that means no slot.
 const NONE: usize = usize::MAX;
@@ -37,7 +39,11 @@ struct Slot<I> {
     /// `None` if the slot is free.
     item: Option<I>,
     waker: Option<Waker>,
+    /// The address of the waker's data, also after the waker was taken.
+    waiter: usize,
     in_line: bool,
+    /// When it came, on the coarse clock.
+    since_ns: u64,
     before: usize,
     /// The next waiter, or the next free slot.
     after: usize,
@@ -94,8 +100,10 @@ impl<I> WaitList<I> {
     pub(crate) fn push(&mut self, waker: Waker, item: I) -> WaiterId {
         let slot = Slot {
             item: Some(item),
+            waiter: waker.data().addr(),
             waker: Some(waker),
             in_line: true,
+            since_ns: coarse_ns(),
             before: self.tail,
             after: NONE,
         };
@@ -115,6 +123,21 @@ impl<I> WaitList<I> {
         self.tail = place;
         self.occupied += 1;
         WaiterId(place)
+    }
+
+    /// Calls `see` for each waiter, those included that were granted and have not left.
+    pub(crate) fn each(&self, object: usize, what: impl Fn(&I) -> RawWhat, see: &mut dyn FnMut(RawWait)) {
+        for slot in &self.slots {
+            if let Some(item) = &slot.item {
+                see(RawWait {
+                    waiter: slot.waiter,
+                    object,
+                    since_ns: Some(slot.since_ns),
+                    told: !slot.in_line || slot.waker.is_none(),
+                    what: what(item),
+                });
+            }
+        }
     }
 
     /// Returns the first waiter's item.
@@ -163,6 +186,7 @@ impl<I> WaitList<I> {
 
     /// Replaces the waiter's waker, and returns the old one.
     pub(crate) fn set_waker(&mut self, place: &WaiterId, waker: Waker) -> Option<Waker> {
+        self.slots[place.0].waiter = waker.data().addr();
         self.slots[place.0].waker.replace(waker)
     }
 
@@ -249,7 +273,7 @@ mod tests {
 
     #[test]
     fn a_slot_is_small() {
-        assert!(size_of::<Slot<usize>>() <= 40 + size_of::<Option<usize>>());
+        assert!(size_of::<Slot<usize>>() <= 56 + size_of::<Option<usize>>());
     }
 
     #[test]

@@ -16,6 +16,7 @@
 //! - A thread ends only when the queue is empty.
 
 use super::pool_ref::PoolRef;
+use crate::observe::raw::{RawWait, RawWhat};
 use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,7 +26,9 @@ use warpweft_platform::process::end_child_if;
 use warpweft_platform::sync::{Condvar, Mutex, MutexGuard};
 use warpweft_platform::thread::{JoinHandle, spawn_named};
 use warpweft_platform::{clock, delay, thread_word};
-use warpweft_task::{Abandon, Runnable};
+use warpweft_task::frame::{Frame, FrameKind, Who, set_here};
+use warpweft_task::registry::Registry;
+use warpweft_task::{Abandon, Ran, Runnable};
 
 /// The reason why a closure is not admitted.
 #[derive(Debug)]
@@ -74,6 +77,8 @@ pub(crate) struct BlockingThreads {
     keep_ns: u64,
     state: Mutex<State>,
     work: Condvar,
+    /// The closures that run.
+    pub(crate) frames: Registry<Frame>,
 }
 
 /// A place in the queue for one task. The queue is locked meanwhile.
@@ -103,6 +108,7 @@ impl BlockingThreads {
             keep_ns,
             state: Mutex::new(State::default()),
             work: Condvar::new(),
+            frames: Registry::new(),
         }
     }
 
@@ -214,7 +220,7 @@ impl BlockingThreads {
                     end_child_if(pool.is_forked());
                     delay::point("blocking: taken");
                     // A closure ends in one step, whatever becomes of it.
-                    drop(task.run());
+                    drop(self.run(task));
                     end_child_if(pool.is_forked());
                 }
                 Next::End(tasks, waiting) => {
@@ -228,6 +234,19 @@ impl BlockingThreads {
                 Next::Leave(others) => break join(others),
             }
         }
+    }
+
+    /// Runs a closure, while a report sees it.
+    fn run(&self, task: Runnable) -> Ran {
+        let who = Who {
+            id: task.id_word(),
+            origin: task.origin_word(),
+        };
+        let frame = Frame::new(0, who, FrameKind::SpawnedBlocking);
+        set_here(who);
+        let ran = frame.during(&self.frames, || task.run());
+        set_here(Who::NOBODY);
+        ran
     }
 
     /// Returns the next action of the thread with this number. Sleeps until there is one.
@@ -276,6 +295,24 @@ impl BlockingThreads {
             }
             join(threads);
         }
+    }
+
+    /// Calls `see` for each task that waits for admission, and `queued` for each closure that waits for a
+    /// thread.
+    pub(crate) fn each(&self, see: &mut dyn FnMut(RawWait), queued: &mut dyn FnMut(&Runnable)) {
+        let Some(state) = self.state.lock_unless_lost() else {
+            return;
+        };
+        for (_, waker) in &state.waiting {
+            see(RawWait {
+                waiter: waker.data().addr(),
+                object: std::ptr::from_ref(self).addr(),
+                since_ns: None,
+                told: false,
+                what: RawWhat::BlockingPlace,
+            });
+        }
+        state.queue.iter().for_each(queued);
     }
 
     /// Returns the numbers of threads, of idle threads, and of closures that wait for a thread.

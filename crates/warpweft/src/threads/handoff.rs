@@ -180,6 +180,12 @@ impl Handoff {
         state_of(self.word.load(Ordering::Relaxed)) == SPARE
     }
 
+    /// Returns true if the thread waits nowhere, and is no spare: a frame of it may open the word. On the thread
+    /// itself.
+    pub(crate) fn is_busy(&self) -> bool {
+        state_of(self.word.load(Ordering::Relaxed)) == BUSY
+    }
+
     /// Returns true if the thread takes a worker from any thread.
     pub(crate) fn is_open(&self) -> bool {
         state_of(self.word.load(Ordering::SeqCst)) == OPEN

@@ -10,6 +10,7 @@
 //! | `handoff` | the word through which a thread without a worker is given one |
 //! | `affinity` | on which CPUs the workers run |
 //! | `monitor` | which workers are stuck, and how many compensating workers are needed |
+//! | `stall`, `reports` | what is said of a stuck worker, and how it is given out |
 //! | `quantum` | how much cooperative code a thread runs between two switches |
 //! | `sleep_flag` | the monitor's sleep while all workers sleep |
 //! | `blocking_threads` | threads for closures that block, and admission to them |
@@ -21,7 +22,9 @@ pub(crate) mod monitor;
 pub(crate) mod pool_ref;
 pub(crate) mod pool_thread;
 pub(crate) mod quantum;
+pub(crate) mod reports;
 pub(crate) mod sleep_flag;
+pub(crate) mod stall;
 pub(crate) mod thread_context;
 pub(crate) mod thread_handle;
 pub(crate) mod thread_set;

@@ -16,19 +16,23 @@
 
 use super::pool_ref::PoolRef;
 use super::sleep_flag::SleepFlag;
+use super::stall::Stall;
 use std::fmt;
 use std::io;
-use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 use warpweft_platform::atomic::{AtomicUsize, Ordering};
 use warpweft_platform::sync::{Condvar, Mutex, MutexGuard};
 use warpweft_platform::thread::{JoinHandle, spawn_named, yield_now};
-use warpweft_platform::thread_state::ThreadState;
 use warpweft_platform::thread_word;
 
 /// The time in one task after which a worker counts as stuck, by default.
 pub(crate) const STUCK_AFTER: Duration = Duration::from_millis(10);
+
+/// The time in one task after which a stall is reported, by default. Tasks that compute for 10 ms are nothing
+/// special: that they are replaced is enough.
+const REPORT_AFTER: Duration = Duration::from_millis(200);
 
 /// The least time after which a worker counts as stuck. Under the checkers no time passes: two looks suffice.
 const LEAST: Duration = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
@@ -44,55 +48,25 @@ pub(crate) const QUIET_TICKS: u32 = if cfg!(any(warpweft_loom, warpweft_shuttle)
     8
 };
 
-/// A worker that has been in one task for longer than [`Builder::stuck_after`](crate::Builder::stuck_after).
-///
-/// The monitor reads it while the worker may continue. A report at the end of a task may describe the next
-/// one. As text it is one line.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Stall {
-    /// The name of the pool: that of the runtime, or the name given to [`then`](crate::Builder::then) and
-    /// [`silos`](crate::Builder::silos).
-    pub pool: String,
-    /// The number of the worker in its pool, from 0. Numbers from [`Pool::workers`](crate::Pool::workers) on
-    /// belong to compensating workers.
-    pub worker: usize,
-    /// How long, at least, it had been in the task when the monitor noticed.
-    pub stuck_for: Duration,
-    /// The [name](crate::TaskBuilder::name) of the task, if it has one.
-    pub name: Option<String>,
-    /// Where the task was spawned. `None` if it is a fork, or had a name and has ended.
-    pub spawned_at: Option<&'static Location<'static>>,
-    /// The kernel's view of the thread: whether it runs, and if it sleeps, in what. `None` if the kernel does
-    /// not report it. Only a debugger can read the stack of the task while it runs: `eu-stack -1 -p` takes
-    /// the number that is here.
-    pub thread_state: Option<ThreadState>,
-}
-
-impl fmt::Display for Stall {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let millis = self.stuck_for.as_millis();
-        let Self { pool, worker, .. } = self;
-        write!(f, "worker {worker} of `{pool}` has been for {millis} ms in ")?;
-        match (&self.name, self.spawned_at) {
-            (Some(name), Some(site)) => write!(f, "the task `{name}`, spawned at {site}")?,
-            (_, Some(site)) => write!(f, "a task spawned at {site}")?,
-            _ => f.write_str("a fork, or a task that has ended")?,
-        }
-        match &self.thread_state {
-            Some(thread_state) => write!(f, "; its {thread_state}"),
-            None => Ok(()),
-        }
-    }
-}
-
 type OnStall = Box<dyn Fn(&Stall) + Send + Sync>;
+
+/// The signal by which stacks are asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StackSignal {
+    Usual,
+    Number(i32),
+    Off,
+}
 
 /// The monitor's settings.
 pub(crate) struct Watch {
     /// `None` means that there is no monitor.
     pub(crate) stuck_after: Option<Duration>,
     pub(crate) on_stall: Option<OnStall>,
+    /// When a stall is written to the standard error stream; `Some(None)` means never, and `None` the
+    /// default.
+    pub(crate) report_after: Option<Option<Duration>>,
+    pub(crate) stack_signal: StackSignal,
 }
 
 impl Default for Watch {
@@ -101,11 +75,32 @@ impl Default for Watch {
             // Under the checkers no time passes: a program gets a monitor only if it asks for one.
             stuck_after: (!cfg!(any(warpweft_loom, warpweft_shuttle))).then_some(STUCK_AFTER),
             on_stall: None,
+            report_after: None,
+            stack_signal: StackSignal::Usual,
         }
     }
 }
 
 impl Watch {
+    /// Returns after what time a stall is reported: to the program, if it asked for that, or to the standard
+    /// error stream.
+    fn report_after(&self) -> Option<Duration> {
+        let stuck_after = self.stuck_after?;
+        if self.on_stall.is_some() {
+            return Some(stuck_after);
+        }
+        // Under the checkers no time passes, and a model has no standard error stream.
+        if cfg!(any(warpweft_loom, warpweft_shuttle)) {
+            return None;
+        }
+        let usual = if stuck_after == STUCK_AFTER {
+            REPORT_AFTER
+        } else {
+            stuck_after.max(STUCK_AFTER)
+        };
+        Some(self.report_after.unwrap_or(Some(usual))?.max(stuck_after))
+    }
+
     /// Returns the number of compensating workers of a pool of `workers` workers.
     pub(crate) fn compensating(&self, workers: usize) -> usize {
         self.stuck_after.map_or(0, |_| (workers / 2).clamp(1, 4))
@@ -284,13 +279,31 @@ impl Monitor {
         self.state.lock().vacant.push(worker);
     }
 
-    /// Counts a stuck worker, and calls the program's report if there is one.
-    pub(crate) fn report(&self, stall: impl FnOnce() -> Stall) {
+    /// Counts a stuck worker.
+    pub(crate) fn count_stall(&self) {
         self.stalls.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns after what time a stall is reported, in nanoseconds; `None` if it is not.
+    pub(crate) fn report_ns(&self) -> Option<u64> {
+        let ns = self.watch.report_after()?.max(LEAST).as_nanos();
+        Some(u64::try_from(ns).unwrap_or(u64::MAX))
+    }
+
+    /// Returns true if the program gets the reports, and the standard error stream does not.
+    pub(crate) fn has_hook(&self) -> bool {
+        self.watch.on_stall.is_some()
+    }
+
+    pub(crate) fn stack_signal(&self) -> StackSignal {
+        self.watch.stack_signal
+    }
+
+    /// Calls the program's report, if there is one.
+    pub(crate) fn call_hook(&self, stall: &Stall) {
         if let Some(on_stall) = &self.watch.on_stall {
-            let stall = stall();
             // Unwind: the report is the program's code, and the monitor continues without it.
-            let _ = catch_unwind(AssertUnwindSafe(|| on_stall(&stall)));
+            let _ = catch_unwind(AssertUnwindSafe(|| on_stall(stall)));
         }
     }
 

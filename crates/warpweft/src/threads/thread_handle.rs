@@ -151,11 +151,24 @@ impl ThreadHandle {
         self.number
     }
 
-    /// Returns the kernel's number of the thread, if it carries that worker. For reports.
-    pub(crate) fn thread_with(&self, worker: usize) -> Option<u32> {
-        let carries = self.mailbox.lock().place == Place::Carried(worker);
+    /// Returns the kernel's number of the thread, and how many of its fibers other threads have woken, if it
+    /// carries that worker. For reports.
+    pub(crate) fn thread_with(&self, worker: usize) -> Option<(u32, usize)> {
+        let (carries, fibers) = {
+            let mailbox = self.mailbox.lock();
+            (mailbox.place == Place::Carried(worker), mailbox.ready.len())
+        };
         let thread = u32::try_from(self.thread.load(Ordering::Relaxed)).ok();
-        thread.filter(|thread| carries && *thread != 0)
+        let thread = thread.filter(|thread| carries && *thread != 0)?;
+        Some((thread, fibers))
+    }
+
+    /// Returns the worker that the thread carries. For reports.
+    pub(crate) fn carried(&self) -> Option<usize> {
+        match self.mailbox.lock_unless_lost()?.place {
+            Place::Carried(worker) => Some(worker),
+            _ => None,
+        }
     }
 
     /// Announces that a frame of the thread's own stack is about to wait.

@@ -19,6 +19,8 @@ use std::io;
 use std::sync::Arc;
 use warpweft_platform::affinity;
 use warpweft_platform::sync::Mutex;
+use warpweft_task::frame::Frame;
+use warpweft_task::registry::Registry;
 
 /// The numbers of a pool's threads, and what they do: a snapshot.
 /// [`Runtime`](crate::Runtime#workers-and-threads) explains the limits.
@@ -103,6 +105,8 @@ pub(crate) struct ThreadSet {
     limit: usize,
     state: Mutex<State>,
     blocking: BlockingThreads,
+    /// The frames of its threads that wait or block.
+    frames: Registry<Frame>,
     /// The CPUs of the workers, if they are pinned.
     plan: Option<Plan>,
     /// How much cooperative code a thread runs between two switches.
@@ -132,6 +136,7 @@ impl ThreadSet {
             limit,
             state: Mutex::new(State::default()),
             blocking,
+            frames: Registry::new(),
             plan,
             quantum,
             hooks,
@@ -172,6 +177,11 @@ impl ThreadSet {
             self.state.lock().counts.unpinned += 1;
         }
         moved
+    }
+
+    /// Returns the frames of its threads that wait or block.
+    pub(crate) fn frames(&self) -> &Registry<Frame> {
+        &self.frames
     }
 
     pub(crate) fn blocking(&self) -> &BlockingThreads {
@@ -296,8 +306,9 @@ impl ThreadSet {
         place.map(|place| spares.remove(place)).is_some()
     }
 
-    /// Returns the kernel's number of the thread that carries that worker. For reports.
-    pub(crate) fn thread_with(&self, worker: usize) -> Option<u32> {
+    /// Returns the kernel's number of the thread that carries that worker, and how many of its fibers other
+    /// threads have woken. For reports.
+    pub(crate) fn thread_with(&self, worker: usize) -> Option<(u32, usize)> {
         let thread_handles: Vec<_> = {
             let state = self.state.lock();
             state

@@ -49,6 +49,38 @@ fn each_hook_panics() {
     });
 }
 
+/// Dumps its pool in each hook.
+struct Dumps {
+    pool: Mutex<Option<Pool>>,
+    dumps: AtomicUsize,
+}
+
+impl Act for Dumps {
+    fn act(&self, _hook: &'static str) {
+        let pool = self.pool.lock().expect("no panic").clone();
+        if let Some(pool) = pool.filter(|_| self.dumps.fetch_add(1, Ordering::Relaxed).is_multiple_of(7)) {
+            assert_eq!(pool.dump().pools.len(), 1);
+        }
+    }
+}
+
+/// Tries: hooks dump the pool that they belong to. Expected: they get a dump, and nothing hangs.
+#[test]
+fn hooks_dump_their_pool() {
+    program!(|world| {
+        let dumps = Dumps {
+            pool: Mutex::new(None),
+            dumps: AtomicUsize::new(0),
+        };
+        let (runtime, hooks) = acting(world, dumps);
+        *hooks.0.pool.lock().expect("no panic") = Some(runtime.first().clone());
+        work(world, &runtime);
+        *hooks.0.pool.lock().expect("no panic") = None;
+        assert_ne!(hooks.0.dumps.load(Ordering::Relaxed), 0);
+        drop(runtime);
+    });
+}
+
 /// Tries: `is_fast_path` panics while the pool is built. Expected: the panic comes out of `build`; a later
 /// build works.
 #[test]

@@ -359,3 +359,69 @@ fn a_push_from_outside_shuts_its_runtime_down() {
         assert_eq!(all_answer([before, after]).all(), 2);
     });
 }
+
+/// Waits in the push of a thread without a worker, once it is armed.
+struct WaitsWithoutWorker {
+    armed: AtomicBool,
+    waited: AtomicBool,
+    other: Runtime,
+}
+
+impl Act for WaitsWithoutWorker {
+    fn act(&self, hook: &'static str) {
+        let waits = hook == "push" && warpweft::current_worker().is_none();
+        if waits && self.armed.swap(false, Ordering::Relaxed) {
+            let pause = self.other.spawn(sleep(Duration::from_millis(60)));
+            block_on(pause).expect("no panic");
+            self.waited.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Tries: a thread with a ready fiber gives its worker away, lists itself as a spare one, asks for a worker, and
+/// the push of that request waits, while another frame reserves the thread.
+/// Expected: the thread takes what it is given when the hook is over; the frame is not disturbed.
+#[test]
+fn a_request_for_a_worker_waits() {
+    program!(|world| {
+        let act = WaitsWithoutWorker {
+            armed: AtomicBool::new(false),
+            waited: AtomicBool::new(false),
+            other: Runtime::builder().workers(1).build().expect("a runtime"),
+        };
+        let (policy, hooks) = Hostile::new(Acts(act));
+        let runtime = world
+            .builder()
+            .workers(1)
+            .policy(policy)
+            .build()
+            .expect("a runtime");
+        let stop = Arc::new(AtomicBool::new(false));
+        let yields = {
+            let stop = Arc::clone(&stop);
+            move || {
+                while !stop.load(Ordering::Relaxed) {
+                    fiber::yield_now();
+                }
+            }
+        };
+        let frame = {
+            let hooks = Arc::clone(&hooks);
+            runtime.spawn_job(move || {
+                // Its thread waits, and another one has the worker, and runs the fiber.
+                let pause = hooks.0.other.spawn(sleep(Duration::from_millis(20)));
+                let always_ready = fiber::spawn(yields);
+                hooks.0.armed.store(true, Ordering::Relaxed);
+                block_on(pause).expect("no panic");
+                // Here again, with the worker of that thread.
+                for _ in 0..10 {
+                    blocking(|| std::thread::sleep(Duration::from_millis(4)));
+                }
+                stop.store(true, Ordering::Relaxed);
+                always_ready.wait().expect("no panic");
+            })
+        };
+        frame.wait().expect("no panic");
+        assert!(hooks.0.waited.load(Ordering::Relaxed));
+    });
+}

@@ -8,6 +8,7 @@
 use crate::everywhere::everywhere;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -279,7 +280,7 @@ fn a_lock_may_be_held_across_a_join() {
     everywhere(|runtime| {
         let lock = warpweft_lock();
         let done = AtomicUsize::new(0);
-        fn work(cx: ForkCx<'_>, lock: &std::sync::Mutex<u64>, done: &AtomicUsize, depth: usize) {
+        fn work(cx: ForkCx<'_>, lock: &Mutex<u64>, done: &AtomicUsize, depth: usize) {
             if depth == 0 {
                 let _guard = lock.lock().expect("not poisoned");
                 cx.join(|_| spin(20), |_| spin(60));
@@ -296,8 +297,8 @@ fn a_lock_may_be_held_across_a_join() {
     });
 }
 
-fn warpweft_lock() -> std::sync::Mutex<u64> {
-    std::sync::Mutex::new(0)
+fn warpweft_lock() -> Mutex<u64> {
+    Mutex::new(0)
 }
 
 fn spin(micros: u64) {
@@ -373,11 +374,11 @@ fn a_panic_of_an_installed_closure_is_the_callers() {
 
 /// A one-shot channel whose `recv` waits as a task should.
 fn channel() -> (Sender, Receiver) {
-    let shared = std::sync::Arc::new(std::sync::Mutex::new((None, None::<std::task::Waker>)));
+    let shared = std::sync::Arc::new(Mutex::new((None, None::<std::task::Waker>)));
     (Sender(std::sync::Arc::clone(&shared)), Receiver(shared))
 }
 
-type Slot = std::sync::Arc<std::sync::Mutex<(Option<i32>, Option<std::task::Waker>)>>;
+type Slot = std::sync::Arc<Mutex<(Option<i32>, Option<std::task::Waker>)>>;
 
 struct Sender(Slot);
 
@@ -484,4 +485,40 @@ fn the_stack_does_not_grow_with_the_number_of_tasks() {
         many <= few.max(2048) * 2,
         "{few} bytes with 10 tasks, {many} with 2000"
     );
+}
+
+/// The frame that waits runs a part of what it waits for, on its thread, while it holds a lock. Another thread
+/// may be faster, but not always.
+#[test]
+fn a_frame_that_waits_runs_parts_of_its_other_half() {
+    let runtime = Runtime::builder()
+        .workers(2)
+        .stuck_after(None)
+        .build()
+        .expect("workers");
+    let until = |flag: &AtomicBool| {
+        while !flag.load(Ordering::SeqCst) {
+            thread::yield_now();
+        }
+    };
+    let locked = Mutex::new(());
+    let runs_a_part = || {
+        let (stolen, ran) = (AtomicBool::new(false), AtomicBool::new(false));
+        let second = |cx: ForkCx<'_>| {
+            stolen.store(true, Ordering::SeqCst);
+            let part = |_: ForkCx<'_>| {
+                ran.store(true, Ordering::SeqCst);
+                thread::current().id()
+            };
+            cx.join(|_| until(&ran), part).1
+        };
+        let threads = runtime.install(|cx| {
+            let _held = locked.lock().expect("no panic");
+            let owner = thread::current().id();
+            (owner, cx.join(|_| until(&stolen), second).1)
+        });
+        let (owner, part) = threads.expect("it is open");
+        owner == part
+    };
+    assert!((0..1000).any(|_| runs_a_part()));
 }

@@ -135,6 +135,11 @@ fn what_is_asked_of_the_parents_runtime_is_an_error() {
         assert!(error.contains("forked process"), "{error}");
         let error = UdpSocket::bind(([127, 0, 0, 1], 0)).expect_err("no poller");
         assert!(error.to_string().contains("forked process"), "{error}");
+        let dump = runtime.dump();
+        assert!(
+            dump.pools[0].forked && dump.to_string().contains("in the parent of this forked"),
+            "{dump}"
+        );
         runtime.shutdown();
     });
 }

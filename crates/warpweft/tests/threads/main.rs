@@ -10,5 +10,7 @@ mod everywhere;
 mod contexts;
 mod pinning;
 mod pool_threads;
+#[cfg(unix)]
+mod stall_reports;
 mod stuck;
 mod worker_numbers;

@@ -282,7 +282,7 @@ fn the_report_names_a_task_that_has_a_name() {
     let text = stall.to_string();
     assert!(text.contains("worker 0 of `warpweft` has been for"), "{text}");
     assert!(
-        text.contains(&format!("the task `long`, spawned at {site}")),
+        text.contains(&format!("the job `long`, spawned at {site}")),
         "{text}"
     );
 }

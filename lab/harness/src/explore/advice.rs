@@ -2,13 +2,16 @@
 //!
 //! For each objective the best cell (policy and worker count) is the one with the best median. Every other
 //! *policy*, at its own best worker count, is then compared with it in pairs, round by round. A policy whose
-//! interval holds 1 cannot be told from the best, and the sentence says so.
+//! interval holds 1 cannot be told from the best, and the sentence says so. How much better the best is, is
+//! said against the default policy, which is what a program has that chooses nothing. A peer that is better
+//! than the best policy is named. Beside others on the machine there is no advice.
 
 use crate::lab::Chosen;
 use crate::record::Outcome;
 use crate::session::{CellRuns, Session};
 use crate::stats::{PAIRS_NEEDED, Ratio, median, paired_ratio};
 use crate::summary::{Row, p99, throughput};
+use crate::table::withheld;
 use crate::text::{list, nanos, si, times, workers};
 
 /// The figure that a policy is chosen for.
@@ -51,21 +54,39 @@ struct Verdict<'a> {
     ties: Vec<String>,
     /// The best of the others, with best ÷ other.
     next: Option<(String, Ratio)>,
+    /// The default policy at its own best worker count, with best ÷ default; `None` if it was not measured.
+    default: Option<(String, Option<Ratio>)>,
+    /// The best of the peers that are better, with peer ÷ best.
+    peer: Option<(String, Ratio)>,
 }
 
 /// The sentence for the policies of a session.
-pub(crate) fn advise(session: &Session, rows: &[Row], chosen: &Chosen) -> String {
-    let cells: Vec<&CellRuns> = session
-        .cells
-        .iter()
-        .zip(rows)
-        .filter(|(_, row)| row.is_policy)
-        .map(|(cell, _)| cell)
-        .collect();
-    let Some(fastest) = verdict(session, &cells, Objective::Throughput) else {
+pub(crate) fn advise(
+    session: &Session,
+    rows: &[Row],
+    chosen: &Chosen,
+    default: Option<&str>,
+    most_load: f64,
+) -> String {
+    // In so few rounds nothing is told apart in any case.
+    if session.counted_rounds() >= PAIRS_NEEDED
+        && let Some(withheld) = withheld(session.others, most_load)
+    {
+        return withheld;
+    }
+    let of = |policies: bool| -> Vec<&CellRuns> {
+        let cells = session.cells.iter().zip(rows);
+        let wanted = cells.filter(|(_, row)| row.is_policy == policies);
+        wanted.map(|(cell, _)| cell).collect()
+    };
+    let (cells, mut peers) = (of(true), of(false));
+    // A peer that did something else is no alternative.
+    peers.retain(|peer| !peer.remark.is_some_and(|remark| remark.differs));
+    let verdict = |objective| verdict(session, &cells, &peers, default, objective);
+    let Some(fastest) = verdict(Objective::Throughput) else {
         return String::from("No policy was measured, so there is none to advise.");
     };
-    let quickest = verdict(session, &cells, Objective::P99);
+    let quickest = verdict(Objective::P99);
     if let Some(sentence) = no_difference(session, &fastest, quickest.as_ref(), chosen) {
         return sentence;
     }
@@ -76,7 +97,7 @@ pub(crate) fn advise(session: &Session, rows: &[Row], chosen: &Chosen) -> String
             median(&cell.sample(figure)).unwrap_or(1.0)
         };
         let both = Objective::Both(best(fastest.best, throughput), best(quickest.best, p99));
-        clauses.extend(verdict(session, &cells, both).map(|balanced| clause(&balanced, chosen)));
+        clauses.extend(verdict(both).map(|balanced| clause(&balanced, chosen)));
     }
     let mut sentence = clauses.join("; ");
     if let Some(first) = sentence.get(..1).map(str::to_uppercase) {
@@ -86,7 +107,13 @@ pub(crate) fn advise(session: &Session, rows: &[Row], chosen: &Chosen) -> String
 }
 
 /// The best cell, and what can be said about the others.
-fn verdict<'a>(session: &Session, cells: &[&'a CellRuns], objective: Objective) -> Option<Verdict<'a>> {
+fn verdict<'a>(
+    session: &Session,
+    cells: &[&'a CellRuns],
+    peers: &[&CellRuns],
+    default: Option<&str>,
+    objective: Objective,
+) -> Option<Verdict<'a>> {
     let merit = |cell: &CellRuns| median(&cell.sample(|outcome| objective.merit(outcome)));
     // Per policy the worker count that serves it best, best policy first.
     let mut champions: Vec<(f64, &'a CellRuns)> = Vec::new();
@@ -117,11 +144,31 @@ fn verdict<'a>(session: &Session, cells: &[&'a CellRuns], objective: Objective) 
             _ => ties.push(other.cell.contestant()),
         }
     }
+    let of_default = champions
+        .iter()
+        .find(|(_, cell)| cell.cell.policy.as_deref() == default);
+    let default = of_default.filter(|_| default.is_some()).map(|(_, cell)| {
+        let is_best = std::ptr::eq(*cell, best);
+        let ratio = (!is_best)
+            .then(|| paired_ratio(&of_best, &by_round(cell)))
+            .flatten();
+        (cell.cell.contestant(), ratio)
+    });
+    let better = |peer: &&CellRuns| {
+        let ratio = paired_ratio(&by_round(peer), &of_best)?;
+        let shown = ratio.is_shown() && ratio.median > 1.0;
+        let name = format!("`{}` on {}", peer.cell.contestant(), workers(peer.cell.workers));
+        shown.then_some((name, ratio))
+    };
+    let better = peers.iter().filter_map(better);
+    let peer = better.max_by(|a, b| a.1.median.total_cmp(&b.1.median));
     Some(Verdict {
         objective,
         best,
         ties,
         next,
+        default,
+        peer,
     })
 }
 
@@ -197,20 +244,44 @@ fn clause(verdict: &Verdict<'_>, chosen: &Chosen) -> String {
         other => format!("for {}", other.name()),
     };
     let alternatives = list(&quoted);
-    match (&verdict.next, verdict.ties.is_empty()) {
+    let peer = match &verdict.peer {
+        Some((peer, ratio)) => format!(", but the peer {peer} is {} better", times(ratio.median)),
+        None => String::new(),
+    };
+    let said = match (&verdict.next, verdict.ties.is_empty()) {
         (None, true) => format!("{wanted} take {best}, the only policy measured ({figures})"),
         (None, false) => format!(
             "{wanted} there is no difference that this machine can show between {best} ({figures}) and {alternatives}"
         ),
-        (Some((next, ratio)), true) => format!(
-            "{wanted} take {best} ({figures}; {} better than `{next}`, more than the spread)",
-            times(ratio.median)
+        (Some(_), true) => format!(
+            "{wanted} take {best} ({figures}; {}more than the spread)",
+            lead(verdict)
         ),
-        (Some((next, ratio)), false) => format!(
-            "{wanted} take {best} ({figures}; no difference to {alternatives} that this machine can show, but {} better \
-             than `{next}`)",
-            times(ratio.median)
+        (Some(_), false) => format!(
+            "{wanted} take {best} ({figures}; no difference to {alternatives} that this machine can show, but {}more than \
+             the spread)",
+            lead(verdict)
         ),
+    };
+    said + &peer
+}
+
+/// By how much the best is ahead of the default policy. It is the next best instead where the default is the
+/// best itself, is not told from it, or was not measured.
+fn lead(verdict: &Verdict<'_>) -> String {
+    let shown = |ratio: &&Ratio| ratio.is_shown() && ratio.median > 1.0;
+    let next = || {
+        let next = verdict.next.as_ref();
+        next.map_or_else(String::new, |(name, ratio)| {
+            format!("{} better than `{name}`, ", times(ratio.median))
+        })
+    };
+    match &verdict.default {
+        Some((_, None)) => format!("it is the default; {}", next()),
+        Some((name, Some(ratio))) if shown(&ratio) => {
+            format!("{} better than the default, `{name}`, ", times(ratio.median))
+        }
+        _ => next(),
     }
 }
 
@@ -230,8 +301,55 @@ mod tests {
     }
 
     fn sentence(contestants: &[Contestant<'_>]) -> String {
-        let session = session(contestants);
-        advise(&session, &rows(&session), &chosen("packet", true, &[]).unwrap())
+        beside(contestants, 0.0)
+    }
+
+    /// The sentence on a machine of which others use that share.
+    fn beside(contestants: &[Contestant<'_>], others: f64) -> String {
+        let mut session = session(contestants);
+        session.others = Some(others);
+        let chosen = chosen("packet", true, &[]).unwrap();
+        advise(
+            &session,
+            &rows(&session),
+            &chosen,
+            Some("fifo"),
+            crate::table::LOADED,
+        )
+    }
+
+    #[test]
+    fn beside_others_there_is_no_advice() {
+        let contestants: [Contestant<'_>; 2] = [
+            ("warpweft", Some("fifo"), 2, &STEADY, 10),
+            ("warpweft", Some("lifo"), 2, &scaled(1.2), 40),
+        ];
+        let text = beside(&contestants, 0.74);
+        assert!(
+            text.contains("other processes used 74 %") && !text.contains("lifo"),
+            "{text}"
+        );
+        assert!(beside(&contestants, 0.1).contains("take `lifo`"));
+    }
+
+    #[test]
+    fn the_lead_is_that_over_the_default_and_not_over_the_worst() {
+        let text = sentence(&[
+            ("warpweft", Some("fifo"), 2, &STEADY, 10),
+            ("warpweft", Some("lifo"), 2, &scaled(1.5), 10),
+            ("warpweft", Some("deque"), 2, &scaled(1.4), 10),
+            ("warpweft", Some("slow"), 2, &scaled(0.1), 10),
+        ]);
+        assert!(text.contains("1.50× better than the default, `fifo`"), "{text}");
+        assert!(!text.contains("slow`, more"), "{text}");
+        let text = sentence(&[
+            ("warpweft", Some("fifo"), 2, &STEADY, 10),
+            ("warpweft", Some("lifo"), 2, &scaled(0.5), 10),
+        ]);
+        assert!(
+            text.contains("it is the default; 2.00× better than `lifo`"),
+            "{text}"
+        );
     }
 
     #[test]
@@ -241,16 +359,18 @@ mod tests {
             ("warpweft", Some("lifo"), 2, &scaled(1.2), 40),
             ("rayon", None, 2, &scaled(9.0), 1),
         ]);
-        assert!(text.starts_with("For throughput take `lifo` on 2 workers (1.20 M packets/s; 1.20× better than `fifo`, more than the spread)"), "{text}");
+        assert!(text.starts_with("For throughput take `lifo` on 2 workers (1.20 M packets/s; 1.20× better than the default, `fifo`, more than the spread), but the peer `rayon` on 2 workers is 7.50× better; "), "{text}");
         assert!(
-            text.contains("; for p99 take `fifo` on 2 workers (p99 10.0 µs; 4.00× better than `lifo`"),
+            text.contains(
+                "; for p99 take `fifo` on 2 workers (p99 10.0 µs; it is the default; 4.00× better than `lifo`"
+            ),
             "{text}"
         );
         assert!(
             text.contains("; where both count take `fifo` on 2 workers (1.00 M packets/s at p99 10.0 µs"),
             "{text}"
         );
-        assert!(!text.contains("rayon"), "peers are no policies: {text}");
+        assert!(!text.contains("take `rayon`"), "peers are no policies: {text}");
         assert!(
             text.ends_with('.') && !text.contains(". "),
             "one sentence: {text}"

@@ -15,7 +15,7 @@ use crate::error::LabError;
 use crate::frontier;
 use crate::lab::Lab;
 use crate::machine::cpus;
-use crate::measured::{Measured, Papers, prepared};
+use crate::measured::{Measured, Outputs, Papers, lines, prepared};
 use crate::report;
 use crate::session::Job;
 use crate::summary::Row;
@@ -43,9 +43,12 @@ pub(crate) struct ExploreArgs {
     #[arg(long)]
     smoke: bool,
 
-    /// Where the report goes [default: reports/explore-WORKLOAD.html]
-    #[arg(long, value_name = "FILE")]
-    report: Option<PathBuf>,
+    /// Gives the advice even if other processes use the machine
+    #[arg(long)]
+    despite_load: bool,
+
+    #[command(flatten)]
+    outputs: Outputs,
 
     /// Writes all runs and conclusions as one JSON document
     #[arg(long, value_name = "FILE")]
@@ -86,22 +89,32 @@ pub(crate) fn run(lab: &Lab, arguments: &ExploreArgs) -> Result<(), LabError> {
         .first()
         .map_or_else(String::new, |job| job.chosen.name.replace('/', "-"));
     let usual = format!("reports/explore-{name}.html");
-    let papers = Papers::open(arguments.report.as_ref(), &usual, arguments.json.as_ref())?;
+    let papers = Papers::open(&arguments.outputs, Some(&usual), arguments.json.as_ref())?;
+    let most_load = if arguments.despite_load {
+        1.0
+    } else {
+        table::LOADED
+    };
+    let default = lab.home().map(|(_, policies)| policies.usual());
     // The tables first: if a file cannot be written after all, nothing that was measured is lost. And the
     // files in any case: the reader of the tables may have gone (`| head`).
     let mut printed = Ok(());
     let mut explored = Vec::new();
     for job in prepared(lab, jobs)? {
         let mut one = Measured::of(lab, job, false)?;
-        one.advice = advice::advise(&one.session, &one.rows, &one.job.chosen);
+        one.advice = advice::advise(&one.session, &one.rows, &one.job.chosen, default, most_load);
         printed = printed.and_then(|()| one.print(&mut io::stdout().lock()));
         explored.push(one);
     }
-    let html = report::explore::html(&explored);
-    let written = papers.finish(&html, || match explored.as_slice() {
-        [one] => document(one),
-        several => several.iter().map(document).collect(),
-    });
+    let written = papers.finish(
+        &mut io::stdout().lock(),
+        || report::explore::html("explore", &explored),
+        || match explored.as_slice() {
+            [one] => document(one),
+            several => several.iter().map(document).collect(),
+        },
+        || lines(explored.iter().map(|one| &one.session)),
+    );
     printed.and(written)?;
     let rows: Vec<Row> = explored.into_iter().flat_map(|one| one.rows).collect();
     table::failures(&rows)

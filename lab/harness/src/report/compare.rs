@@ -1,13 +1,16 @@
 //! The page of a comparison: a section for each line, with medians, quartiles, extremes and scalability, and
 //! what was published.
 
+use super::chart::{Series, legend, worker_counts};
+use super::dots::{self, Dot};
+use super::lines;
 use super::page::{begin, machine};
 use super::svg::{escape, put};
 use crate::measured::Measured;
 use crate::plan::{Line, Published};
 use crate::summary::{Row, throughput};
-use crate::table::{footnotes, shown_measures};
-use crate::text::{nanos, si};
+use crate::table::{footnotes, shown_measures, warning};
+use crate::text::{nanos, si, workers};
 
 /// A line that was measured.
 pub(crate) struct Compared {
@@ -86,6 +89,13 @@ fn section(html: &mut String, one: &Compared) {
         put(html, format_args!("<code>{} = {value}</code>", escape(key)));
     }
     html.push_str("</p>");
+    if let Some(warning) = warning(one.measured.session.others) {
+        put(
+            html,
+            format_args!("<p class=\"warning\">{}</p>", escape(&warning)),
+        );
+    }
+    charts(html, one);
     figures(html, one);
     html.push_str("<p class=\"small\">");
     for note in footnotes(&one.measured.session, &one.measured.rows)
@@ -95,6 +105,42 @@ fn section(html: &mut String, one: &Compared) {
         put(html, format_args!("{} ", escape(note)));
     }
     html.push_str("</p></section>");
+}
+
+/// Throughput with its quartiles, for each number of workers, and over them if there are several.
+fn charts(html: &mut String, one: &Compared) {
+    let (rows, unit) = (&one.measured.rows, one.measured.job.chosen.unit);
+    let counts = worker_counts(rows);
+    if counts.len() > 1 {
+        let series = Series::of(rows);
+        put(
+            html,
+            format_args!(
+                "{}{}",
+                legend(&series, &[]),
+                lines::over_workers(rows, &series, unit)
+            ),
+        );
+    }
+    for count in counts {
+        let drawn = rows.iter().filter(|row| row.workers == count);
+        let dots: Vec<Dot> = drawn
+            .filter_map(|row| {
+                let (name, spread) = (row.title(), row.throughput?);
+                Some(Dot { name, spread })
+            })
+            .collect();
+        if let Some(chart) = dots::chart(&dots, None, |value| format!("{}/s", si(value))) {
+            put(
+                html,
+                format_args!(
+                    "<p class=\"small\">{}/s, {}</p>{chart}",
+                    escape(unit),
+                    workers(count)
+                ),
+            );
+        }
+    }
 }
 
 /// Measures that have a column of their own already.

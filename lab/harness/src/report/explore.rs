@@ -1,19 +1,19 @@
 //! The page of an exploration: advice, charts, tables, and how it was measured.
 
 use super::chart::{Series, legend, worker_counts};
-use super::page::{begin, machine};
+use super::page::{begin, machine, quoted};
 use super::svg::{escape, put};
 use super::{lines, plane, speed_up, tables};
 use crate::measured::Measured;
 use crate::table;
 
 /// The whole page: a part for each of these, which differ in a setting if there are several.
-pub(crate) fn html(pages: &[Measured]) -> String {
+pub(crate) fn html(verb: &str, pages: &[Measured]) -> String {
     let Some(first) = pages.first() else {
         return String::new();
     };
     let (name, program) = (escape(&first.job.chosen.name), first.session.program);
-    let command = format!("{program} explore");
+    let command = format!("{program} {verb}");
     let lead = escape(&capitalised(first.job.chosen.workload.about().about));
     let mut html = begin(&command, &format!("{name} · {command}"), &name, &lead);
     over_latency(&mut html, pages);
@@ -63,13 +63,22 @@ fn part(html: &mut String, page: &Measured) {
     for (name, value) in page.job.chosen.workload.facts(&page.job.template) {
         put(html, format_args!("<code>{name} = {}</code>", escape(&value)));
     }
-    put(
-        html,
-        format_args!(
-            "</p><section class=\"advice\"><p>{}</p></section>",
-            quoted(&page.advice)
-        ),
-    );
+    html.push_str("</p>");
+    if let Some(warning) = table::warning(page.session.others) {
+        put(
+            html,
+            format_args!("<p class=\"warning\">{}</p>", escape(&warning)),
+        );
+    }
+    if !page.advice.is_empty() {
+        put(
+            html,
+            format_args!(
+                "<section class=\"advice\"><p>{}</p></section>",
+                quoted(&page.advice)
+            ),
+        );
+    }
     if page.session.versions.profile != "release" {
         put(
             html,
@@ -180,20 +189,6 @@ fn capitalised(text: &str) -> String {
         .map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// Escaped, with text between backticks as code.
-fn quoted(text: &str) -> String {
-    text.split('`')
-        .enumerate()
-        .map(|(at, part)| {
-            if at % 2 == 1 {
-                format!("<code>{}</code>", escape(part))
-            } else {
-                escape(part)
-            }
-        })
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -214,24 +209,27 @@ mod tests {
         }
         let chosen = chosen(workload, true, &[]).unwrap();
         let template = session.cells[0].request.clone();
-        html(&[Measured {
-            job: Job {
-                chosen,
-                template,
-                cells: Vec::new(),
-                pace: Pace {
-                    rounds: 1,
-                    budget: None,
-                    limit: Duration::MAX,
-                    in_process: true,
+        html(
+            "explore",
+            &[Measured {
+                job: Job {
+                    chosen,
+                    template,
+                    cells: Vec::new(),
+                    pace: Pace {
+                        rounds: 1,
+                        budget: None,
+                        limit: Duration::MAX,
+                        in_process: true,
+                    },
+                    command: String::from("lab explore \"x\""),
                 },
-                command: String::from("lab explore \"x\""),
-            },
-            rows: rows(&session),
-            session,
-            advice: String::from("Take `lifo` <now>."),
-            notes: vec![String::from("go is left out")],
-        }])
+                rows: rows(&session),
+                session,
+                advice: String::from("Take `lifo` <now>."),
+                notes: vec![String::from("go is left out")],
+            }],
+        )
     }
 
     const STEADY: [f64; 6] = [1.0e6; 6];

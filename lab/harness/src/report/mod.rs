@@ -1,10 +1,10 @@
-//! The pages of an exploration and of a comparison: one HTML file each, without a script.
+//! The pages of an exploration, of a comparison and of a trial: one HTML file each, without a script.
 //!
 //! ```text
-//!  explore.rs   compare.rs            the two pages
+//!  explore.rs   compare.rs  trial.rs  the pages
 //!  tables.rs    lines.rs  plane.rs  speed_up.rs
 //!               places.rs             what charts over workers, or over latencies, share
-//!  page.rs      chart.rs              what pages share, and what charts share
+//!  page.rs      chart.rs    dots.rs   what pages share, what charts share, and a small chart
 //!               svg.rs                escaped text, scales, ticks, marks, labels
 //! ```
 //!
@@ -13,6 +13,7 @@
 
 mod chart;
 pub(crate) mod compare;
+mod dots;
 pub(crate) mod explore;
 mod lines;
 mod page;
@@ -21,5 +22,6 @@ mod plane;
 mod speed_up;
 mod svg;
 mod tables;
+mod trial;
 
 pub(crate) use svg::escape;

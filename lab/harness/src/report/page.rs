@@ -41,3 +41,17 @@ pub(super) fn machine(html: &mut String, session: &Session) {
         .map(|(name, version)| format!("{name} {version}"));
     fact("contestants", &peers.collect::<Vec<_>>().join(", "));
 }
+
+/// Escaped, with text between backticks as code.
+pub(super) fn quoted(text: &str) -> String {
+    text.split('`')
+        .enumerate()
+        .map(|(at, part)| {
+            if at % 2 == 1 {
+                format!("<code>{}</code>", escape(part))
+            } else {
+                escape(part)
+            }
+        })
+        .collect()
+}

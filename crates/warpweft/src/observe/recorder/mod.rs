@@ -168,10 +168,10 @@ impl PoolRecorder {
     pub(crate) fn pushed_outside(&self, push: Push, task: &TaskRef) {
         let mode = self.mode();
         if mode.has_times() {
-            self.pushes().pushed(task.address(), push, self.clock.now());
+            self.pushes().pushed(task.id_word(), push, self.clock.now());
         }
         if mode.has_steps() {
-            self.write_outside(Kind::Push, push as u8, task_word(task.address(), 0));
+            self.write_outside(Kind::Push, push as u8, task_word(task.id_word(), 0));
         }
     }
 

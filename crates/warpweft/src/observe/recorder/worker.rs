@@ -157,7 +157,7 @@ impl WorkerRecorder {
             // SAFETY: by contract this thread alone touches the cache, and the borrow ends here.
             let cache = unsafe { &mut *self.cache.get() };
             let site = cache.number(task.origin_word(), &pool.sites, || task.info());
-            let word = task_word(task.address(), site);
+            let word = task_word(task.id_word(), site);
             // SAFETY: by contract.
             unsafe { self.write_step(pool, now, Kind::Begin, self.ended.get(), word) };
             self.is_open.set(true);
@@ -183,7 +183,7 @@ impl WorkerRecorder {
         }
         let class = class(priority::of(task.policy_word()));
         self.class.set(class);
-        if let Some((measure, ticks)) = pool.pushes().take(task.address(), now) {
+        if let Some((measure, ticks)) = pool.pushes().take(task.id_word(), now) {
             times.add(class, measure, ticks);
         }
     }
@@ -280,10 +280,10 @@ impl WorkerRecorder {
     pub(crate) unsafe fn pushed(&self, pool: &PoolRecorder, push: Push, task: &TaskRef) {
         let (mode, now) = (pool.mode(), pool.clock.now());
         if mode.has_times() {
-            pool.pushes().pushed(task.address(), push, now);
+            pool.pushes().pushed(task.id_word(), push, now);
         }
         if mode.has_steps() {
-            let word = task_word(task.address(), 0);
+            let word = task_word(task.id_word(), 0);
             // SAFETY: by contract.
             unsafe { self.write_step(pool, now, Kind::Push, push as u8, word) };
         }

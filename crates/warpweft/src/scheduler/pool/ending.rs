@@ -93,7 +93,7 @@ impl<P: Policy> Pool<P> {
 
     /// Returns how many tasks the policy was given and workers have not taken. It is exact when the workers
     /// have left and no external thread is inside.
-    fn handed_out(&self) -> i64 {
+    pub(crate) fn handed_out(&self) -> i64 {
         const PUSHED: [Count; 5] = [
             Count::Spawned,
             Count::Forked,

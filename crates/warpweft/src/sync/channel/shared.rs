@@ -11,7 +11,10 @@
 //! A waiter that was granted finds the result in its entry. A sender finds nothing, or its value back. A
 //! receiver finds a value, or nothing if there will be none.
 
+use crate::execution::who::who_is_here;
+use crate::observe::raw::{RawWait, RawWhat, Watched};
 use crate::sync::error::{Closed, SendError, TryRecvError, TrySendError};
+use crate::sync::listed::Listed;
 use crate::sync::suspend::WaitOp;
 use crate::sync::wait_list::WaitList;
 use crate::sync::wakers::Wakers;
@@ -20,8 +23,11 @@ use std::fmt;
 use std::ops::Deref;
 use warpweft_platform::atomic::{AtomicBool, Ordering};
 use warpweft_platform::sync::Mutex;
+use warpweft_task::frame::Who;
 
 pub(crate) struct Shared<T> {
+    /// First, so that it is dropped first.
+    listed: Listed,
     state: Mutex<State<T>>,
     /// True if receiving would wait. It is a hint, written under the lock and read without it: it saves
     /// receivers a futile first look, and the second look decides.
@@ -40,11 +46,37 @@ pub(crate) struct State<T> {
     receivers: usize,
     sending: WaitList<Option<T>>,
     receiving: WaitList<Option<T>>,
+    /// The last tasks that used the sender and the receiver, while there is one of each: unknown before.
+    last: [Who; 2],
+}
+
+impl<T> Watched for Shared<T> {
+    fn look(&self, see: &mut dyn FnMut(RawWait)) {
+        // In a forked child the lock may be lost. No value is touched.
+        let Some(state) = self.state.lock_unless_lost() else {
+            return;
+        };
+        let object = std::ptr::from_ref(self).addr();
+        let receive = |_: &Option<T>| RawWhat::Receive {
+            capacity: state.capacity,
+            senders: state.senders,
+            last: state.last[0],
+        };
+        state.receiving.each(object, receive, see);
+        let send = |_: &Option<T>| RawWhat::Send {
+            queued: state.queue.len(),
+            capacity: state.capacity,
+            receivers: state.receivers,
+            last: state.last[1],
+        };
+        state.sending.each(object, send, see);
+    }
 }
 
 impl<T> Shared<T> {
     pub(super) fn new(capacity: usize) -> Self {
         Self {
+            listed: Listed::default(),
             state: Mutex::new(State {
                 queue: VecDeque::new(),
                 capacity,
@@ -54,6 +86,7 @@ impl<T> Shared<T> {
                 receivers: 1,
                 sending: WaitList::new(),
                 receiving: WaitList::new(),
+                last: [Who::NOBODY; 2],
             }),
             empty: AtomicBool::new(true),
             full: AtomicBool::new(false),
@@ -98,11 +131,16 @@ impl<T> Shared<T> {
     }
 
     pub(super) fn add_sender(&self) {
-        self.state.lock().senders += 1;
+        let mut state = self.state.lock();
+        state.senders += 1;
+        // From here on it is not known which task has which.
+        state.last[0] = Who::NOBODY;
     }
 
     pub(super) fn add_receiver(&self) {
-        self.state.lock().receivers += 1;
+        let mut state = self.state.lock();
+        state.receivers += 1;
+        state.last[1] = Who::NOBODY;
     }
 
     pub(super) fn drop_sender(&self) {
@@ -143,6 +181,7 @@ impl<T> State<T> {
         if self.closed {
             return Err(TrySendError::Closed(value));
         }
+        self.last[0] = who_is_here();
         let Some(value) = self.give(value, wakers) else {
             return Ok(());
         };
@@ -166,6 +205,7 @@ impl<T> State<T> {
     }
 
     fn receive(&mut self, wakers: &mut Wakers) -> Result<T, TryRecvError> {
+        self.last[1] = who_is_here();
         let first = self.queue.pop_front();
         // The first sender that waits has room now; without a buffer its value is the first. (There is no
         // room if a value had been given back, so that there was one too many.)
@@ -231,6 +271,11 @@ impl<T> WaitOp for Sending<'_, T> {
         &mut state.sending
     }
 
+    fn register(&self) {
+        // SAFETY: both ends have a share of the memory, which stays until the entry is dropped with it.
+        unsafe { self.0.listed.register(self.0) };
+    }
+
     #[inline]
     fn try_now(&self, value: Option<T>) -> Result<Self::Output, Option<T>> {
         if self.0.full.load(Ordering::Relaxed) {
@@ -281,6 +326,11 @@ impl<T, S: Deref<Target = Shared<T>>> WaitOp for Receiving<S> {
 
     fn list(state: &mut State<T>) -> &mut WaitList<Option<T>> {
         &mut state.receiving
+    }
+
+    fn register(&self) {
+        // SAFETY: as for the sender.
+        unsafe { self.0.listed.register(&*self.0) };
     }
 
     #[inline]

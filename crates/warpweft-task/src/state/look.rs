@@ -1,0 +1,35 @@
+//! The state word as a report sees it.
+
+use super::{CANCELLED, COMPLETE, HANDLE, QUEUED, RUNNING, State, WAKER, references};
+use warpweft_platform::atomic::Ordering;
+
+/// The state at one moment.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Snapshot {
+    pub(crate) queued: bool,
+    pub(crate) running: bool,
+    pub(crate) complete: bool,
+    pub(crate) cancelled: bool,
+    /// The waker field is set.
+    pub(crate) has_joiner: bool,
+    /// The number of wakers: references that are neither the handle's nor the runnable's.
+    pub(crate) wakers: u64,
+}
+
+impl State {
+    /// Returns the word, for a report.
+    pub(crate) fn look_on(&self) -> Snapshot {
+        // Ordering: Acquire pairs with `set_waker`, so that the joiner's waker can be read.
+        let state = self.0.load(Ordering::Acquire);
+        Snapshot {
+            queued: state & QUEUED != 0,
+            running: state & RUNNING != 0,
+            complete: state & COMPLETE != 0,
+            cancelled: state & CANCELLED != 0,
+            has_joiner: state & WAKER != 0,
+            wakers: references(state)
+                .saturating_sub(u64::from(state & HANDLE != 0))
+                .saturating_sub(u64::from(state & (QUEUED | RUNNING) != 0)),
+        }
+    }
+}

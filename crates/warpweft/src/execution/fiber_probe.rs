@@ -1,0 +1,125 @@
+//! What a report sees of a fiber, from any thread.
+//!
+//! # Invariants
+//!
+//! - A probe is in its pool's register while its fiber exists, so `state` points at the fiber's word.
+//! - `task` is not 0 only while the closure of that task is on the fiber's stack: the task is alive. It changes
+//!   under its lock, under which a report looks at the task.
+
+use super::fiber_state::State;
+use crate::observe::raw::{FiberView, RawState, RawTask};
+use crate::threads::thread_handle::{MailboxWaker, ThreadHandle};
+use std::ptr::NonNull;
+use std::sync::Arc;
+use warpweft_platform::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use warpweft_platform::sync::Mutex;
+use warpweft_task::frame::Who;
+use warpweft_task::{TaskKind, task_view, told_of};
+
+pub(crate) struct FiberProbe {
+    id: AtomicUsize,
+    origin: AtomicPtr<()>,
+    /// The latch that it waits for, in a join or a scope; 0 if none.
+    latch: AtomicUsize,
+    state: NonNull<AtomicU32>,
+    waker: Arc<dyn MailboxWaker>,
+    thread: Arc<ThreadHandle>,
+    task: Mutex<usize>,
+}
+
+// SAFETY: `state` points at an atomic, which lives for as long as the probe is used.
+unsafe impl Send for FiberProbe {}
+// SAFETY: as above.
+unsafe impl Sync for FiberProbe {}
+
+impl FiberProbe {
+    pub(crate) fn new(
+        state: NonNull<AtomicU32>,
+        waker: Arc<dyn MailboxWaker>,
+        thread: &Arc<ThreadHandle>,
+    ) -> Self {
+        Self {
+            id: AtomicUsize::new(0),
+            origin: AtomicPtr::new(std::ptr::null_mut()),
+            latch: AtomicUsize::new(0),
+            state,
+            waker,
+            thread: Arc::clone(thread),
+            task: Mutex::new(0),
+        }
+    }
+
+    /// Notes that the fiber has a body, of the task with these words.
+    #[inline]
+    pub(crate) fn begin(&self, (id, origin): (usize, *const ())) {
+        // Ordering: Relaxed, here and below: the words are hints, and `told_of` accepts those of ended tasks.
+        self.id.store(id, Ordering::Relaxed);
+        self.origin.store(origin.cast_mut(), Ordering::Relaxed);
+    }
+
+    /// Notes that the body has ended.
+    #[inline]
+    pub(crate) fn end(&self) {
+        self.origin.store(std::ptr::null_mut(), Ordering::Relaxed);
+    }
+
+    /// Notes that the fiber is about to wait for the first time, in the middle of its closure.
+    #[cold]
+    pub(crate) fn open(&self) {
+        *self.task.lock() = self.id.load(Ordering::Relaxed);
+    }
+
+    /// Notes that the closure has ended. A report that looks at the task has finished when this returns.
+    #[cold]
+    pub(crate) fn close(&self) {
+        if let Some(mut task) = self.task.lock_unless_lost() {
+            *task = 0;
+        }
+    }
+
+    /// Notes for which latch it waits.
+    pub(crate) fn joins(&self, latch: usize) {
+        self.latch.store(latch, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn who(&self) -> Who {
+        Who {
+            id: self.id.load(Ordering::Relaxed),
+            origin: self.origin.load(Ordering::Relaxed),
+        }
+    }
+}
+
+impl FiberView for FiberProbe {
+    fn look(&self) -> Option<RawTask> {
+        let who = self.who();
+        // SAFETY: null, or the word of the task whose body the fiber has, or had.
+        let told = unsafe { told_of(who.origin) }?;
+        // SAFETY: by the invariant.
+        let state = State(unsafe { self.state.as_ref() }.load(Ordering::Relaxed));
+        let latch = self.latch.load(Ordering::Relaxed);
+        let joiner = self.task.lock_unless_lost().and_then(|task| {
+            let header = NonNull::new(std::ptr::with_exposed_provenance_mut(*task))?;
+            // SAFETY: the closure of the task is on the fiber's stack, and does not end while the lock is held.
+            unsafe { task_view::look(header) }?.joiner
+        });
+        Some(RawTask {
+            id: who.id,
+            keys: [Arc::as_ptr(&self.waker).addr(), latch],
+            kind: Some(TaskKind::Fiber),
+            name: told.name,
+            site: Some(told.location),
+            state: match state {
+                State::RUNS => RawState::Running,
+                state if state.is(State::READY) => RawState::Queued,
+                _ => RawState::Waiting,
+            },
+            worker: (state == State::RUNS).then(|| self.thread.carried()).flatten(),
+            // One share is the fiber's, and one is the probe's.
+            wakers: (latch == 0).then(|| Arc::strong_count(&self.waker).saturating_sub(2) as u64),
+            joiner,
+            ..RawTask::default()
+        })
+    }
+}

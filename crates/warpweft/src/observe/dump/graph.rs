@@ -1,0 +1,239 @@
+//! From tasks and waits, as they were collected, to a report.
+
+use super::{Dump, PoolDump, TaskDump, TaskState, WaitDump, WaitsFor, stuck};
+use crate::observe::raw::{RawState, RawTask, RawWait, RawWhat, told};
+use std::collections::{BTreeMap, HashMap};
+use std::panic::Location;
+use std::time::Duration;
+use warpweft_task::TaskKind;
+use warpweft_task::frame::Who;
+
+/// What was collected.
+#[derive(Debug, Default)]
+pub(crate) struct Collected {
+    pub(crate) pools: Vec<PoolDump>,
+    /// With the index of its pool.
+    pub(crate) tasks: Vec<(Option<usize>, RawTask)>,
+    pub(crate) waits: Vec<RawWait>,
+    pub(crate) now_ns: u64,
+}
+
+/// Where the tasks of a report are.
+struct Index {
+    /// By what identifies them. Several parts of a scope have one address.
+    ids: HashMap<usize, Vec<usize>>,
+    keys: HashMap<usize, usize>,
+}
+
+impl Index {
+    fn ids(&self, id: usize) -> &[usize] {
+        self.ids.get(&id).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// Returns `name (site)`, or the site alone.
+pub(super) fn named(name: Option<&str>, site: &Location<'_>) -> String {
+    match name {
+        Some(name) => format!("`{}` ({site})", name.escape_debug()),
+        None => site.to_string(),
+    }
+}
+
+fn tell(who: Who) -> Option<String> {
+    told(who)
+        .filter(|_| who.id != 0)
+        .map(|told| named(told.name.as_deref(), told.location))
+}
+
+impl Collected {
+    /// Makes a report.
+    pub(crate) fn into_dump(self) -> Dump {
+        let now = self.now_ns;
+        let ago = |since_ns: Option<u64>| since_ns.map(|ns| Duration::from_nanos(now.saturating_sub(ns)));
+        let (mut dumped, index, joins, forks) = self.merge();
+        let mut certain: Vec<Vec<usize>> = vec![Vec::new(); dumped.len()];
+        let mut lasts: BTreeMap<(usize, usize), Who> = BTreeMap::new();
+        // A lock that was given to a waiter belongs to that waiter's task.
+        let mut heirs: HashMap<usize, usize> = HashMap::new();
+        for wait in self.waits.iter().filter(|wait| wait.told) {
+            if let Some(&waiter) = index.keys.get(&wait.waiter) {
+                heirs.insert(wait.object, waiter);
+            }
+        }
+        for wait in self.waits {
+            let Some(&waiter) = index.keys.get(&wait.waiter) else {
+                continue;
+            };
+            let mut holders = Vec::new();
+            let on = match wait.what {
+                RawWhat::Lock { kind, owner } => {
+                    match heirs.get(&wait.object) {
+                        Some(&heir) if owner.id == 0 => holders.push(heir),
+                        _ => holders.extend_from_slice(index.ids(owner.id)),
+                    }
+                    let owner = tell(owner);
+                    WaitsFor::Lock { kind, owner }
+                }
+                RawWhat::Permits { kind, wanted, free } => WaitsFor::Permits { kind, wanted, free },
+                RawWhat::Event { kind } => WaitsFor::Event { kind },
+                RawWhat::Receive {
+                    capacity,
+                    senders,
+                    last,
+                } => {
+                    if senders <= 1 {
+                        lasts.insert((waiter, dumped[waiter].waits.len()), last);
+                    }
+                    let last = tell(last);
+                    WaitsFor::Receive {
+                        capacity,
+                        senders,
+                        last,
+                    }
+                }
+                RawWhat::Send {
+                    queued,
+                    capacity,
+                    receivers,
+                    last,
+                } => {
+                    if receivers <= 1 {
+                        lasts.insert((waiter, dumped[waiter].waits.len()), last);
+                    }
+                    let last = tell(last);
+                    WaitsFor::Send {
+                        queued,
+                        capacity,
+                        receivers,
+                        last,
+                    }
+                }
+                RawWhat::Timer { until_ns } => {
+                    WaitsFor::Timer(Duration::from_nanos(until_ns.saturating_sub(now)))
+                }
+                RawWhat::Socket { descriptor, write } => WaitsFor::Socket { descriptor, write },
+                RawWhat::BlockingPlace => WaitsFor::BlockingPlace,
+            };
+            certain[waiter].push(wait.object);
+            dumped[waiter].waits.push(WaitDump {
+                on,
+                object: wait.object as u64,
+                since: ago(wait.since_ns),
+                told: wait.told,
+                holders,
+            });
+        }
+        for (on, tasks) in [(WaitsFor::Join, joins), (WaitsFor::Fork, forks)] {
+            for (waiter, holders) in tasks {
+                let object = holders.first().map_or(0, |&holder| dumped[holder].id);
+                dumped[waiter].waits.push(WaitDump {
+                    on: on.clone(),
+                    object,
+                    since: None,
+                    told: false,
+                    holders,
+                });
+            }
+        }
+        for task in &mut dumped {
+            let longest = task.waits.iter().filter_map(|wait| wait.since).max();
+            task.since = task.since.or(longest);
+        }
+        let mut dump = Dump {
+            pools: self.pools,
+            tasks: dumped,
+            findings: Vec::new(),
+        };
+        let lives = |who: Who| -> Vec<usize> { index.ids(who.id).to_vec() };
+        let lasts = lasts
+            .into_iter()
+            .map(|(at, who)| (at, (who.id, lives(who))))
+            .collect();
+        dump.findings = stuck::find(&dump, &lasts);
+        dump
+    }
+
+    /// Puts what was seen of each task in several places together. Returns the tasks, where they are, and the
+    /// waits for tasks and for parts of them.
+    #[allow(clippy::type_complexity, reason = "it has one caller")]
+    fn merge(
+        &self,
+    ) -> (
+        Vec<TaskDump>,
+        Index,
+        Vec<(usize, Vec<usize>)>,
+        Vec<(usize, Vec<usize>)>,
+    ) {
+        let mut tasks: Vec<TaskDump> = Vec::with_capacity(self.tasks.len());
+        let mut index = Index {
+            ids: HashMap::with_capacity(self.tasks.len()),
+            keys: HashMap::with_capacity(self.tasks.len()),
+        };
+        for (pool, raw) in &self.tasks {
+            let known = index
+                .ids(raw.id)
+                .first()
+                .copied()
+                .filter(|_| raw.kind != Some(TaskKind::Fork));
+            let at = known.unwrap_or(tasks.len());
+            if let Some(known) = known {
+                // The frame that waits, or the worker, says more than the list of tasks.
+                let task = &mut tasks[known];
+                if matches!(task.state, TaskState::Queued | TaskState::Running(None)) {
+                    task.state = state(raw);
+                }
+                task.since = task.since.or(self.ago(raw.since_ns));
+            } else {
+                index.ids.entry(raw.id).or_default().push(at);
+                tasks.push(TaskDump {
+                    id: raw.id as u64,
+                    kind: raw.kind,
+                    name: raw.name.clone(),
+                    spawned_at: raw.site,
+                    pool: pool.map(|pool| self.pools[pool].name.clone()),
+                    state: state(raw),
+                    since: self.ago(raw.since_ns),
+                    waits: Vec::new(),
+                    cancelled: raw.cancelled,
+                    wakers: raw.wakers,
+                });
+            }
+            for key in raw.keys.into_iter().filter(|&key| key != 0) {
+                index.keys.insert(key, at);
+            }
+        }
+        let mut joins = Vec::new();
+        let mut forks = Vec::new();
+        for (_, raw) in &self.tasks {
+            let at = |key: &usize| index.keys.get(key).copied();
+            if let Some(joiner) = raw.joiner.iter().flatten().find_map(at) {
+                joins.push((joiner, index.ids(raw.id).to_vec()));
+            }
+            if raw.state == RawState::Joining || raw.keys[1] != 0 {
+                let latch = if raw.keys[1] == 0 {
+                    raw.keys[0]
+                } else {
+                    raw.keys[1]
+                };
+                if let Some(waiter) = at(&latch) {
+                    forks.push((waiter, index.ids(latch).to_vec()));
+                }
+            }
+        }
+        (tasks, index, joins, forks)
+    }
+
+    fn ago(&self, since_ns: Option<u64>) -> Option<Duration> {
+        since_ns.map(|ns| Duration::from_nanos(self.now_ns.saturating_sub(ns)))
+    }
+}
+
+fn state(raw: &RawTask) -> TaskState {
+    match raw.state {
+        RawState::Waiting | RawState::Joining => TaskState::Waiting,
+        RawState::Queued => TaskState::Queued,
+        RawState::Running => TaskState::Running(raw.worker),
+        RawState::Blocking => TaskState::Blocking,
+        RawState::SpawnedBlocking => TaskState::SpawnedBlocking,
+    }
+}

@@ -1,0 +1,246 @@
+//! A report for programs: JSON, by a small writer.
+
+use super::{Dump, Finding, TaskDump, TaskState, WaitDump, WaitsFor};
+use std::fmt::Write as _;
+use std::time::Duration;
+use warpweft_task::TaskKind;
+
+impl Dump {
+    /// Returns the dump as one JSON object.
+    ///
+    /// It has the members `version` (1), `pools`, `tasks` and `findings`. A task's `number` is what `holders`
+    /// and findings refer to. Times are in nanoseconds. What is not known is `null`. Members may be added.
+    ///
+    /// ```
+    /// let runtime = warpweft::Runtime::builder().workers(1).build()?;
+    /// assert!(runtime.dump().to_json().starts_with(r#"{"version":1,"pools":[{"name":"#));
+    /// # Ok::<(), warpweft::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        let mut json = Writer(String::new());
+        json.object(|json| {
+            json.number("version", Some(1));
+            json.list("pools", &self.pools, |json, pool| {
+                json.object(|json| {
+                    json.text("name", Some(&pool.name));
+                    json.text("policy", Some(&pool.policy));
+                    json.number("workers", Some(pool.workers as u64));
+                    json.flag("closed", pool.closed);
+                    json.flag("forked", pool.forked);
+                    json.number("ready", Some(pool.ready as u64));
+                });
+            });
+            let tasks: Vec<_> = self.tasks.iter().enumerate().collect();
+            json.list("tasks", &tasks, |json, (number, task)| json.task(*number, task));
+            json.list("findings", &self.findings, Writer::finding);
+        });
+        json.0
+    }
+}
+
+/// Writes JSON. A comma comes before each value that is not the first of its list or object.
+struct Writer(String);
+
+impl Writer {
+    fn comma(&mut self) {
+        if !self.0.is_empty() && !self.0.ends_with(['{', '[', ':', ',']) {
+            self.0.push(',');
+        }
+    }
+
+    fn name(&mut self, name: &str) {
+        self.comma();
+        self.string(name);
+        self.0.push(':');
+    }
+
+    fn string(&mut self, text: &str) {
+        self.0.push('"');
+        for char in text.chars() {
+            match char {
+                '"' => self.0.push_str("\\\""),
+                '\\' => self.0.push_str("\\\\"),
+                '\n' => self.0.push_str("\\n"),
+                // Control characters, and those that end a line in JavaScript.
+                '\0'..' ' | '\u{7f}' | '\u{2028}' | '\u{2029}' => {
+                    // A string takes everything.
+                    let _ = write!(self.0, "\\u{:04x}", u32::from(char));
+                }
+                char => self.0.push(char),
+            }
+        }
+        self.0.push('"');
+    }
+
+    fn object(&mut self, members: impl FnOnce(&mut Self)) {
+        self.comma();
+        self.0.push('{');
+        members(self);
+        self.0.push('}');
+    }
+
+    fn list<T>(&mut self, name: &str, values: &[T], mut each: impl FnMut(&mut Self, &T)) {
+        self.name(name);
+        self.0.push('[');
+        for value in values {
+            each(self, value);
+        }
+        self.0.push(']');
+    }
+
+    fn text(&mut self, name: &str, text: Option<&str>) {
+        self.name(name);
+        match text {
+            Some(text) => self.string(text),
+            None => self.0.push_str("null"),
+        }
+    }
+
+    fn number(&mut self, name: &str, number: Option<u64>) {
+        self.name(name);
+        self.plain(number);
+    }
+
+    fn plain(&mut self, number: Option<u64>) {
+        match number {
+            // A string takes everything.
+            Some(number) => drop(write!(self.0, "{number}")),
+            None => self.0.push_str("null"),
+        }
+    }
+
+    fn flag(&mut self, name: &str, flag: bool) {
+        self.name(name);
+        self.0.push_str(if flag { "true" } else { "false" });
+    }
+
+    fn numbers(&mut self, name: &str, numbers: &[usize]) {
+        self.list(name, numbers, |json, number| {
+            json.comma();
+            json.plain(Some(*number as u64));
+        });
+    }
+
+    fn time(&mut self, name: &str, time: Option<Duration>) {
+        let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        self.number(name, time.map(ns));
+    }
+
+    fn task(&mut self, number: usize, task: &TaskDump) {
+        self.object(|json| {
+            json.number("number", Some(number as u64));
+            json.text("id", Some(&format!("{:#x}", task.id)));
+            json.text("kind", Some(kind(task.kind)));
+            json.text("name", task.name.as_deref());
+            json.text("spawned_at", task.spawned_at.map(ToString::to_string).as_deref());
+            json.text("pool", task.pool.as_deref());
+            let (state, worker) = match task.state {
+                TaskState::Queued => ("queued", None),
+                TaskState::Running(worker) => ("running", worker),
+                TaskState::Waiting => ("waiting", None),
+                TaskState::Blocking => ("blocking", None),
+                TaskState::SpawnedBlocking => ("spawned_blocking", None),
+            };
+            json.text("state", Some(state));
+            json.number("worker", worker.map(|worker| worker as u64));
+            json.time("since_ns", task.since);
+            json.list("waits", &task.waits, Self::wait);
+            json.flag("cancelled", task.cancelled);
+            json.number("wakers", task.wakers);
+        });
+    }
+
+    fn wait(&mut self, wait: &WaitDump) {
+        self.object(|json| {
+            json.text("object", Some(&format!("{:#x}", wait.object)));
+            json.time("since_ns", wait.since);
+            json.flag("told", wait.told);
+            json.numbers("holders", &wait.holders);
+            match &wait.on {
+                WaitsFor::Join => json.text("on", Some("join")),
+                WaitsFor::Fork => json.text("on", Some("fork")),
+                WaitsFor::Lock { kind, owner } => {
+                    json.text("on", Some("lock"));
+                    json.text("of", Some(kind));
+                    json.text("owner", owner.as_deref());
+                }
+                WaitsFor::Permits { kind, wanted, free } => {
+                    json.text("on", Some("permits"));
+                    json.text("of", Some(kind));
+                    json.number("wanted", Some(*wanted as u64));
+                    json.number("free", Some(*free as u64));
+                }
+                WaitsFor::Event { kind } => {
+                    json.text("on", Some("event"));
+                    json.text("of", Some(kind));
+                }
+                WaitsFor::Receive {
+                    capacity,
+                    senders,
+                    last,
+                } => {
+                    json.text("on", Some("receive"));
+                    json.number("capacity", Some(*capacity as u64));
+                    json.number("senders", Some(*senders as u64));
+                    json.text("last_sender", last.as_deref());
+                }
+                WaitsFor::Send {
+                    queued,
+                    capacity,
+                    receivers,
+                    last,
+                } => {
+                    json.text("on", Some("send"));
+                    json.number("queued", Some(*queued as u64));
+                    json.number("capacity", Some(*capacity as u64));
+                    json.number("receivers", Some(*receivers as u64));
+                    json.text("last_receiver", last.as_deref());
+                }
+                WaitsFor::Timer(left) => {
+                    json.text("on", Some("timer"));
+                    json.time("left_ns", Some(*left));
+                }
+                WaitsFor::Socket { descriptor, write } => {
+                    json.text("on", Some("socket"));
+                    json.number("descriptor", *descriptor);
+                    json.flag("write", *write);
+                }
+                WaitsFor::BlockingPlace => json.text("on", Some("blocking_place")),
+            }
+        });
+    }
+
+    fn finding(&mut self, finding: &Finding) {
+        self.object(|json| match finding {
+            Finding::Cycle { tasks, uncertain } => {
+                json.text("finding", Some("cycle"));
+                json.numbers("tasks", tasks);
+                json.flag("uncertain", *uncertain);
+            }
+            Finding::NobodyCanWake { task } => {
+                json.text("finding", Some("nobody_can_wake"));
+                json.numbers("tasks", &[*task]);
+            }
+            Finding::Abandoned { task } => {
+                json.text("finding", Some("abandoned"));
+                json.numbers("tasks", &[*task]);
+            }
+            Finding::NotPolled { task } => {
+                json.text("finding", Some("not_polled"));
+                json.numbers("tasks", &[*task]);
+            }
+        });
+    }
+}
+
+fn kind(kind: Option<TaskKind>) -> &'static str {
+    match kind {
+        None => "thread",
+        Some(TaskKind::Future) => "future",
+        Some(TaskKind::Job) => "job",
+        Some(TaskKind::Fiber) => "fiber",
+        Some(TaskKind::Blocking) => "blocking",
+        Some(_) => "fork",
+    }
+}

@@ -1,0 +1,208 @@
+//! A report of all tasks of a runtime: what each does, what it waits for, and which waits cannot end.
+//!
+//! | file | job |
+//! |---|---|
+//! | this one | the values of a report |
+//! | `graph` | from what was collected to a report: who waits for whom |
+//! | `stuck` | the tasks that can never continue, and the circles among them |
+//! | `text` | a report for a terminal |
+//! | `json` | a report for programs |
+//!
+//! # Invariants
+//!
+//! - A report is a copy. Nothing in it refers to a task.
+
+pub(crate) mod graph;
+mod json;
+mod stuck;
+mod text;
+
+use std::panic::Location;
+use std::time::Duration;
+use warpweft_task::TaskKind;
+
+/// What all tasks of a runtime do, and what they wait for: the result of
+/// [`Runtime::dump`](crate::Runtime::dump).
+///
+/// As text (`{}`) it is meant for a terminal; [`to_json`](Self::to_json) is for programs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Dump {
+    /// The pools.
+    pub pools: Vec<PoolDump>,
+    /// The tasks, and the threads that wait. Their numbers are their indices.
+    pub tasks: Vec<TaskDump>,
+    /// What is wrong, for all that is known. Each finding was seen twice.
+    pub findings: Vec<Finding>,
+}
+
+/// A pool in a [`Dump`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PoolDump {
+    /// Its name.
+    pub name: String,
+    /// Its policy, as text.
+    pub policy: String,
+    /// The number of its workers.
+    pub workers: usize,
+    /// It shuts down, or has shut down.
+    pub closed: bool,
+    /// This process was made by `fork()`, and the pool's workers stayed in the parent.
+    pub forked: bool,
+    /// How many tasks its policy has in queues at about this moment. Those of them that have never waited are
+    /// in no list, and are not among [`Dump::tasks`].
+    pub ready: usize,
+}
+
+/// A task, or a thread that waits, in a [`Dump`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TaskDump {
+    /// Identifies it among the dumps of a process, for as long as it exists.
+    pub id: u64,
+    /// Its kind; `None` for a thread that runs none of the runtime's tasks.
+    pub kind: Option<TaskKind>,
+    /// The name that its spawner gave it, or that of the thread.
+    pub name: Option<String>,
+    /// Where it was spawned.
+    pub spawned_at: Option<&'static Location<'static>>,
+    /// The name of its pool.
+    pub pool: Option<String>,
+    /// What it does.
+    pub state: TaskState,
+    /// For how long it has done so, if that is known, within about 10 ms.
+    pub since: Option<Duration>,
+    /// What it waits for. It continues when one of these comes. Empty while it waits: something that is not of
+    /// this crate.
+    pub waits: Vec<WaitDump>,
+    /// Its cancellation was requested.
+    pub cancelled: bool,
+    /// How many wakers of it exist, if that is known. Without any it is never woken.
+    pub wakers: Option<u64>,
+}
+
+/// What a task does, in a [`Dump`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TaskState {
+    /// It is ready, and waits for a worker.
+    Queued,
+    /// It runs, on that worker if one is known.
+    Running(Option<usize>),
+    /// It waits.
+    Waiting,
+    /// It runs a closure of [`blocking`](crate::blocking()), without a worker.
+    Blocking,
+    /// It is a closure of [`spawn_blocking`](crate::spawn_blocking) that runs.
+    SpawnedBlocking,
+}
+
+/// One thing that a task waits for, in a [`Dump`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WaitDump {
+    /// What it is.
+    pub on: WaitsFor,
+    /// Identifies the object among the dumps of a process, for as long as it exists; 0 if it has no identity.
+    pub object: u64,
+    /// For how long it has waited, if that is known.
+    pub since: Option<Duration>,
+    /// It was given what it waited for, or was woken to look, and has not looked since.
+    pub told: bool,
+    /// The tasks on which it depends, by their numbers: all of them have to go on.
+    pub holders: Vec<usize>,
+}
+
+/// The kinds of things that a task waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WaitsFor {
+    /// The end of a task.
+    Join,
+    /// A half of a join that another worker has taken, or the tasks of a scope.
+    Fork,
+    /// A lock. The owner is the task that has it, if it is known, even if it is not in the dump.
+    Lock {
+        /// What kind of lock.
+        kind: &'static str,
+        /// The name, if it has one, and the spawn site of the task that has it.
+        owner: Option<String>,
+    },
+    /// Permits of a semaphore, a read-write lock or a bounded pool.
+    Permits {
+        /// Of what.
+        kind: &'static str,
+        /// How many it wants.
+        wanted: usize,
+        /// How many are free.
+        free: usize,
+    },
+    /// A notification.
+    Event {
+        /// Of what.
+        kind: &'static str,
+    },
+    /// A value from a channel, which is empty.
+    Receive {
+        /// The channel's capacity.
+        capacity: usize,
+        /// How many senders exist.
+        senders: usize,
+        /// The last task that has sent, if no sender was cloned since.
+        last: Option<String>,
+    },
+    /// Room in a channel, which is full.
+    Send {
+        /// How many values are in the channel.
+        queued: usize,
+        /// The channel's capacity.
+        capacity: usize,
+        /// How many receivers exist.
+        receivers: usize,
+        /// The last task that has received, if no receiver was cloned since.
+        last: Option<String>,
+    },
+    /// A timer, which is due after this time.
+    Timer(Duration),
+    /// A socket, or another descriptor.
+    Socket {
+        /// The descriptor's number.
+        descriptor: Option<u64>,
+        /// It waits to write; otherwise to read.
+        write: bool,
+    },
+    /// A thread of [`spawn_blocking`](crate::spawn_blocking).
+    BlockingPlace,
+}
+
+/// A fault that a [`Dump`] shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Finding {
+    /// Each of these tasks waits for the next one, and the last for the first: none of them can go on.
+    Cycle {
+        /// Their numbers.
+        tasks: Vec<usize>,
+        /// A waker of one of them exists in a place that this crate does not know: it may still be woken.
+        uncertain: bool,
+    },
+    /// The task waits, and no waker of it exists.
+    NobodyCanWake {
+        /// Its number.
+        task: usize,
+    },
+    /// The task waits for a channel whose only other end was used last by a task that has ended, that is stuck,
+    /// or that waits for this one, or by the task itself. This is a suspicion: the end may have been passed on,
+    /// and not been used since.
+    Abandoned {
+        /// Its number.
+        task: usize,
+    },
+    /// A part of the task was given a lock, or was woken for it, and is not polled, while another part of the
+    /// same task waits. (This has been called *futurelock*.)
+    NotPolled {
+        /// Its number.
+        task: usize,
+    },
+}

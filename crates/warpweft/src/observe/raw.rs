@@ -1,0 +1,112 @@
+//! What a report collects, before it is put in order: tasks, and waits, by addresses that identify them.
+
+use std::panic::Location;
+use warpweft_task::frame::Who;
+use warpweft_task::registry::Registry;
+use warpweft_task::{TaskKind, Told, told_of};
+
+/// A task, or a thread that waits, at one moment.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RawTask {
+    /// What identifies it while it exists.
+    pub(crate) id: usize,
+    /// The addresses by which waits refer to it: its waker's data, and a latch. 0: none.
+    pub(crate) keys: [usize; 2],
+    /// `None`: a thread outside of tasks.
+    pub(crate) kind: Option<TaskKind>,
+    pub(crate) name: Option<String>,
+    pub(crate) site: Option<&'static Location<'static>>,
+    pub(crate) state: RawState,
+    pub(crate) worker: Option<usize>,
+    pub(crate) since_ns: Option<u64>,
+    /// How many wakers of it exist, if that is known.
+    pub(crate) wakers: Option<u64>,
+    /// The words of the waker of the task that joins it.
+    pub(crate) joiner: Option<[usize; 2]>,
+    pub(crate) cancelled: bool,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum RawState {
+    #[default]
+    Waiting,
+    Queued,
+    Running,
+    /// It waits for a fork that another thread has, or for the tasks of a scope: see the second key.
+    Joining,
+    Blocking,
+    SpawnedBlocking,
+}
+
+/// A wait of a task, which a waker ends.
+#[derive(Debug, Clone)]
+pub(crate) struct RawWait {
+    /// The address of the waker's data; 0 if the waker was taken.
+    pub(crate) waiter: usize,
+    /// The address of what it waits for.
+    pub(crate) object: usize,
+    pub(crate) since_ns: Option<u64>,
+    /// It was given what it waits for, or was woken to look, and has not looked.
+    pub(crate) told: bool,
+    pub(crate) what: RawWhat,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum RawWhat {
+    Lock {
+        kind: &'static str,
+        owner: Who,
+    },
+    Permits {
+        kind: &'static str,
+        wanted: usize,
+        free: usize,
+    },
+    Event {
+        kind: &'static str,
+    },
+    Receive {
+        capacity: usize,
+        senders: usize,
+        last: Who,
+    },
+    Send {
+        queued: usize,
+        capacity: usize,
+        receivers: usize,
+        last: Who,
+    },
+    Timer {
+        until_ns: u64,
+    },
+    Socket {
+        descriptor: Option<u64>,
+        write: bool,
+    },
+    BlockingPlace,
+}
+
+/// A fiber that a report can look at.
+pub(crate) trait FiberView: Send + Sync {
+    /// Returns what it does; `None` if it has no body.
+    fn look(&self) -> Option<RawTask>;
+}
+
+/// An object on which tasks wait.
+pub(crate) trait Watched {
+    /// Calls `see` for each task that waits on it.
+    fn look(&self, see: &mut dyn FnMut(RawWait));
+}
+
+/// Returns the objects of this process on which tasks have waited. Under the checkers, where a static would
+/// outlive a schedule, there is none.
+pub(crate) fn objects() -> Option<&'static Registry<dyn Watched>> {
+    static OBJECTS: std::sync::OnceLock<Registry<dyn Watched>> = std::sync::OnceLock::new();
+    (!cfg!(any(warpweft_loom, warpweft_shuttle))).then(|| OBJECTS.get_or_init(Registry::new))
+}
+
+/// Returns the name, spawn site and kind of a task, which may have ended.
+pub(crate) fn told(who: Who) -> Option<Told> {
+    // SAFETY: the words of a `Who` are those of a task, or null.
+    unsafe { told_of(who.origin) }
+}

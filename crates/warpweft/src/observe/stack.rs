@@ -1,0 +1,179 @@
+//! A stack as text: what a report says of the code that a thread was in.
+
+use std::fmt;
+use warpweft_platform::stack_copy::NoCopy;
+
+/// The frames of a stack, the innermost first.
+///
+/// As text it is a frame per line, up to the frames of the runtime that called the task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stack {
+    /// All frames that were found, those of the runtime included.
+    pub frames: Vec<Frame>,
+    /// `None` if the last frame is the root of the stack. Otherwise why there are no more.
+    pub cut: Option<&'static str>,
+}
+
+/// A function of a stack.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Frame {
+    /// The address of the instruction, or of the call. Functions that are inlined have the same address.
+    pub address: u64,
+    /// The name of the function; `None` if the program has no symbols for it.
+    pub function: Option<String>,
+    /// The source file; `None` without line tables (`debug = "line-tables-only"`).
+    pub file: Option<String>,
+    /// The line in that file, from 1.
+    pub line: Option<u32>,
+    /// For a function without a name, the program or library that has it, and the address there. `addr2line`
+    /// takes both.
+    pub module: Option<(String, u64)>,
+}
+
+impl Frame {
+    /// Returns true if it belongs to the code that runs tasks, and not to a task.
+    fn is_of_runtime(&self) -> bool {
+        let name = self.function.as_deref().unwrap_or_default();
+        let name = name.trim_start_matches(['<', '&']);
+        name.starts_with("warpweft_task::")
+    }
+}
+
+/// Returns the path of a source file without the place where the standard library was built.
+fn short(file: &str) -> &str {
+    let rest = file.strip_prefix("/rustc/").and_then(|rest| rest.split_once('/'));
+    rest.map_or(file, |(_, rest)| rest)
+}
+
+impl fmt::Display for Frame {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.function, &self.module) {
+            (Some(function), _) => f.write_str(function)?,
+            (None, Some((module, address))) => write!(f, "{module}+{address:#x}")?,
+            (None, None) => write!(f, "{:#x}", self.address)?,
+        }
+        match (self.file.as_deref().map(short), self.line) {
+            (Some(file), Some(line)) => write!(f, " at {file}:{line}"),
+            (Some(file), None) => write!(f, " at {file}"),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Stack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = self.frames.iter().position(Frame::is_of_runtime);
+        // A stack of the runtime alone is shown as a whole.
+        let shown = shown.filter(|shown| *shown > 0).unwrap_or(self.frames.len());
+        for (at, frame) in self.frames[..shown].iter().enumerate() {
+            let line = if at == 0 { "" } else { "\n" };
+            write!(f, "{line}{at:4}: {frame}")?;
+        }
+        if self.frames.iter().all(|frame| frame.function.is_none()) {
+            f.write_str(
+                "\n      no names: the program has no symbols (`strip`), or there was no time to read them",
+            )?;
+        }
+        match self.cut {
+            Some(why) if shown == self.frames.len() => write!(f, "\n      and no further: {why}"),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Why a report has no stack.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NoStack {
+    /// The program is built without the feature `stacks`.
+    NotBuilt,
+    /// [`Builder::stack_signal`](crate::Builder::stack_signal) says that no signal is sent.
+    Off,
+    /// It is not known which thread carries the worker.
+    NoThread,
+    /// The stack was not copied, for the reason in this text.
+    NotCopied(String),
+    /// The worker had continued before its stack was copied.
+    Continued,
+    /// The stack was copied, and its functions were not found in time, or the search for them failed.
+    NotRead,
+}
+
+impl From<NoCopy> for NoStack {
+    fn from(error: NoCopy) -> Self {
+        match error {
+            NoCopy::Ended => Self::Continued,
+            error => Self::NotCopied(error.to_string()),
+        }
+    }
+}
+
+impl fmt::Display for NoStack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotBuilt => "the feature `stacks` of `warpweft` is off",
+            Self::Off => "`Builder::stack_signal` is `None`",
+            Self::NoThread => "its thread is not known",
+            Self::NotCopied(why) => why,
+            Self::Continued => "it had continued before its stack was read",
+            Self::NotRead => "its functions were not found in time",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(function: &str) -> Frame {
+        Frame {
+            address: 16,
+            function: Some(function.to_owned()),
+            file: None,
+            line: None,
+            module: None,
+        }
+    }
+
+    #[test]
+    fn a_frame_says_where_it_is() {
+        let mut frame = frame("f");
+        frame.file = Some(String::from("/rustc/0123/library/core/src/a.rs"));
+        assert_eq!(frame.to_string(), "f at library/core/src/a.rs");
+        (frame.file, frame.line) = (Some(String::from("src/main.rs")), Some(7));
+        assert_eq!(frame.to_string(), "f at src/main.rs:7");
+    }
+
+    #[test]
+    fn the_runtimes_frames_are_left_out() {
+        let names = [
+            "a::guilty",
+            "b::calls",
+            "<warpweft_task::kinds::Job<F> as Work>::step",
+            "main",
+        ];
+        let mut stack = Stack {
+            frames: names.map(frame).into(),
+            cut: None,
+        };
+        assert_eq!(stack.to_string(), "   0: a::guilty\n   1: b::calls");
+        // Only names count, and not what they are generic over.
+        stack.frames[2] = frame("c::run::<warpweft_task::TaskRef>");
+        stack.cut = Some("the rest was not copied");
+        let text = stack.to_string();
+        assert!(
+            text.ends_with("3: main\n      and no further: the rest was not copied"),
+            "{text}"
+        );
+        stack.frames.drain(..3);
+        stack.frames[0].function = None;
+        stack.frames[0].module = Some((String::from("/bin/program"), 32));
+        assert!(
+            stack.to_string().starts_with("   0: /bin/program+0x20\n"),
+            "{stack}"
+        );
+        assert!(stack.to_string().contains("no symbols"), "{stack}");
+    }
+}

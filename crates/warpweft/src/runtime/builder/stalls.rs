@@ -1,0 +1,72 @@
+//! The settings of a builder that are about reports of stuck workers.
+
+use super::Builder;
+use crate::threads::monitor::StackSignal;
+use crate::threads::stall::Stall;
+use std::time::Duration;
+
+impl Builder {
+    /// Sets after how long in one task a worker is reported on the standard error stream. With `None` it is
+    /// not. The default is 200 ms, or the time of [`stuck_after`](Self::stuck_after) if that was set, but
+    /// at least 10 ms. It is never reported before `stuck_after`, and not at all without a monitor.
+    ///
+    /// The report is a [`Stall`]: the task, what its thread does, what waits behind it, and, with the feature
+    /// `stacks`, the stack. The process writes at most one a second, and each spawn site pauses for 1, 2, 4
+    /// and up to 64 seconds between its reports. A report says how many were left out. Code that is meant to
+    /// take long says so by [`expect_long`](crate::expect_long). Time counts from when the worker had no fork
+    /// on offer: a worker that computes a part of a [`join`](crate::join) and offers another part is not
+    /// reported. Time in which the whole process was stopped
+    /// does not count.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// let runtime = warpweft::Runtime::builder()
+    ///     .report_stalls_after(Some(Duration::from_secs(1)))
+    ///     .build()?;
+    /// # Ok::<(), warpweft::BuildError>(())
+    /// ```
+    pub fn report_stalls_after(mut self, time: Option<Duration>) -> Self {
+        self.config.watch.report_after = Some(time);
+        self
+    }
+
+    /// Calls `report` for each worker that is found [stuck](Self::stuck_after), on the monitor's thread. Then
+    /// nothing is written to the standard error stream, and none is left out except where
+    /// [`expect_long`](crate::expect_long) says so. A panic in `report` is ignored. While `report` runs, no
+    /// further worker is found stuck.
+    ///
+    /// With the feature `stacks` the report comes when the stack was read. That takes a tenth of a second for
+    /// the first one, and about a millisecond for each later one.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// let runtime = warpweft::Runtime::builder()
+    ///     .stuck_after(Some(Duration::from_millis(50)))
+    ///     .on_stall(|stall| eprintln!("{stall}"))
+    ///     .build()?;
+    /// # Ok::<(), warpweft::BuildError>(())
+    /// ```
+    pub fn on_stall(mut self, report: impl Fn(&Stall) + Send + Sync + 'static) -> Self {
+        self.config.watch.on_stall = Some(Box::new(report));
+        self
+    }
+
+    /// Sets the number of the signal by which the stack of a stuck thread is asked for, with the feature
+    /// `stacks`. The default is `SIGURG`, unless the program has a handler for it. With `None` no signal is
+    /// sent, and reports have no stack.
+    ///
+    /// The handler is set at the first report. It passes signals on that are not its own, to the handler that
+    /// was there before. A signal that the program sets a handler for later is not used any more, and reports
+    /// say so; so they do if the signal cannot be handled. The signal goes to a stuck thread only. System
+    /// calls that are not restarted after a signal, such as `poll`, return `EINTR` there.
+    ///
+    /// ```
+    /// # #[cfg(target_os = "linux")]
+    /// let runtime = warpweft::Runtime::builder().stack_signal(Some(10)).build()?; // SIGUSR1
+    /// # Ok::<(), warpweft::BuildError>(())
+    /// ```
+    pub fn stack_signal(mut self, signal: Option<i32>) -> Self {
+        self.config.watch.stack_signal = signal.map_or(StackSignal::Off, StackSignal::Number);
+        self
+    }
+}

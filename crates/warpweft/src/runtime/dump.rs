@@ -1,0 +1,262 @@
+//! Collects what all tasks do.
+//!
+//! # Invariants
+//!
+//! - No task is polled, run or woken, and no worker is stopped. Locks are held for short batches.
+//! - A task may end, or be woken, between two looks: a report is a sketch, and each finding is looked for
+//!   twice.
+
+use super::handle::Runtime;
+use super::pool::Pool;
+use crate::execution::wait::is_of_runtime;
+use crate::observe::dump::graph::Collected;
+use crate::observe::dump::{Dump, Finding, PoolDump, TaskDump};
+use crate::observe::raw::{RawState, RawTask, objects, told};
+use crate::pool::dyn_pool::DynPool;
+use warpweft_platform::clock::now_ns;
+use warpweft_platform::thread::pause;
+use warpweft_task::frame::{Frame, FrameKind, Who, outside};
+use warpweft_task::task_view::TaskView;
+use warpweft_task::{Runnable, TaskKind, kind_of};
+
+/// The time between the two looks, in nanoseconds: long enough for a task that was woken to be seen as such.
+const BETWEEN_NS: u64 = 2_000_000;
+
+impl Runtime {
+    /// Returns what all tasks of this runtime do, what they wait for, and which of them can never go on.
+    ///
+    /// It lists futures, fibers, jobs and closures that block, with kind, name, spawn site, pool and state,
+    /// and threads outside of the runtime that wait for one of its tasks or for a lock of this crate. **Tasks
+    /// that are in a queue and have never waited** are counted, in [`PoolDump::ready`], and not listed: to
+    /// list them would cost each spawn.
+    ///
+    /// It polls no future and stops no worker. Two [findings](Dump::findings) are certain: a circle of waits,
+    /// and a task of which no waker exists. The last chapter of the guide
+    /// teaches how to read a dump.
+    ///
+    /// It can be called at any time, also from a task, from a hook of a policy, and in a child made by `fork()`,
+    /// where it shows what the parent had and no lock hides. It costs about a microsecond a task, and 2 ms
+    /// more if it has a finding.
+    ///
+    /// ```
+    /// use warpweft::{Runtime, TaskState, sync::Notify};
+    /// use std::sync::Arc;
+    ///
+    /// let runtime = Runtime::builder().workers(1).build()?;
+    /// let start = Arc::new(Notify::new());
+    /// let waits = Arc::clone(&start);
+    /// let task = runtime.spawn(async move { waits.notified().await });
+    /// let dump = loop {
+    ///     let dump = runtime.dump();
+    ///     if dump.tasks.iter().any(|task| task.state == TaskState::Waiting && !task.waits.is_empty()) {
+    ///         break dump;
+    ///     }
+    /// };
+    /// assert!(dump.to_string().contains("waits for a notification of a notify"));
+    /// start.notify_one();
+    /// task.wait()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn dump(&self) -> Dump {
+        dump(|| self.pools().iter().map(|pool| &**pool.any()).collect())
+    }
+}
+
+impl Dump {
+    /// Looks at these pools.
+    #[cfg(all(unix, feature = "signal"))]
+    pub(crate) fn of(pools: &[Pool]) -> Self {
+        dump(|| pools.iter().map(|pool| &**pool.any()).collect())
+    }
+}
+
+impl Pool {
+    /// As [`Runtime::dump`], for the tasks of this pool alone. A circle of waits that leads through another
+    /// pool is not found.
+    ///
+    /// ```
+    /// let runtime = warpweft::Runtime::builder().workers(1).build()?;
+    /// assert_eq!(runtime.first().dump().pools.len(), 1);
+    /// # Ok::<(), warpweft::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn dump(&self) -> Dump {
+        dump(|| vec![&**self.any()])
+    }
+}
+
+/// Looks, and looks again if something was found.
+fn dump<'a>(pools: impl Fn() -> Vec<&'a dyn DynPool>) -> Dump {
+    let mut first = collect(&pools()).into_dump();
+    if first.findings.is_empty() {
+        return first;
+    }
+    pause(BETWEEN_NS);
+    let second = collect(&pools()).into_dump();
+    first.findings.retain(|finding| {
+        let seen = keys(&first.tasks, finding);
+        second
+            .findings
+            .iter()
+            .any(|again| keys(&second.tasks, again) == seen)
+    });
+    first
+}
+
+/// What a finding says, in terms of what does not change between two looks: its kind, its tasks and what they
+/// wait for.
+fn keys(tasks: &[TaskDump], finding: &Finding) -> (u8, Vec<(u64, Vec<u64>)>) {
+    let (kind, found) = match finding {
+        Finding::Cycle { tasks, .. } => (0, tasks.clone()),
+        Finding::NobodyCanWake { task } => (1, vec![*task]),
+        Finding::Abandoned { task } => (2, vec![*task]),
+        Finding::NotPolled { task } => (3, vec![*task]),
+    };
+    let of = |number: usize| {
+        let task = &tasks[number];
+        let mut objects: Vec<u64> = task.waits.iter().map(|wait| wait.object).collect();
+        objects.sort_unstable();
+        (task.id, objects)
+    };
+    let mut found: Vec<_> = found.into_iter().map(of).collect();
+    found.sort_unstable();
+    (kind, found)
+}
+
+fn collect(pools: &[&dyn DynPool]) -> Collected {
+    let mut found = Collected::default();
+    for (number, pool) in pools.iter().enumerate() {
+        collect_pool(&mut found, number, *pool);
+    }
+    if let Some(frames) = outside() {
+        // SAFETY: the register is locked while it calls the closure.
+        frames.for_each(|frame| found.tasks.push((None, unsafe { of_frame(frame) })));
+    }
+    if let Some(objects) = objects() {
+        objects.for_each(|object| object.look(&mut |wait| found.waits.push(wait)));
+    }
+    found.now_ns = now_ns();
+    found
+}
+
+fn collect_pool(found: &mut Collected, number: usize, pool: &dyn DynPool) {
+    let core = pool.core();
+    found.pools.push(PoolDump {
+        name: core.info.name.clone(),
+        policy: core.info.policy.clone(),
+        workers: core.asked,
+        closed: pool.is_closing(),
+        forked: pool.is_forked(),
+        ready: pool.ready(),
+    });
+    let Collected { tasks, waits, .. } = found;
+    let mut add = |task| tasks.push((Some(number), task));
+    core.owned_tasks.for_each(|task| add(of_task(task)));
+    core.fibers
+        .for_each(|fiber| fiber.look().into_iter().for_each(&mut add));
+    for frames in [core.threads.frames(), &core.threads.blocking().frames] {
+        // SAFETY: the register is locked while it calls the closure.
+        frames.for_each(|frame| add(unsafe { of_frame(frame) }));
+    }
+    core.threads
+        .blocking()
+        .each(&mut |wait| waits.push(wait), &mut |queued| add(of_queued(queued)));
+    for worker in 0..core.info.slots {
+        // SAFETY: the pool has the worker, and only its atomics are read.
+        let who = unsafe { pool.worker_ref(worker).as_ref() }.running.get();
+        add_running(&mut add, worker, who);
+    }
+    if let Some(driver) = core.driver.get() {
+        driver.each(&mut |wait| waits.push(wait));
+    }
+}
+
+fn of_task(task: TaskView) -> RawTask {
+    RawTask {
+        id: task.id,
+        keys: [task.id, 0],
+        kind: Some(task.kind),
+        name: task.name,
+        site: Some(task.location),
+        state: match (task.queued, task.running) {
+            // Whether it runs is known by the worker.
+            (true, _) | (_, true) => RawState::Queued,
+            _ => RawState::Waiting,
+        },
+        wakers: Some(task.wakers),
+        joiner: task.joiner,
+        cancelled: task.cancelled,
+        ..RawTask::default()
+    }
+}
+
+fn of_queued(task: &Runnable) -> RawTask {
+    let info = task.info();
+    RawTask {
+        id: task.id_word(),
+        kind: Some(TaskKind::Blocking),
+        name: info.name().map(String::from),
+        site: Some(info.location()),
+        state: RawState::Queued,
+        ..RawTask::default()
+    }
+}
+
+/// The kind of what is identified by `who`: without a spawn site it is a part of a join or scope, or a thread.
+fn kind(who: Who) -> Option<TaskKind> {
+    if !who.origin.is_null() {
+        Some(kind_of(who.origin))
+    } else if who.id & 1 == 0 && who.id != 0 {
+        Some(TaskKind::Fork)
+    } else {
+        None
+    }
+}
+
+/// # Safety
+///
+/// The frame is in a register, which is locked for the whole call.
+unsafe fn of_frame(frame: &Frame) -> RawTask {
+    let (name, site) = told(frame.who).map_or((None, None), |told| (told.name, Some(told.location)));
+    RawTask {
+        id: if frame.who.id == 0 {
+            frame.key
+        } else {
+            frame.who.id
+        },
+        keys: [frame.key, 0],
+        kind: kind(frame.who),
+        name: name.or_else(|| frame.thread.clone().filter(|_| kind(frame.who).is_none())),
+        site,
+        state: match frame.kind {
+            FrameKind::Joins => RawState::Joining,
+            FrameKind::Blocking => RawState::Blocking,
+            FrameKind::SpawnedBlocking => RawState::SpawnedBlocking,
+            _ => RawState::Waiting,
+        },
+        since_ns: Some(frame.since_ns),
+        // SAFETY: by contract.
+        joiner: unsafe { frame.joiner() },
+        ..RawTask::default()
+    }
+}
+
+fn add_running(add: &mut impl FnMut(RawTask), worker: usize, who: Who) {
+    if who.id == 0 {
+        return;
+    }
+    let (name, site) = told(who).map_or((None, None), |told| (told.name, Some(told.location)));
+    if site.is_some_and(is_of_runtime) {
+        return;
+    }
+    add(RawTask {
+        id: who.id,
+        kind: kind(who),
+        name,
+        site,
+        state: RawState::Running,
+        worker: Some(worker),
+        ..RawTask::default()
+    });
+}

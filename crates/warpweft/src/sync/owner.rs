@@ -1,0 +1,47 @@
+//! The task that has a lock, or that used an object last, for reports.
+//!
+//! The words are a hint: they are written after the lock was taken, and a report reads them at any time.
+
+use warpweft_platform::counter::{Gauge, PointerHint};
+use warpweft_task::frame::Who;
+
+#[derive(Debug)]
+pub(crate) struct Owner {
+    id: Gauge,
+    origin: PointerHint,
+}
+
+impl Default for Owner {
+    fn default() -> Self {
+        Self {
+            id: Gauge::new(),
+            origin: PointerHint::null(),
+        }
+    }
+}
+
+impl Owner {
+    #[inline]
+    pub(crate) fn set(&self, who: Who) {
+        self.id.set(who.id as u64);
+        self.origin.set(who.origin);
+    }
+
+    #[inline]
+    pub(crate) fn forget(&self) {
+        self.id.set(0);
+    }
+
+    pub(crate) fn set_if_unknown(&self, who: Who) {
+        if self.id.get() == 0 {
+            self.set(who);
+        }
+    }
+
+    pub(crate) fn get(&self) -> Who {
+        Who {
+            id: self.id.get() as usize,
+            origin: self.origin.get(),
+        }
+    }
+}

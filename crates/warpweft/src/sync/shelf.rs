@@ -1,0 +1,99 @@
+//! The state of a primitive that has had a waiter: on the heap, where a report finds it.
+//!
+//! A primitive may be moved while no task waits, and a wait may be leaked. So no report follows a pointer to
+//! the primitive itself. Its list of waiters has a place of its own, from the first wait until the primitive
+//! is dropped.
+//!
+//! # Invariants
+//!
+//! - A node is in the register of objects from its creation until its shelf is dropped.
+//! - Nothing is entered into that register, or removed from it, under the lock of a node.
+
+use crate::observe::raw::{RawWait, Watched, objects};
+use std::ptr::NonNull;
+use std::sync::OnceLock;
+use warpweft_platform::sync::Mutex;
+use warpweft_task::registry::Entry;
+
+/// The state behind the lock of a primitive.
+pub(crate) trait Waits: Send + 'static {
+    /// What belongs to the state, and is written without the lock.
+    type Beside: Default + Send + Sync;
+
+    /// Returns the state before the first wait.
+    fn empty(kind: &'static str) -> Self;
+
+    /// Calls `see` for each waiter. `object` identifies the primitive.
+    fn each(&self, beside: &Self::Beside, object: usize, see: &mut dyn FnMut(RawWait));
+}
+
+pub(crate) struct Shelf<S: Waits> {
+    kind: &'static str,
+    node: OnceLock<(Box<Node<S>>, Option<Entry>)>,
+}
+
+pub(crate) struct Node<S: Waits> {
+    pub(crate) state: Mutex<S>,
+    pub(crate) beside: S::Beside,
+}
+
+impl<S: Waits> Watched for Node<S> {
+    fn look(&self, see: &mut dyn FnMut(RawWait)) {
+        // In a forked child the lock may be lost.
+        if let Some(state) = self.state.lock_unless_lost() {
+            state.each(&self.beside, std::ptr::from_ref(self).addr(), see);
+        }
+    }
+}
+
+impl<S: Waits> Shelf<S> {
+    /// Returns an empty shelf of a primitive that reports call `kind`.
+    pub(crate) const fn new(kind: &'static str) -> Self {
+        Self {
+            kind,
+            node: OnceLock::new(),
+        }
+    }
+
+    /// Returns the state; the first call creates it.
+    #[inline]
+    pub(crate) fn node(&self) -> &Node<S> {
+        match self.node.get() {
+            Some((node, _)) => node,
+            None => self.create(),
+        }
+    }
+
+    /// Returns what belongs to the state, if there is one.
+    #[inline]
+    pub(crate) fn beside(&self) -> Option<&S::Beside> {
+        self.node.get().map(|(node, _)| &node.beside)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn create(&self) -> &Node<S> {
+        let create = || {
+            let node = Box::new(Node {
+                state: Mutex::new(S::empty(self.kind)),
+                beside: S::Beside::default(),
+            });
+            let object = NonNull::from(&*node) as NonNull<dyn Watched>;
+            // SAFETY: the box stays where it is until `drop` removes the entry. The node is `Sync`.
+            let entry = objects().map(|objects| unsafe { objects.insert(object) });
+            (node, entry)
+        };
+        &self.node.get_or_init(create).0
+    }
+}
+
+impl<S: Waits> Drop for Shelf<S> {
+    fn drop(&mut self) {
+        if let Some((node, entry)) = self.node.take() {
+            if let (Some(objects), Some(entry)) = (objects(), entry) {
+                objects.remove(entry);
+            }
+            drop(node);
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! The reports of a pool that are being made: they wait for a stack, and then go to the program or to the
+//! standard error stream.
+//!
+//! The monitor looks after them at each of its ticks, and waits for none. A stack comes from a thread that may
+//! have no CPU, and its symbols from a file. Nor does the monitor write to the standard error stream: the code
+//! that is stuck may hold its lock.
+//!
+//! # Invariants
+//!
+//! - Each report that was begun is given out once, at the latest when the pool ends.
+//! - Of those that go to the standard error stream there is at most one a second in the process. Each spawn
+//!   site has a pause between its reports that doubles, so that one site does not hide the others.
+
+use super::stall::Stall;
+use crate::coroutine::overflow::{NOTED_FIBER, describe};
+use crate::observe::stack::NoStack;
+use crate::observe::stacks::Reading;
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::panic::Location;
+use std::sync::Arc;
+use std::time::Duration;
+use warpweft_platform::clock;
+use warpweft_platform::rate::Rate;
+use warpweft_platform::stack_copy::Note;
+use warpweft_platform::thread::{pause, spawn_named};
+use warpweft_task::TaskKind;
+
+/// The pause between two reports of the process, and the first one between two of a spawn site.
+const PAUSE_NS: u64 = 1_000_000_000;
+/// The longest pause between two reports of a spawn site.
+const LONGEST_NS: u64 = 64 * PAUSE_NS;
+/// The most spawn sites that are remembered.
+const MOST_SITES: usize = 1024;
+/// How often the end of a pool looks whether reports are done.
+const LOOK_NS: u64 = 200_000;
+/// How long the end of a pool waits for reports that are nearly done.
+const LAST_WAIT: Duration = Duration::from_secs(1);
+
+/// All reports on the standard error stream of this process.
+static RATE: Rate = Rate::new();
+
+/// A report that was begun.
+#[derive(Debug)]
+struct Pending {
+    stall: Stall,
+    /// The steps that the worker had made.
+    steps: u64,
+    reading: Reading,
+}
+
+/// The reports of a pool. The monitor's thread has them.
+#[derive(Debug, Default)]
+pub(crate) struct Reports {
+    pending: Vec<Pending>,
+    sites: BTreeMap<usize, Pause>,
+    /// The thread that writes the last report has a share of it.
+    writing: Arc<()>,
+}
+
+/// The pause of a spawn site.
+#[derive(Debug, Clone, Copy)]
+struct Pause {
+    until_ns: u64,
+    ns: u64,
+}
+
+/// What a report needs beside what it says.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Whose {
+    pub(crate) thread: Option<u32>,
+    pub(crate) steps: u64,
+    /// The number of the signal; `None` for the usual one.
+    pub(crate) signal: Option<i32>,
+    /// False if no signal is to be sent.
+    pub(crate) wants_stack: bool,
+}
+
+impl Reports {
+    /// Returns true if a report of that spawn site may be written to the standard error stream now.
+    pub(crate) fn admit(&mut self, site: Option<&'static Location<'static>>) -> bool {
+        let now = clock::now_ns();
+        let key = site.map_or(0, |site| std::ptr::from_ref(site).addr());
+        let is_admitted = self.sites.get(&key).is_none_or(|pause| now >= pause.until_ns)
+            // A report that cannot be written holds the next one up.
+            && Arc::strong_count(&self.writing) == 1
+            && RATE.admit(now, PAUSE_NS);
+        if !is_admitted {
+            RATE.leave_out();
+            return false;
+        }
+        if self.sites.len() >= MOST_SITES {
+            self.sites.retain(|_, pause| now < pause.until_ns);
+        }
+        if self.sites.len() < MOST_SITES || self.sites.contains_key(&key) {
+            let pause = self.sites.entry(key).or_insert(Pause {
+                until_ns: 0,
+                ns: PAUSE_NS / 2,
+            });
+            // A site that has been quiet for long begins anew.
+            let is_quiet = now.saturating_sub(pause.until_ns) > LONGEST_NS;
+            pause.ns = if is_quiet {
+                PAUSE_NS
+            } else {
+                (2 * pause.ns).min(LONGEST_NS)
+            };
+            pause.until_ns = now.saturating_add(pause.ns);
+        }
+        true
+    }
+
+    /// Begins a report: asks for the stack. Returns the stall if it has all that it will have.
+    pub(crate) fn begin(&mut self, mut stall: Stall, whose: Whose) -> Option<Stall> {
+        let reading = match whose.thread {
+            _ if !whose.wants_stack => Err(NoStack::Off),
+            None => Err(NoStack::NoThread),
+            Some(thread) => Reading::new(thread, whose.signal, describe),
+        };
+        match reading {
+            Err(why) => {
+                stall.stack = Err(why);
+                Some(stall)
+            }
+            Ok(reading) => {
+                self.pending.push(Pending {
+                    stall,
+                    steps: whose.steps,
+                    reading,
+                });
+                None
+            }
+        }
+    }
+
+    /// Returns true if a report waits for its stack.
+    pub(crate) fn are_pending(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
+    /// Returns the reports that are done. `steps` returns how many steps a worker has made.
+    pub(crate) fn take_done(&mut self, steps: impl Fn(usize) -> u64) -> Vec<Stall> {
+        let mut done = Vec::new();
+        let mut at = 0;
+        while let Some(pending) = self.pending.get_mut(at) {
+            let Pending {
+                stall,
+                steps: before,
+                reading,
+            } = pending;
+            let stack = reading.poll(|copy| {
+                let is_same = steps(stall.worker) == *before;
+                if is_same {
+                    take_note(stall, &copy.note);
+                }
+                is_same
+            });
+            match stack {
+                None => at += 1,
+                Some(stack) => {
+                    let mut stall = self.pending.remove(at).stall;
+                    stall.stack = stack;
+                    done.push(stall);
+                }
+            }
+        }
+        done
+    }
+
+    /// Returns all reports, because the pool ends. It waits a moment for their stacks.
+    pub(crate) fn take_all(&mut self, steps: impl Fn(usize) -> u64) -> Vec<Stall> {
+        let end = clock::now_ns() + u64::try_from(LAST_WAIT.as_nanos()).unwrap_or(u64::MAX);
+        let mut done = Vec::new();
+        while self.are_pending() && clock::now_ns() < end {
+            done.extend(self.take_done(&steps));
+            pause(LOOK_NS);
+        }
+        done.extend(self.pending.drain(..).map(|pending| Stall {
+            stack: pending.reading.give_up(),
+            ..pending.stall
+        }));
+        done
+    }
+
+    /// Writes a report to the standard error stream, on a thread of its own.
+    pub(crate) fn write(&self, mut stall: Stall) {
+        stall.left_out = RATE.take_left_out();
+        let writing = Arc::clone(&self.writing);
+        let body = move || {
+            let text = text_of(&stall);
+            // If nobody reads it, nobody misses it.
+            let _ = std::io::stderr().lock().write_all(text.as_bytes());
+            drop(writing);
+        };
+        // Without a thread there is no report: the monitor does not wait for a stream.
+        let _ = spawn_named("warpweft-report", None, body);
+    }
+
+    /// Waits a moment until the last report is written, because the pool ends.
+    pub(crate) fn finish(&self) {
+        let end = clock::now_ns() + u64::try_from(LAST_WAIT.as_nanos()).unwrap_or(u64::MAX);
+        while Arc::strong_count(&self.writing) > 1 && clock::now_ns() < end {
+            pause(LOOK_NS);
+        }
+    }
+}
+
+/// Returns what the standard error stream gets.
+fn text_of(stall: &Stall) -> String {
+    let mut text = format!("warpweft: {stall}\n");
+    if stall.stack == Err(NoStack::NotBuilt) {
+        text.push_str("  for the stack: build with warpweft = { features = [\"stacks\"] }\n");
+    }
+    text.push_str("  if it is meant: warpweft::expect_long; if it blocks: warpweft::spawn_blocking\n");
+    text
+}
+
+/// Notes which fiber the copied stack belongs to.
+fn take_note(stall: &mut Stall, note: &Note) {
+    if note.kind != NOTED_FIBER {
+        return;
+    }
+    let site = std::ptr::with_exposed_provenance::<Location<'static>>(note.word);
+    // SAFETY: null, or what the label of a fiber has: the address of a location, which is static.
+    stall.spawned_at = unsafe { site.as_ref() };
+    stall.kind = Some(TaskKind::Fiber);
+    let name = &note.text[..note.length.min(note.text.len())];
+    let name = name.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+    // The name of a task that is told otherwise may be longer.
+    let is_known = stall.name.as_deref().is_some_and(|known| known.starts_with(name));
+    if !is_known || name.is_empty() {
+        stall.name = (!name.is_empty()).then(|| name.to_owned());
+    }
+}

@@ -1,0 +1,48 @@
+//! `Runtime::dump`: every task, what it waits for, and which waits cannot end.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the test's own threads sleep and block, and closures that may"
+)]
+
+mod complete;
+mod diagnosis;
+mod odd;
+#[cfg(all(unix, feature = "signal"))]
+mod on_signal;
+
+use std::time::{Duration, Instant};
+use warpweft::{Dump, Finding, Runtime};
+
+/// How long a dump may need to show what it should.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Waits until a dump satisfies the condition. Returns that dump.
+#[track_caller]
+fn dump_with(what: &str, runtime: &Runtime, condition: impl Fn(&Dump) -> bool) -> Dump {
+    let start = Instant::now();
+    loop {
+        let dump = runtime.dump();
+        if condition(&dump) {
+            return dump;
+        }
+        if start.elapsed() > PATIENCE {
+            // Not a panic, which would wait for the tasks of the runtime.
+            eprintln!("never: {what}; the last dump was\n{dump}");
+            std::process::abort();
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// The names of the tasks of the first circle.
+fn cycle(dump: &Dump) -> Option<Vec<String>> {
+    dump.findings.iter().find_map(|finding| match finding {
+        Finding::Cycle { tasks, .. } => {
+            let name = |&task: &usize| dump.tasks[task].name.clone().unwrap_or_default();
+            let mut names: Vec<_> = tasks.iter().map(name).collect();
+            names.sort();
+            Some(names)
+        }
+        _ => None,
+    })
+}

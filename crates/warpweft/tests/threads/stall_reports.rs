@@ -1,0 +1,281 @@
+//! Reports of stuck workers: which there are, and when. Their stacks are in `stalls.rs`, a test of its own.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "what blocks here must not be seen by the runtime"
+)]
+
+use std::hint::black_box;
+use std::io::Read as _;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+use warpweft::{Runtime, Stall, TaskKind, expect_long};
+
+const PATIENCE: Duration = Duration::from_secs(100);
+
+fn computes(over: &AtomicBool) {
+    while !over.load(Ordering::Relaxed) {
+        black_box((0..100_u64).sum::<u64>());
+    }
+}
+
+type Stalls = Arc<Mutex<Vec<Stall>>>;
+
+/// A runtime with a worker, and what it reports.
+fn watched(stuck_after: Duration) -> (Runtime, Stalls) {
+    let stalls = Stalls::default();
+    let heard = Arc::clone(&stalls);
+    let runtime = Runtime::builder()
+        .workers(1)
+        .stuck_after(Some(stuck_after))
+        .stack_signal(None)
+        .on_stall(move |stall| heard.lock().expect("no panic").push(stall.clone()))
+        .build()
+        .expect("threads");
+    (runtime, stalls)
+}
+
+/// Waits for a report.
+fn report(stalls: &Stalls) -> Stall {
+    let start = Instant::now();
+    loop {
+        if let Some(stall) = stalls.lock().expect("no panic").first() {
+            return stall.clone();
+        }
+        assert!(start.elapsed() < PATIENCE, "no report");
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Sets the flag when it is dropped, so that what spins ends also if the test fails.
+struct Over(Arc<AtomicBool>);
+
+impl Drop for Over {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+fn flag() -> (Arc<AtomicBool>, Over) {
+    let flag = Arc::new(AtomicBool::new(false));
+    (Arc::clone(&flag), Over(flag))
+}
+
+#[test]
+fn what_is_expected_to_take_long_is_not_reported() {
+    const STUCK: Duration = Duration::from_millis(20);
+    let (runtime, stalls) = watched(STUCK);
+    let spin = |time: Duration| {
+        let start = Instant::now();
+        while start.elapsed() < time {
+            std::hint::spin_loop();
+        }
+    };
+    let task = runtime.spawn_job(move || {
+        expect_long(|| {
+            spin(5 * STUCK);
+            // A nested one does not end the outer one.
+            expect_long(|| spin(STUCK));
+            spin(5 * STUCK);
+        });
+    });
+    task.wait().expect("no panic");
+    assert_eq!(stalls.lock().expect("no panic").len(), 0);
+    // It counts for this piece of code only, also if it panics.
+    let (over, _over) = flag();
+    let stop = Arc::clone(&over);
+    drop(runtime.spawn_job(move || {
+        let panic = std::panic::catch_unwind(|| expect_long(|| std::panic::resume_unwind(Box::new(()))));
+        assert!(panic.is_err());
+        computes(&stop);
+    }));
+    report(&stalls);
+    over.store(true, Ordering::SeqCst);
+    // Outside of a task it does nothing.
+    assert_eq!(expect_long(|| 7), 7);
+}
+
+/// Code that was expected to take long does not make what follows it late.
+#[test]
+fn the_time_counts_from_the_end_of_what_is_expected() {
+    const STUCK: Duration = Duration::from_millis(100);
+    let (runtime, stalls) = watched(STUCK);
+    let (over, _over) = flag();
+    drop(runtime.spawn_job(move || {
+        expect_long(|| thread::sleep(10 * STUCK));
+        computes(&over);
+    }));
+    let stall = report(&stalls);
+    assert!(stall.stuck_for < 5 * STUCK, "{stall}");
+}
+
+/// A fiber that continues leaves the worker's word as the task before has set it.
+#[test]
+fn a_fiber_that_has_waited_is_not_reported_as_the_task_before() {
+    let (runtime, stalls) = watched(Duration::from_millis(20));
+    let (over, _over) = flag();
+    let (wake, woken) = warpweft::sync::channel::bounded::<()>(1);
+    let first = runtime.spawn_fiber(move || {
+        woken.recv().wait().expect("it is sent");
+        computes(&over);
+    });
+    // This future is the last task that begins: the fiber continues behind it.
+    drop(runtime.spawn(async move { wake.send(()).await.expect("it waits") }));
+    let stall = report(&stalls);
+    assert_ne!(stall.kind, Some(TaskKind::Future), "{stall}");
+    let text = stall.to_string();
+    assert!(
+        text.contains("a fiber that has waited before") || stall.kind == Some(TaskKind::Fiber),
+        "{text}"
+    );
+    drop(first);
+}
+
+const ROLE: &str = "WARPWEFT_STALL_REPORTS";
+
+/// Starts a child process: this test, called again with the variable set. Returns `None` in the child, after
+/// `body`.
+fn child(test: &str, body: fn()) -> Option<std::process::Child> {
+    if std::env::var(ROLE).is_ok_and(|role| role == test) {
+        // SAFETY: it ends a child that hangs, and the test with it.
+        unsafe { libc::alarm(600) };
+        body();
+        return None;
+    }
+    let child = Command::new(std::env::current_exe().expect("this program"))
+        .args(["--exact", &format!("stall_reports::{test}"), "--nocapture"])
+        .env(ROLE, test)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn();
+    Some(child.expect("a child"))
+}
+
+fn said(mut child: std::process::Child) -> String {
+    let mut text = String::new();
+    let stderr = child.stderr.as_mut().expect("it is piped");
+    stderr.read_to_string(&mut text).expect("it is text");
+    let status = child.wait().expect("it ends");
+    assert!(status.success(), "{status}: {text}");
+    text
+}
+
+/// Four sites stall as often as they can for some seconds.
+#[test]
+fn at_most_one_report_a_second_is_written() {
+    let body = || {
+        let runtime = Runtime::builder()
+            .workers(1)
+            .stuck_after(Some(Duration::from_millis(5)))
+            .stack_signal(None)
+            .build()
+            .expect("threads");
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_secs(5) {
+            let sleep = || thread::sleep(Duration::from_millis(20));
+            runtime.spawn_job(sleep).wait().expect("no panic");
+            runtime.spawn_job(sleep).wait().expect("no panic");
+            runtime.spawn_job(sleep).wait().expect("no panic");
+            runtime.spawn_job(sleep).wait().expect("no panic");
+        }
+        let seconds = start.elapsed().as_secs();
+        eprintln!("it took {seconds} seconds, with {} stalls", runtime.stalls());
+    };
+    let Some(child) = child("at_most_one_report_a_second_is_written", body) else {
+        return;
+    };
+    let text = said(child);
+    let took = text
+        .split("it took ")
+        .nth(1)
+        .and_then(|rest| rest.split(' ').next());
+    let seconds: usize = took.and_then(|took| took.parse().ok()).expect("it says so");
+    let reports = text.matches("warpweft: worker").count();
+    assert!(
+        (2..=seconds + 2).contains(&reports),
+        "{reports} in {seconds} s: {text}"
+    );
+    assert!(text.contains("left out before this one"), "{text}");
+    // Each site pauses for longer than a second now and then, so others have their turns.
+    let sites: std::collections::BTreeSet<_> = text
+        .lines()
+        .filter_map(|line| line.split("spawned at ").nth(1))
+        .collect();
+    assert!(sites.len() > 1, "{text}");
+}
+
+/// The process is stopped in the middle of tasks that are not too long.
+#[test]
+fn a_process_that_was_stopped_reports_nothing() {
+    const STUCK: Duration = Duration::from_secs(1);
+    let body = || {
+        let (runtime, stalls) = watched(STUCK);
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_secs(10) {
+            let task = runtime.spawn_job(|| {
+                let start = Instant::now();
+                while start.elapsed() < STUCK / 4 {
+                    std::hint::spin_loop();
+                }
+            });
+            task.wait().expect("no panic");
+        }
+        let stalls = stalls.lock().expect("no panic").clone();
+        assert!(stalls.is_empty(), "{stalls:#?}");
+    };
+    let Some(child) = child("a_process_that_was_stopped_reports_nothing", body) else {
+        return;
+    };
+    let id = libc::pid_t::try_from(child.id()).expect("a number");
+    for _ in 0..4 {
+        thread::sleep(Duration::from_millis(700));
+        for signal in [libc::SIGSTOP, libc::SIGCONT] {
+            // SAFETY: it takes numbers, of a child that was not waited for.
+            unsafe { libc::kill(id, signal) };
+            thread::sleep(Duration::from_millis(1200));
+        }
+    }
+    said(child);
+}
+
+/// A computation of a second that forks all the time is what a pool is for; a half of it that blocks is not.
+#[test]
+fn a_computation_that_forks_is_not_reported() {
+    fn spin(cx: warpweft::ForkCx<'_>, depth: u32, end: Instant) {
+        if depth > 0 {
+            cx.join(|cx| spin(cx, depth - 1, end), |cx| spin(cx, depth - 1, end));
+        } else if Instant::now() < end {
+            let start = Instant::now();
+            while start.elapsed() < Duration::from_millis(1) {}
+        }
+    }
+    let body = || {
+        let runtime = Runtime::builder()
+            .workers(2)
+            .stuck_after(Some(Duration::from_millis(100)))
+            .build()
+            .expect("threads");
+        // The other worker is kept from the forks, by a task that says so.
+        let (over, _over) = flag();
+        let stop = Arc::clone(&over);
+        drop(runtime.spawn_job(move || expect_long(|| computes(&stop))));
+        // The deepest leaves are done a thousand times within the time, and nothing else is.
+        let end = Instant::now() + Duration::from_millis(800);
+        runtime.install(|cx| spin(cx, 11, end)).expect("it is open");
+        assert!(runtime.stalls() > 0, "no worker was stuck");
+        // Here nothing is on offer, and it is reported.
+        runtime
+            .install(|cx| cx.join(|_| (), |_| thread::sleep(Duration::from_millis(600))))
+            .expect("it is open");
+        over.store(true, Ordering::SeqCst);
+    };
+    let Some(child) = child("a_computation_that_forks_is_not_reported", body) else {
+        return;
+    };
+    let text = said(child);
+    assert_eq!(text.matches("warpweft: worker").count(), 1, "{text}");
+    assert!(text.contains("clock_nanosleep"), "{text}");
+}

@@ -1,0 +1,63 @@
+//! A closure is run under each setting, and what goes wrong is said.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use warpweft::Runtime;
+use warpweft_explore::Explorer;
+
+#[test]
+fn a_closure_runs_under_each_setting_once_in_a_round() {
+    let calls = RefCell::new(BTreeMap::new());
+    let own = Runtime::builder().build().expect("a runtime");
+    let (policy, workers) = (own.policy().to_owned(), own.workers());
+    let trial = Explorer::new("squares")
+        .policies(["fifo", "lifo"])
+        .workers([3, workers])
+        .rounds(8)
+        .despite_load()
+        .run(|runtime| {
+            let setting = (runtime.policy().to_owned(), runtime.workers());
+            *calls.borrow_mut().entry(setting).or_insert(0) += 1;
+            let jobs: Vec<_> = (0..50_u64).map(|n| runtime.spawn_job(move || n)).collect();
+            let sum: u64 = jobs.into_iter().filter_map(|job| job.wait().ok()).sum();
+            assert_eq!(sum, 1225);
+        })
+        .expect("it runs");
+    let calls = calls.into_inner();
+    // The default is measured once, although it is asked for again.
+    assert_eq!(calls.len(), if workers == 3 { 2 } else { 4 }, "{calls:?}");
+    assert!(calls.values().all(|count| *count == 8), "{calls:?}");
+    assert!(calls.contains_key(&(policy, workers)));
+    let text = trial.to_string();
+    for part in ["squares", "as it is", "lifo on 3 workers", "CPU time", "ran"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let advice = trial.advice();
+    assert!(
+        advice.starts_with("Take ") || advice.starts_with("Leave it as it is ("),
+        "{advice}"
+    );
+    let document = trial.document();
+    let ran = document["settings"][1]["counters"]["ran"].as_f64();
+    assert!(ran >= Some(50.0), "{document}");
+    assert!(trial.html().contains("Processor time"));
+}
+
+#[test]
+fn a_panic_ends_one_setting() {
+    let trial = Explorer::new("panics")
+        .policies(["lifo"])
+        .rounds(2)
+        .run(|runtime| assert!(!runtime.policy().starts_with("lifo"), "not with lifo"))
+        .expect("the default runs");
+    let failures: Vec<&str> = trial.failures().collect();
+    assert_eq!(failures, ["`lifo`: it panicked: not with lifo"]);
+}
+
+#[test]
+fn wrong_texts_are_errors() {
+    let error = |explorer: Explorer| explorer.run(|_| ()).expect_err("it is wrong").to_string();
+    assert!(error(Explorer::new("x").policies(["lifoo"])).contains("`lifoo` is not an order"));
+    assert!(error(Explorer::new("x").workers([0])).contains("1 to 4096"));
+}

@@ -1,0 +1,172 @@
+//! One or two sentences: whether a setting is better than the program as it is, and by how much.
+//!
+//! The setting with the best median is compared with the baseline in pairs, round by round. An interval that
+//! holds 1 shows nothing, and the advice is to change nothing.
+
+use super::{Cell, Trial};
+use crate::stats::{PAIRS_NEEDED, Ratio};
+use crate::table::withheld;
+use crate::text::{list, nanos, times};
+
+impl Trial {
+    /// Returns which setting to take, compared with the program as it is.
+    pub fn advice(&self) -> String {
+        if self.by_wall().is_empty() {
+            return String::from("Nothing completed, so there is nothing to advise.");
+        }
+        let Some(baseline) = self.baseline().filter(|cell| cell.wall().is_some()) else {
+            return self.without_baseline();
+        };
+        let (is, others) = (described(baseline), self.by_wall());
+        if others.len() < 2 {
+            return format!(
+                "Nothing but the program {is} could be measured, so there is nothing to compare."
+            );
+        }
+        if baseline.count() < PAIRS_NEEDED {
+            return format!(
+                "Nothing can be told apart in so few rounds ({} counted, {PAIRS_NEEDED} are needed).",
+                baseline.count()
+            );
+        }
+        if let Some(withheld) = withheld(self.others, self.most_load) {
+            return withheld;
+        }
+        let faster = |cell: &&Cell| shown(cell.speed_up(baseline), true);
+        let better: Vec<&Cell> = others.iter().copied().filter(faster).collect();
+        let mut advice = match better.as_slice() {
+            [] => {
+                format!("Leave it {is}: nothing that was tried is faster by more than this machine can show.")
+            }
+            [best, rest @ ..] => best_of(best, rest, baseline, &is),
+        };
+        let lean = |cell: &&Cell| shown(cell.cpu_ratio(baseline), false) && !shown_slower(cell, baseline);
+        let mut leaner: Vec<&Cell> = others.iter().copied().filter(lean).collect();
+        leaner.sort_by(|a, b| median_cpu(a).total_cmp(&median_cpu(b)));
+        if let Some(cell) = leaner.first() {
+            let ratio = cell.cpu_ratio(baseline).map_or(1.0, |ratio| ratio.median);
+            let what = cell.setting.words();
+            advice += &format!(
+                " The least processor time without a loss of speed has {what}: {} of what it has as it is.",
+                times(ratio)
+            );
+        }
+        advice
+    }
+
+    fn without_baseline(&self) -> String {
+        match self.by_wall().first() {
+            Some(best) => format!(
+                "The program as it is did not complete, so there is nothing to compare with; the fastest that did \
+                 is {} ({}).",
+                best.setting.words(),
+                best.wall()
+                    .map_or_else(String::new, |wall| nanos(wall.median * 1e9))
+            ),
+            None => String::from("Nothing completed, so there is nothing to advise."),
+        }
+    }
+
+    /// The cells with figures, fastest first.
+    fn by_wall(&self) -> Vec<&Cell> {
+        let mut cells: Vec<&Cell> = self.cells.iter().filter(|cell| cell.wall().is_some()).collect();
+        cells.sort_by(|a, b| median_wall(a).total_cmp(&median_wall(b)));
+        cells
+    }
+}
+
+fn median_wall(cell: &Cell) -> f64 {
+    cell.wall().map_or(f64::INFINITY, |wall| wall.median)
+}
+
+fn median_cpu(cell: &Cell) -> f64 {
+    cell.cpu().map_or(f64::INFINITY, |cpu| cpu.median)
+}
+
+/// Returns true if the pairs show that the ratio is above 1, or below.
+fn shown(ratio: Option<Ratio>, above: bool) -> bool {
+    ratio.is_some_and(|ratio| ratio.is_shown() && (ratio.median > 1.0) == above)
+}
+
+fn shown_slower(cell: &Cell, baseline: &Cell) -> bool {
+    shown(cell.speed_up(baseline), false)
+}
+
+/// "as it is (`fifo` on 2 workers, 1.60 s)".
+fn described(baseline: &Cell) -> String {
+    let wall = nanos(median_wall(baseline) * 1e9);
+    match baseline.detail.as_str() {
+        "" => format!("as it is ({wall})"),
+        detail => format!("as it is ({detail}, {wall})"),
+    }
+}
+
+fn best_of(best: &Cell, rest: &[&Cell], baseline: &Cell, is: &str) -> String {
+    let ratio = best.speed_up(baseline).map_or(1.0, |ratio| ratio.median);
+    // A pair that shows the other one ahead contradicts the medians: no difference to speak of either.
+    let ties: Vec<String> = rest
+        .iter()
+        .filter(|other| !shown(best.speed_up(other), true))
+        .map(|other| other.setting.words())
+        .collect();
+    let ties = if ties.is_empty() {
+        String::new()
+    } else {
+        format!("; no difference to {} that this machine can show", list(&ties))
+    };
+    format!(
+        "Take {} ({}): {} as fast as the program {is}, more than the spread{ties}.",
+        best.setting.words(),
+        nanos(median_wall(best) * 1e9),
+        times(ratio)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::trial;
+
+    #[test]
+    fn a_setting_that_is_faster_is_compared_with_the_program_as_it_is_and_not_with_the_worst() {
+        let text = trial(
+            &[
+                ("as it is", 100.0),
+                ("lifo", 80.0),
+                ("slot", 90.0),
+                ("deque", 300.0),
+            ],
+            9,
+            0.0,
+        )
+        .advice();
+        assert!(
+            text.starts_with("Take `lifo` (80.1 ms): 1.25× as fast as the program as it is (100 ms)"),
+            "{text}"
+        );
+        assert!(!text.contains("deque"), "{text}");
+        assert!(
+            text.contains("The least processor time without a loss of speed has `lifo`: 0.80×"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn nothing_is_changed_for_nothing() {
+        let text = trial(&[("as it is", 100.0), ("lifo", 100.0), ("deque", 120.0)], 9, 0.0).advice();
+        assert!(text.starts_with("Leave it as it is (100 ms)"), "{text}");
+    }
+
+    #[test]
+    fn advice_is_withheld_where_it_would_mean_nothing() {
+        let times = [("as it is", 100.0), ("lifo", 80.0)];
+        let text = trial(&times, 9, 0.74).advice();
+        assert!(
+            text.contains("other processes used 74 %") && !text.contains("lifo"),
+            "{text}"
+        );
+        let text = trial(&times, 3, 0.0).advice();
+        assert!(text.contains("so few rounds (2 counted, 6 are needed)"), "{text}");
+        let text = trial(&times[..1], 9, 0.0).advice();
+        assert!(text.contains("nothing to compare"), "{text}");
+    }
+}

@@ -1,0 +1,370 @@
+//! A trial: one program under several settings (a policy, and a number of workers), compared with how it is
+//! without any.
+//!
+//! ```text
+//!  Plan ── settings, rounds ──▶ run: round by round, each setting once, in shuffled order ──▶ Trial
+//!                                 └── a function makes one run: a child process, or a closure
+//! ```
+//!
+//! # Invariants
+//!
+//! - The first setting is the baseline, the program as it is. All others are compared with it, within rounds.
+//! - A setting that fails once is not run again. The others continue.
+
+mod advice;
+mod child;
+mod print;
+
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use crate::error::LabError;
+use crate::machine::{Machine, Usage};
+use crate::progress::Progress;
+use crate::session::order;
+use crate::stats::{Ratio, Spread, paired_ratio, spread};
+use crate::text::workers;
+
+pub(crate) use child::{Child, Ending, Pool, Process};
+
+/// A policy and a number of workers. `None` is what the program has without being told.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Setting {
+    /// The policy, as text.
+    pub policy: Option<String>,
+    /// The number of workers.
+    pub workers: Option<usize>,
+}
+
+impl Setting {
+    /// Returns the setting in words: "`lifo` on 2 workers".
+    pub(crate) fn words(&self) -> String {
+        match (&self.policy, self.workers) {
+            (None, None) => String::from("as it is"),
+            (Some(policy), None) => format!("`{policy}`"),
+            (None, Some(count)) => format!("its own policy on {}", workers(count)),
+            (Some(policy), Some(count)) => format!("`{policy}` on {}", workers(count)),
+        }
+    }
+}
+
+/// One run that ended well.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Ran {
+    /// From its start to its end.
+    pub wall: Duration,
+    /// The processor time of all its threads, where the system reports it.
+    pub cpu: Option<Duration>,
+    /// What its pools have counted, summed by name.
+    pub counters: Vec<(String, f64)>,
+}
+
+/// The end of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Tried {
+    /// It ended well.
+    Ran(Ran),
+    /// It cannot have this setting: that is no fault, and the setting is left out.
+    LeftOut(String),
+    /// It failed.
+    Failed(String),
+}
+
+/// What is tried, and how often.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The name of the program, for the table and the report.
+    pub title: String,
+    /// The settings; the first is the baseline.
+    pub settings: Vec<Setting>,
+    /// Rounds at most; the first is not counted unless it is the only one.
+    pub rounds: usize,
+    /// No round is begun that would probably end later than this; at least two are made.
+    pub budget: Option<Duration>,
+    /// The share of the machine that others may use before no advice is given.
+    pub most_load: f64,
+}
+
+impl Plan {
+    /// Eleven rounds of these settings within that time, with no advice on a machine that others use.
+    pub fn new(title: impl Into<String>, settings: Vec<Setting>, budget: Option<Duration>) -> Self {
+        Self {
+            title: title.into(),
+            settings,
+            rounds: 11,
+            budget,
+            most_load: crate::table::LOADED,
+        }
+    }
+}
+
+/// All runs under one setting.
+#[derive(Clone, Debug)]
+pub(crate) struct Cell {
+    pub(crate) setting: Setting,
+    /// What the program has without being told, in words, for the baseline.
+    pub(crate) detail: String,
+    /// The runs that count, by round.
+    runs: Vec<Option<Ran>>,
+    /// The last run, whether or not it counts.
+    last: Option<Ran>,
+    /// The reason if it failed.
+    pub(crate) failure: Option<String>,
+    left_out: bool,
+}
+
+impl Cell {
+    fn new(setting: Setting) -> Self {
+        Self {
+            setting,
+            detail: String::new(),
+            runs: Vec::new(),
+            last: None,
+            failure: None,
+            left_out: false,
+        }
+    }
+
+    fn figure(&self, figure: impl Fn(&Ran) -> Option<f64>) -> Vec<Option<f64>> {
+        self.runs
+            .iter()
+            .map(|run| run.as_ref().and_then(&figure))
+            .collect()
+    }
+
+    fn spread_of(&self, figure: impl Fn(&Ran) -> Option<f64>) -> Option<Spread> {
+        let values: Vec<f64> = self.figure(figure).into_iter().flatten().collect();
+        spread(&values)
+    }
+
+    /// Wall time in seconds.
+    pub(crate) fn wall(&self) -> Option<Spread> {
+        self.spread_of(seconds)
+    }
+
+    /// Processor time in seconds.
+    pub(crate) fn cpu(&self) -> Option<Spread> {
+        self.spread_of(cpu_seconds)
+    }
+
+    /// How many times as fast as that other one.
+    pub(crate) fn speed_up(&self, over: &Self) -> Option<Ratio> {
+        paired_ratio(&over.figure(seconds), &self.figure(seconds))
+    }
+
+    /// The processor time over that of that other one.
+    pub(crate) fn cpu_ratio(&self, over: &Self) -> Option<Ratio> {
+        paired_ratio(&self.figure(cpu_seconds), &over.figure(cpu_seconds))
+    }
+
+    /// The counters of the last run.
+    pub(crate) fn counters(&self) -> &[(String, f64)] {
+        self.last.as_ref().map_or(&[], |run| &run.counters)
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.runs.iter().flatten().count()
+    }
+}
+
+fn seconds(run: &Ran) -> Option<f64> {
+    Some(run.wall.as_secs_f64())
+}
+
+fn cpu_seconds(run: &Ran) -> Option<f64> {
+    run.cpu.map(|cpu| cpu.as_secs_f64())
+}
+
+/// What was tried, with its figures.
+#[derive(Debug)]
+pub struct Trial {
+    pub(crate) title: String,
+    pub(crate) cells: Vec<Cell>,
+    /// Rounds begun.
+    pub(crate) rounds: usize,
+    rounds_asked: usize,
+    /// What a reader must know, such as settings that were left out.
+    pub(crate) notes: Vec<String>,
+    pub(crate) machine: Machine,
+    /// The share of the machine that other processes used meanwhile.
+    others: Option<f64>,
+    most_load: f64,
+    elapsed: Duration,
+}
+
+impl Trial {
+    /// Makes the runs, by calling `run` for each.
+    ///
+    /// # Errors
+    ///
+    /// `run` returns an error that concerns all settings, such as a program that cannot be started.
+    pub fn run(
+        plan: &Plan,
+        mut run: impl FnMut(&Setting) -> Result<Tried, LabError>,
+    ) -> Result<Self, LabError> {
+        let mut progress = Progress::new(false, plan.budget);
+        let mut cells: Vec<Cell> = plan.settings.iter().cloned().map(Cell::new).collect();
+        let mut notes = Vec::new();
+        let (start, usage) = (Instant::now(), Usage::now());
+        let mut rounds = 0;
+        while rounds < plan.rounds {
+            let kept = rounds > 0 || plan.rounds == 1;
+            for (place, at) in order(cells.len(), rounds).into_iter().enumerate() {
+                let count = cells.len();
+                let cell = &mut cells[at];
+                if cell.failure.is_some() || cell.left_out {
+                    continue;
+                }
+                progress.begins(rounds * count + place, count * plan.rounds, &cell.setting.words());
+                let mut counted = None;
+                match run(&cell.setting)? {
+                    Tried::Ran(ran) => {
+                        cell.last = Some(ran.clone());
+                        counted = kept.then_some(ran);
+                    }
+                    Tried::LeftOut(reason) => {
+                        let note = format!("{} is left out: {reason}", cell.setting.words());
+                        progress.say(&note);
+                        notes.push(note);
+                        cell.left_out = true;
+                    }
+                    Tried::Failed(reason) => {
+                        let failure = format!("{}: {reason}", cell.setting.words());
+                        progress.say(&format!("did not complete: {failure}"));
+                        cell.failure = Some(failure);
+                    }
+                }
+                // A round in which it has no run leaves a gap, so that runs pair up by round.
+                cell.runs.resize(rounds, None);
+                cell.runs.push(counted);
+            }
+            rounds += 1;
+            let each = start.elapsed() / u32::try_from(rounds).unwrap_or(u32::MAX);
+            let late = plan.budget.is_some_and(|budget| start.elapsed() + each > budget);
+            if rounds >= 2 && late || cells.iter().all(|cell| cell.failure.is_some() || cell.left_out) {
+                break;
+            }
+        }
+        progress.end();
+        let others = usage.zip(Usage::now());
+        cells.retain(|cell| !cell.left_out);
+        Ok(Self {
+            title: plan.title.clone(),
+            cells,
+            rounds,
+            rounds_asked: plan.rounds,
+            notes,
+            machine: Machine::here(),
+            others: others.and_then(|(before, after)| after.others_since(&before)),
+            most_load: plan.most_load,
+            elapsed: start.elapsed(),
+        })
+    }
+
+    /// Says what the program has without a setting, in words, such as "`fifo` on 2 workers".
+    pub fn describe_baseline(&mut self, detail: impl Into<String>) {
+        if let Some(baseline) = self
+            .cells
+            .first_mut()
+            .filter(|cell| cell.setting == Setting::default())
+        {
+            baseline.detail = detail.into();
+        }
+    }
+
+    /// The program as it is.
+    pub(crate) fn baseline(&self) -> Option<&Cell> {
+        self.cells
+            .first()
+            .filter(|cell| cell.setting == Setting::default())
+    }
+
+    /// Returns the settings that failed, each with the reason.
+    pub fn failures(&self) -> impl Iterator<Item = &str> {
+        self.cells.iter().filter_map(|cell| cell.failure.as_deref())
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A setting of that policy.
+    pub(crate) fn policy(name: &str) -> Setting {
+        Setting {
+            policy: Some(name.to_owned()),
+            workers: None,
+        }
+    }
+
+    /// A trial in which each setting takes that many milliseconds; `others` is the load of the machine.
+    pub(crate) fn trial(times: &[(&str, f64)], rounds: usize, others: f64) -> Trial {
+        let settings = std::iter::once(Setting::default());
+        let settings = settings.chain(times.iter().skip(1).map(|(name, _)| policy(name)));
+        let plan = Plan {
+            rounds,
+            ..Plan::new("./program", settings.collect(), None)
+        };
+        let mut runs = 0.0;
+        let run = |setting: &Setting| {
+            let name = setting.policy.as_deref().unwrap_or("as it is");
+            let found = times.iter().find(|(other, _)| *other == name);
+            // A thousandth of noise.
+            runs += 1.0;
+            let seconds = found.map_or(0.0, |(_, ms)| ms / 1e3 * (1.0 + (runs % 3.0) / 1e3));
+            Ok(Tried::Ran(Ran {
+                wall: Duration::from_secs_f64(seconds),
+                cpu: Some(Duration::from_secs_f64(seconds * 2.0)),
+                counters: vec![(String::from("ran"), 7.0)],
+            }))
+        };
+        let mut trial = Trial::run(&plan, run).unwrap();
+        trial.others = Some(others);
+        trial
+    }
+
+    #[test]
+    fn settings_take_turns_and_one_that_fails_or_is_left_out_is_not_run_again() {
+        let settings = vec![
+            Setting::default(),
+            policy("hangs"),
+            policy("absent"),
+            policy("fifo"),
+        ];
+        let plan = Plan {
+            rounds: 4,
+            ..Plan::new("./program", settings, None)
+        };
+        let mut calls = Vec::new();
+        let trial = Trial::run(&plan, |setting| {
+            let name = setting.policy.clone().unwrap_or_default();
+            calls.push(name.clone());
+            Ok(match name.as_str() {
+                "hangs" => Tried::Failed(String::from("no end within 1 s")),
+                "absent" => Tried::LeftOut(String::from("it needs a feature")),
+                _ => Tried::Ran(Ran::default()),
+            })
+        })
+        .unwrap();
+        let count = |name: &str| calls.iter().filter(|call| *call == name).count();
+        assert_eq!(
+            (count(""), count("fifo"), count("hangs"), count("absent")),
+            (4, 4, 1, 1)
+        );
+        let counted: Vec<usize> = trial.cells.iter().map(Cell::count).collect();
+        assert_eq!(counted, [3, 0, 3], "the first round does not count");
+        assert_eq!(
+            trial.failures().collect::<Vec<_>>(),
+            ["`hangs`: no end within 1 s"]
+        );
+        assert_eq!(trial.notes, ["`absent` is left out: it needs a feature"]);
+    }
+
+    #[test]
+    fn the_time_that_is_given_ends_it_after_two_rounds_at_least() {
+        let plan = Plan::new("./program", vec![Setting::default()], Some(Duration::ZERO));
+        let trial = Trial::run(&plan, |_| Ok(Tried::Ran(Ran::default()))).unwrap();
+        assert_eq!(trial.rounds, 2);
+    }
+}

@@ -1,0 +1,215 @@
+//! A trial as a table, as notes, and as data.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+
+use serde_json::{Value, json};
+
+use super::{Cell, Trial};
+use crate::error::LabError;
+use crate::output::Pending;
+use crate::stats::{Ratio, Spread};
+use crate::table::{load, ratio};
+use crate::text::{Table, nanos};
+
+/// The counters that have a column on the terminal; the report has all.
+const SHOWN: [&str; 5] = ["ran", "stolen", "forks_taken", "parks", "stacked"];
+
+impl Trial {
+    /// What a reader of the figures must know.
+    pub(crate) fn footnotes(&self) -> Vec<String> {
+        let kept = if self.rounds > 1 {
+            ", the first of them not counted"
+        } else {
+            ""
+        };
+        let alive = self.cells.iter().any(|cell| cell.failure.is_none());
+        let early = if alive && self.rounds < self.rounds_asked {
+            format!(" ({} asked for; the time was up)", self.rounds_asked)
+        } else {
+            String::new()
+        };
+        let mut notes = vec![
+            format!(
+                "Medians and quartiles over {} interleaved rounds{kept}{early}, in {:.0} s.",
+                self.rounds,
+                self.elapsed.as_secs_f64()
+            ),
+            String::from(
+                "× as it is: how many times as fast as the program as it is, and its processor time over that one's; \
+                 medians of the ratios within a round, ~ where their 95 % interval holds 1.",
+            ),
+        ];
+        notes.extend(self.others.map(load));
+        notes
+    }
+
+    /// What is to be known before the figures are read.
+    pub fn warnings(&self) -> Vec<String> {
+        let warning = crate::table::warning(self.others);
+        warning.into_iter().chain(self.notes.iter().cloned()).collect()
+    }
+
+    fn table(&self) -> Table {
+        let counters = self.shown_counters();
+        let mut headings = vec![
+            "",
+            "wall",
+            "quartiles",
+            "× as it is",
+            "CPU time",
+            "quartiles",
+            "× as it is",
+        ];
+        headings.extend(&counters);
+        headings.extend(["runs", ""]);
+        let mut table = Table::of_figures(&headings);
+        for cell in &self.cells {
+            let mut row = vec![cell.setting.words().replace('`', "")];
+            row.extend(cells(cell.wall(), self.speed_up(cell)));
+            row.extend(cells(cell.cpu(), self.cpu_ratio(cell)));
+            for name in &counters {
+                let found = cell.counters().iter().find(|(other, _)| other == name);
+                row.push(found.map_or_else(String::new, |(_, value)| crate::text::si(*value)));
+            }
+            row.push(cell.count().to_string());
+            row.push(match cell.failure {
+                Some(_) => String::from("did not complete"),
+                None => cell.detail.replace('`', ""),
+            });
+            table.row(row);
+        }
+        table
+    }
+
+    fn shown_counters(&self) -> Vec<&'static str> {
+        let has = |name: &&str| {
+            let mut all = self.cells.iter().flat_map(Cell::counters);
+            all.any(|(other, value)| other == name && *value > 0.0)
+        };
+        SHOWN.iter().copied().filter(has).collect()
+    }
+
+    /// How many times as fast as the baseline; nothing for the baseline itself.
+    pub(crate) fn speed_up(&self, cell: &Cell) -> Option<Ratio> {
+        let baseline = self.baseline()?;
+        if std::ptr::eq(cell, baseline) {
+            return None;
+        }
+        cell.speed_up(baseline)
+    }
+
+    /// The processor time over the baseline's; nothing for the baseline itself.
+    pub(crate) fn cpu_ratio(&self, cell: &Cell) -> Option<Ratio> {
+        let baseline = self.baseline()?;
+        if std::ptr::eq(cell, baseline) {
+            return None;
+        }
+        cell.cpu_ratio(baseline)
+    }
+
+    /// Everything as one JSON document.
+    #[must_use]
+    pub fn document(&self) -> Value {
+        let cell = |cell: &Cell| {
+            json!({
+                "setting": cell.setting,
+                "detail": cell.detail,
+                "wall_seconds": cell.wall(),
+                "cpu_seconds": cell.cpu(),
+                "speed_up": self.speed_up(cell),
+                "cpu_ratio": self.cpu_ratio(cell),
+                "counters": cell.counters().iter().cloned().collect::<BTreeMap<_, _>>(),
+                "runs": cell.runs,
+                "failure": cell.failure,
+            })
+        };
+        json!({
+            "program": self.title,
+            "machine": self.machine,
+            "rounds": self.rounds,
+            "seconds": self.elapsed.as_secs_f64(),
+            "others_share_of_cpu": self.others,
+            "notes": self.notes,
+            "advice": self.advice(),
+            "settings": self.cells.iter().map(cell).collect::<Vec<_>>(),
+        })
+    }
+
+    /// All runs that count, a line each.
+    pub(crate) fn lines(&self) -> Result<Vec<u8>, csv::Error> {
+        let mut table = csv::Writer::from_writer(Vec::new());
+        table.write_record(["policy", "workers", "round", "wall_seconds", "cpu_seconds"])?;
+        for cell in &self.cells {
+            for (round, run) in cell.runs.iter().enumerate() {
+                let Some(run) = run else { continue };
+                table.write_record([
+                    cell.setting.policy.clone().unwrap_or_default(),
+                    cell.setting
+                        .workers
+                        .map_or_else(String::new, |count| count.to_string()),
+                    round.to_string(),
+                    run.wall.as_secs_f64().to_string(),
+                    run.cpu
+                        .map_or_else(String::new, |cpu| cpu.as_secs_f64().to_string()),
+                ])?;
+            }
+        }
+        table
+            .into_inner()
+            .map_err(|error| csv::Error::from(error.into_error()))
+    }
+
+    /// Writes the report, a page without scripts.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be written.
+    pub fn write_report(&self, path: impl AsRef<std::path::Path>) -> Result<(), LabError> {
+        let pending = Pending::open("write the report", path.as_ref())?;
+        pending.finish(self.html()).map(drop)
+    }
+}
+
+/// Median, quartiles and the ratio to the baseline.
+fn cells(spread: Option<Spread>, over: Option<Ratio>) -> [String; 3] {
+    let Some(spread) = spread else {
+        return [String::from("–"), String::new(), String::new()];
+    };
+    let time = |seconds: f64| nanos(seconds * 1e9);
+    [
+        time(spread.median),
+        format!("{} – {}", time(spread.low), time(spread.high)),
+        over.map_or_else(String::new, ratio),
+    ]
+}
+
+/// The warnings, the table, the notes and the advice.
+impl fmt::Display for Trial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut printed = Vec::new();
+        let machine = &self.machine;
+        let text = |text: io::Result<()>| text.map_err(|_| fmt::Error);
+        writeln!(f, "{}", self.title)?;
+        writeln!(
+            f,
+            "{}, {} CPUs, {}",
+            machine.processor, machine.cpus, machine.system
+        )?;
+        for warning in self.warnings() {
+            writeln!(f, "{warning}")?;
+        }
+        writeln!(f)?;
+        text(self.table().print(&mut printed))?;
+        f.write_str(&String::from_utf8_lossy(&printed))?;
+        writeln!(f)?;
+        for note in self.footnotes() {
+            writeln!(f, "{note}")?;
+        }
+        for failure in self.failures() {
+            writeln!(f, "did not complete: {failure}")?;
+        }
+        write!(f, "\n{}", self.advice())
+    }
+}

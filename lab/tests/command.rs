@@ -1,0 +1,226 @@
+//! The command itself: what it lists, completes, suggests and writes.
+
+mod common;
+
+use common::{Folder, complaint, say};
+use serde_json::Value;
+
+#[test]
+fn a_list_has_what_its_words_say() {
+    let folder = Folder::new("list");
+    let list = |words: &str| {
+        let said = say(folder.path(), &format!("list {words}"));
+        assert_eq!(said.code, Some(0), "{words}: {}", said.err);
+        said.out
+    };
+    let packet = list("packet");
+    assert!(
+        packet.contains("packet-bimodal") && packet.contains("window="),
+        "{packet}"
+    );
+    assert!(
+        !packet.contains("\n  churn\n") && !packet.contains("Runtimes"),
+        "{packet}"
+    );
+    let policies = list("policies");
+    assert!(
+        policies.contains("POLICY = a name or an order") && !policies.contains("Workloads"),
+        "{policies}"
+    );
+    // A word that is in no name is looked for in the descriptions.
+    assert!(list("replayed").contains("pcap"));
+    let both = list("lifo rayon");
+    assert!(both.contains("Runtimes") && both.contains("Policies"), "{both}");
+    let whole = list("");
+    assert!(whole.lines().count() > 3 * packet.lines().count());
+}
+
+#[test]
+fn a_list_of_nothing_says_what_was_meant() {
+    let folder = Folder::new("list-nothing");
+    let text = complaint(folder.path(), "list pakcet", 2);
+    assert!(text.contains("did you mean `packet`?"), "{text}");
+}
+
+#[test]
+fn a_list_as_json_has_all_of_it() {
+    let folder = Folder::new("list-json");
+    let document = |words: &str| -> Value {
+        let said = say(folder.path(), &format!("list --json {words}"));
+        serde_json::from_str(&said.out).expect("JSON")
+    };
+    let names = |document: &Value, kind: &str| -> Vec<String> {
+        let all = document[kind].as_array().expect("an array");
+        all.iter()
+            .map(|one| one["name"].as_str().expect("a name").to_owned())
+            .collect()
+    };
+    let all = document("");
+    assert!(names(&all, "workloads").contains(&String::from("packet")));
+    assert!(names(&all, "runtimes").contains(&String::from("rayon")));
+    assert!(names(&all, "policies").contains(&String::from("fifo")));
+    let packet = document("packet");
+    let workloads = packet["workloads"].as_array().expect("an array");
+    let plain = workloads
+        .iter()
+        .find(|one| one["name"] == "packet")
+        .expect("it is there");
+    assert!(
+        plain["parameters"]
+            .as_array()
+            .expect("an array")
+            .iter()
+            .any(|param| param["name"] == "window")
+    );
+    assert!(names(&packet, "policies").is_empty());
+}
+
+#[test]
+fn completions_name_the_commands_and_the_flags_of_workloads() {
+    let folder = Folder::new("completions");
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let said = say(folder.path(), &format!("completions {shell}"));
+        assert_eq!(said.code, Some(0), "{}", said.err);
+        for word in ["explore", "compare", "despite-load", "pcap"] {
+            assert!(said.out.contains(word), "{shell}: {word}");
+        }
+        assert!(!said.out.contains("run-one"), "{shell}");
+    }
+    let text = complaint(folder.path(), "completions bsh", 2);
+    assert!(text.contains("bash"), "{text}");
+}
+
+#[test]
+fn what_is_nearly_right_is_suggested() {
+    let folder = Folder::new("suggested");
+    let complaint = |words: &str| complaint(folder.path(), words, 2);
+    for (words, meant) in [
+        ("bench packet --policy lifoo", "lifo"),
+        ("bench packet --policy lifo+stael=one", "lifo+steal=one"),
+        ("explore packet -p fifo+victims=randon", "fifo+victims=random"),
+        ("try -p lfio -- true", "lifo"),
+        ("bench packet windw=5", "window"),
+        ("bench pakcet", "packet"),
+        ("bench packet/heavyer", "heavier"),
+    ] {
+        let text = complaint(words);
+        assert!(
+            text.contains(&format!("did you mean `{meant}`?")),
+            "{words}: {text}"
+        );
+    }
+    assert!(complaint("bench packet --polcy fifo").contains("--policy"));
+}
+
+#[test]
+fn the_examples_of_the_help_are_right() {
+    let folder = Folder::new("examples");
+    // The examples have no files, but for this one.
+    let lab = warpweft_lab::lab([]);
+    let mut planned = 0;
+    for verb in ["explore", "bench", "compare", "try", "list"] {
+        let said = say(folder.path(), &format!("{verb} --help"));
+        assert_eq!(said.code, Some(0), "{}", said.err);
+        let (_, examples) = said.out.split_once("Examples:").expect("examples");
+        for line in examples
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix("warpweft "))
+        {
+            let words = line.split("  ").next().unwrap_or_default();
+            assert!(words.starts_with(verb), "{words}");
+            let jobs = lab.plan(words).unwrap_or_else(|error| panic!("{words}: {error}"));
+            assert_eq!(jobs.is_empty(), verb == "try" || verb == "list", "{words}");
+            planned += 1;
+        }
+    }
+    assert!(planned >= 15, "{planned} examples");
+}
+
+#[test]
+fn a_folder_that_is_missing_is_said_and_only_our_own_is_made() {
+    let folder = Folder::new("missing");
+    let small = "packet n=50 --policy fifo --runtime warpweft --workers 1 --repeat 1";
+    for flag in ["--report", "--json", "--runs"] {
+        let text = complaint(folder.path(), &format!("explore {small} {flag} no/such/file"), 1);
+        assert!(
+            text.contains("`no/such` does not exist") && text.contains("mkdir -p no/such"),
+            "{text}"
+        );
+        assert!(!folder.path().join("no").exists());
+    }
+    let said = say(folder.path(), &format!("explore {small}"));
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    assert!(said.err.contains("made the folder reports"), "{}", said.err);
+    assert!(folder.path().join("reports/explore-packet.html").exists());
+    let again = say(folder.path(), &format!("explore {small}"));
+    assert!(!again.err.contains("made the folder"), "{}", again.err);
+}
+
+#[test]
+fn runs_are_written_as_lines_and_bench_has_a_report() {
+    let folder = Folder::new("csv");
+    let said = say(
+        folder.path(),
+        "bench packet n=50 --policy fifo,lifo --workers 1 --repeat 3 --runs runs.csv --report bench.html",
+    );
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    assert!(
+        said.out.contains("Report: bench.html") && said.out.contains("CSV:    runs.csv"),
+        "{}",
+        said.out
+    );
+    let text = std::fs::read_to_string(folder.path().join("runs.csv")).expect("a table");
+    let mut lines = text.lines();
+    assert!(
+        lines
+            .next()
+            .expect("names")
+            .starts_with("workload,parameters,runtime,policy,workers,round")
+    );
+    let lines: Vec<&str> = lines.collect();
+    assert!(
+        lines.len() >= 6 && lines.iter().filter(|line| line.contains(",lifo,1,")).count() >= 3,
+        "{text}"
+    );
+    let html = std::fs::read_to_string(folder.path().join("bench.html")).expect("a report");
+    assert!(
+        html.contains("warpweft bench") && html.contains("<svg"),
+        "no chart"
+    );
+    assert!(!html.contains("class=\"advice\""), "bench advises nothing");
+    // Records only on standard output.
+    let said = say(
+        folder.path(),
+        "bench packet n=50 --workers 1 --repeat 1 --json --runs again.csv",
+    );
+    assert!(said.out.lines().all(|line| line.starts_with('{')), "{}", said.out);
+    assert!(said.err.contains("CSV:    again.csv"), "{}", said.err);
+    let text = complaint(folder.path(), "bench packet n=50 --open", 2);
+    assert!(text.contains("--report FILE"), "{text}");
+}
+
+#[test]
+fn a_comparison_has_plots() {
+    let folder = Folder::new("plots");
+    let said = say(
+        folder.path(),
+        "compare churn/few --quick --runtime warpweft --policy fifo,lifo --workers 1,2 --repeat 1 --report c.html --runs c.csv",
+    );
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    let html = std::fs::read_to_string(folder.path().join("c.html")).expect("a report");
+    // Over the workers, and for each of the two numbers of them.
+    assert_eq!(
+        html.matches("<svg viewBox=\"0 0 960").count() + html.matches("<svg viewBox=\"0 0 760").count(),
+        3
+    );
+    for foreign in ["<script", "http://", "NaN"] {
+        assert!(!html.contains(foreign), "{foreign}");
+    }
+    assert!(
+        std::fs::read_to_string(folder.path().join("c.csv"))
+            .expect("a table")
+            .lines()
+            .count()
+            >= 5
+    );
+}

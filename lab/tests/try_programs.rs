@@ -1,0 +1,264 @@
+//! `try` runs programs that know nothing of it: a server with its clients, fibers, and programs that hang,
+//! crash or decide for themselves. Each program is a case of this very test's executable.
+
+mod common;
+
+use std::error::Error;
+use std::io::{Read, Write};
+use std::process::Output;
+use std::time::Duration;
+
+use common::{Folder, Said, command};
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use serde_json::Value;
+use warpweft::net::TcpListener;
+use warpweft::{Lifo, Runtime};
+
+/// Set in a program: the case that it is.
+const CASE: &str = "TRY_CASE";
+
+/// Does nothing but in a program.
+#[test]
+fn programs() {
+    let Ok(case) = std::env::var(CASE) else { return };
+    let result = match case.as_str() {
+        "http" => http(),
+        "fibers" => fibers(),
+        "hangs with lifo" => {
+            if std::env::var("WARPWEFT_POLICY").is_ok_and(|policy| policy == "lifo") {
+                std::thread::sleep(Duration::from_secs(600));
+            }
+            fibers()
+        }
+        "panics" => {
+            let runtime = Runtime::builder().build().expect("a runtime");
+            runtime.install(|_| panic!("it was meant")).expect("it is open");
+            Ok(())
+        }
+        "decides" => decides(),
+        "is alone" => Ok(()),
+        other => panic!("no case {other}"),
+    };
+    result.expect("the program ends well");
+}
+
+/// A server by hyper on a runtime that says neither policy nor workers, and clients that ask it.
+fn http() -> Result<(), Box<dyn Error>> {
+    async fn answer(_: Request<Incoming>) -> Result<Response<Full<Bytes>>, std::convert::Infallible> {
+        let (a, b) = warpweft::join(|| (0..500_u64).sum::<u64>(), || 1);
+        Ok(Response::new(Full::from((a + b).to_string())))
+    }
+    let runtime = Runtime::builder().name("http").build()?;
+    let (listener, address) = runtime.block_on(async {
+        let listener = TcpListener::bind(([127, 0, 0, 1], 0))?;
+        let address = listener.local_addr()?;
+        Ok::<_, std::io::Error>((listener, address))
+    })?;
+    let server =
+        runtime.spawn(async move { warpweft_tokio::serve_hyper(listener, service_fn(answer)).await });
+    let clients: Vec<_> = (0..3)
+        .map(|_| {
+            std::thread::spawn(move || {
+                let mut stream = std::net::TcpStream::connect(address)?;
+                let mut answers = Vec::new();
+                for turn in 0..40 {
+                    let last = if turn == 39 { "Connection: close\r\n" } else { "" };
+                    write!(stream, "GET / HTTP/1.1\r\nHost: x\r\n{last}\r\n")?;
+                }
+                stream.read_to_end(&mut answers)?;
+                Ok::<_, std::io::Error>(String::from_utf8_lossy(&answers).matches("124751").count())
+            })
+        })
+        .collect();
+    for client in clients {
+        assert_eq!(client.join().map_err(|_| "a client panicked")??, 40);
+    }
+    drop(server);
+    Ok(())
+}
+
+/// Fibers of the default runtime that wait for each other.
+fn fibers() -> Result<(), Box<dyn Error>> {
+    let fibers: Vec<_> = (0..200_u64)
+        .map(|number| {
+            warpweft::fiber::spawn(move || {
+                let inner = warpweft::fiber::spawn(move || number * 2);
+                warpweft::fiber::wait(warpweft::yield_soft());
+                warpweft::fiber::wait(inner).expect("it returns")
+            })
+        })
+        .collect();
+    let mut sum = 0;
+    for fiber in fibers {
+        sum += fiber.wait()?;
+    }
+    assert_eq!(sum, 39_800);
+    Ok(())
+}
+
+/// Sets its policy in the code.
+fn decides() -> Result<(), Box<dyn Error>> {
+    let runtime = Runtime::builder().name("mine").policy(Lifo::new()).build()?;
+    assert_eq!(runtime.spawn_job(|| 1).wait()?, 1);
+    Ok(())
+}
+
+/// Tries a case with these words.
+fn attempt(folder: &Folder, case: &str, words: &str) -> Said {
+    let program = std::env::current_exe().expect("a test executable");
+    let output: Output = command(folder.path())
+        .arg("try")
+        .args(words.split_whitespace())
+        .args(["--report", "try.html", "--json", "try.json", "--"])
+        .arg(program)
+        .args(["--exact", "programs", "--nocapture"])
+        .env(CASE, case)
+        .env("RAYON_NUM_THREADS", "1")
+        .output()
+        .expect("the command starts");
+    output.into()
+}
+
+fn document(folder: &Folder) -> Value {
+    let text = std::fs::read_to_string(folder.path().join("try.json")).expect("a document");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+/// A program that follows the environment has a table, a report, and advice.
+#[track_caller]
+fn gets_advice(case: &str) {
+    let folder = Folder::new(&format!("try-{case}"));
+    let detail = format!(
+        "fifo on {} worker",
+        std::thread::available_parallelism().map_or(1, usize::from)
+    );
+    let words = "--policies lifo,fifo+steal=one --workers 1,2 --repeat 8 --despite-load --budget 15";
+    let said = attempt(&folder, case, words);
+    assert_eq!(said.code, Some(0), "{}{}", said.out, said.err);
+    for part in [
+        "as it is",
+        "lifo on 1 worker",
+        "fifo+steal=one on 2 workers",
+        "CPU time",
+        &detail,
+        "quartiles",
+    ] {
+        assert!(said.out.contains(part), "{part}: {}", said.out);
+    }
+    let document = document(&folder);
+    let settings = document["settings"].as_array().expect("settings");
+    assert_eq!(settings.len(), 5);
+    for setting in settings {
+        assert!(
+            setting["wall_seconds"]["median"].as_f64() > Some(0.0),
+            "{setting}"
+        );
+        assert!(setting["cpu_seconds"]["median"].as_f64() > Some(0.0), "{setting}");
+        assert!(setting["counters"]["ran"].as_f64() > Some(2.0), "{setting}");
+    }
+    let advice = document["advice"].as_str().expect("advice");
+    let rounds = document["rounds"].as_u64().expect("rounds");
+    let known = ["Take ", "Leave it as it is ("]
+        .iter()
+        .any(|begin| advice.starts_with(begin));
+    assert!(
+        known || rounds < 7 && advice.contains("so few rounds"),
+        "{advice}"
+    );
+    assert!(said.out.contains(advice), "{}", said.out);
+    let html = std::fs::read_to_string(folder.path().join("try.html")).expect("a report");
+    assert!(html.contains("Processor time") && html.contains("Scheduler counters"));
+}
+
+#[test]
+fn a_server_by_hyper_gets_a_table_and_advice() {
+    gets_advice("http");
+}
+
+#[test]
+fn fibers_get_a_table_and_advice() {
+    gets_advice("fibers");
+}
+
+#[test]
+fn a_setting_under_which_the_program_hangs_is_named_and_the_others_have_figures() {
+    let folder = Folder::new("try-hangs");
+    let words = "--policies lifo,fifo+steal=one --repeat 2 --timeout 5";
+    let said = attempt(&folder, "hangs with lifo", words);
+    assert_eq!(said.code, Some(1), "{}{}", said.out, said.err);
+    assert!(said.err.contains("`lifo`: no end within 5 s"), "{}", said.err);
+    let document = document(&folder);
+    let [own, lifo, fifo] = [0, 1, 2].map(|at| document["settings"][at].clone());
+    assert!(own["wall_seconds"].is_object() && fifo["wall_seconds"].is_object());
+    assert!(lifo["wall_seconds"].is_null() && lifo["failure"].is_string());
+}
+
+#[test]
+fn a_program_that_crashes_is_quoted() {
+    let folder = Folder::new("try-panics");
+    let said = attempt(&folder, "panics", "--policies lifo --repeat 2");
+    assert_eq!(said.code, Some(1), "{}{}", said.out, said.err);
+    assert!(
+        said.err.contains("as it is: it ended with exit status: 101"),
+        "{}",
+        said.err
+    );
+    assert!(said.err.contains("it was meant"), "{}", said.err);
+    assert!(said.out.contains("Nothing completed"), "{}", said.out);
+}
+
+#[test]
+fn a_program_that_does_not_follow_is_told_so_and_what_it_is_is_measured() {
+    let folder = Folder::new("try-alone");
+    let said = attempt(&folder, "is alone", "--repeat 2");
+    assert_eq!(said.code, Some(2), "{}{}", said.out, said.err);
+    assert!(
+        said.err.contains("the program ignores the environment"),
+        "{}",
+        said.err
+    );
+    assert!(said.out.contains("as it is"), "{}", said.out);
+    let said = attempt(&folder, "decides", "--policies fifo --repeat 2");
+    assert_eq!(said.code, Some(2), "{}{}", said.out, said.err);
+    assert!(
+        said.err.contains("sets the policy of `mine` itself"),
+        "{}",
+        said.err
+    );
+    assert!(said.err.contains("Builder::default_policy"), "{}", said.err);
+    // Its workers are still to be chosen.
+    let said = attempt(&folder, "decides", "--policies fifo --workers 1,3 --repeat 2");
+    assert_eq!(said.code, Some(0), "{}{}", said.out, said.err);
+    assert!(said.out.contains("its own policy on 3 workers"), "{}", said.out);
+    assert!(
+        said.out.contains("sets the policy of `mine` itself"),
+        "{}",
+        said.out
+    );
+}
+
+#[test]
+fn wrong_words_are_answered_before_anything_runs() {
+    let folder = Folder::new("try-words");
+    for (words, answer) in [
+        ("try -- ./no-such-program", "cannot start `./no-such-program`"),
+        ("try --policies lifoo -- true", "lifoo"),
+        ("try --workers 0 -- true", "from 1 to"),
+        ("try --repeat 0 -- true", "at least one"),
+        ("try --timeout 0 -- true", "some time"),
+        ("try --input nope -- true", "cannot read the input `nope`"),
+        ("try", "PROGRAM"),
+    ] {
+        let said = common::say(folder.path(), words);
+        assert!(
+            said.err.starts_with("error: ") && said.err.contains(answer),
+            "{words}: {}",
+            said.err
+        );
+        assert!(said.code == Some(1) || said.code == Some(2), "{words}");
+        assert!(said.out.is_empty(), "{words}: {}", said.out);
+    }
+}
