@@ -241,6 +241,7 @@ impl<P: Policy> Worker<P> {
     /// As [`Worker::call`].
     #[inline(never)]
     unsafe fn push_woken(&self, task: Runnable) {
+        self.pool().core.recorder.worker(self.id()).goes_again();
         if self.worker_ref().takes().is_none() {
             // As in `go_on`.
             return task.abandon(Abandon::Shutdown);

@@ -175,6 +175,7 @@ impl<P: Policy> Pool<P> {
                 // sleep.
                 self.core.idle.wake_one();
                 self.core.monitor.count_stall();
+                self.core.recorder.note_outside(Kind::Stall, id as u64);
             }
             // With a hook the program decides what is too long.
             if report_ns.is_some() && !self.core.monitor.has_hook() && self.offers_its_work(id) {
@@ -205,7 +206,6 @@ impl<P: Policy> Pool<P> {
     fn begin_report(&self, reports: &mut Reports, due: Due) {
         let monitor = &self.core.monitor;
         let worker = &self.workers[due.worker];
-        self.core.recorder.note_outside(Kind::Stall, due.worker as u64);
         let running = worker.running();
         let took_fork = running.is_none() && worker.has_no_task();
         // A fiber that continues leaves the worker's word as it is.

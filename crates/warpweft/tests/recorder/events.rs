@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
+use warpweft::policy::Count;
 use warpweft::{
     EventKind, Push, Runtime, Snapshot, StepEnd, StepKind, TaskBuilder, TaskSite, fiber, spawn, spawn_job,
 };
@@ -165,11 +166,20 @@ fn the_turn_of_a_fiber_whose_stack_is_gone_is_recorded() {
 #[test]
 fn workers_that_sleep_and_wake_up_are_recorded_without_steps() {
     let runtime = runtime(1);
+    let parks = || runtime.counters().total().get(Count::Parks);
+    let mut before = 0;
+    let mut sleeps_again = || {
+        // It is counted after it is announced.
+        eventually("the worker sleeps", || {
+            runtime.idle_workers().1 == 1 && parks() > before
+        });
+        before = parks();
+    };
     for _ in 0..5 {
-        eventually("the worker sleeps", || runtime.idle_workers().1 == 1);
+        sleeps_again();
         runtime.spawn_job(|| ()).wait().expect("no panic");
     }
-    eventually("the worker sleeps", || runtime.idle_workers().1 == 1);
+    sleeps_again();
     let snapshot = runtime.recorder().snapshot();
     let count = |name: &str| {
         snapshot

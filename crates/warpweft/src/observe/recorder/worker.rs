@@ -194,6 +194,14 @@ impl WorkerRecorder {
         self.ended.set(end as u8);
     }
 
+    /// Notes that the task of the last step was woken before it slept, and is pushed again.
+    #[inline]
+    pub(crate) fn goes_again(&self) {
+        if self.ended.get() == StepEnd::Waits as u8 {
+            self.end(StepEnd::Again);
+        }
+    }
+
     /// Records the end of the last step, if it is not recorded yet: no step follows at once.
     ///
     /// # Safety
