@@ -106,3 +106,45 @@ impl Gauge {
         self.0.load(Ordering::Relaxed)
     }
 }
+
+/// A reference to a static table that may be exchanged for another one of the same kind while threads use
+/// it. A reader sees either.
+///
+/// A read costs the same as that of a plain field. It synchronises nothing, which statics do not need.
+#[derive(Debug)]
+pub struct Replaceable<T: 'static>(AtomicPtr<T>);
+
+impl<T: Sync> Replaceable<T> {
+    /// Starts with `table`.
+    #[must_use]
+    pub const fn new(table: &'static T) -> Self {
+        Self(AtomicPtr::new(std::ptr::from_ref(table).cast_mut()))
+    }
+
+    /// Returns the present table.
+    #[inline]
+    #[must_use]
+    pub fn get(&self) -> &'static T {
+        // SAFETY: `new` and `set` store references to statics only, and nothing writes through the pointer.
+        unsafe { &*self.0.load(Ordering::Relaxed) }
+    }
+
+    /// Exchanges the table. Other threads see it soon.
+    pub fn set(&self, table: &'static T) {
+        self.0
+            .store(std::ptr::from_ref(table).cast_mut(), Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Replaceable;
+
+    #[test]
+    fn a_table_is_replaced() {
+        let tables = Replaceable::new(&1);
+        assert_eq!(*tables.get(), 1);
+        tables.set(&2);
+        assert_eq!(*tables.get(), 2);
+    }
+}

@@ -42,6 +42,7 @@ pub mod stack_copy;
 pub mod sync;
 pub mod thread;
 pub mod thread_state;
+pub mod ticks;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub mod timer;
 mod tls;

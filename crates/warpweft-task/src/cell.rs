@@ -242,7 +242,7 @@ unsafe fn tell(task: &Header, panic: &TaskPanic) -> bool {
         unsafe { *pool }
     });
     // SAFETY: a pool outlives its unfinished tasks, and this one has not ended.
-    let vtable = unsafe { pool.as_ref() }.vtable;
+    let vtable = unsafe { pool.as_ref() }.vtable();
     // SAFETY: the pool is of this table, and alive as above.
     unsafe { (vtable.panicked)(pool, panic) }
 }

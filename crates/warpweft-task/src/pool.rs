@@ -8,12 +8,39 @@ use crate::runnable::Runnable;
 use crate::task_panic::TaskPanic;
 use crate::why::Why;
 use std::ptr::NonNull;
+use warpweft_platform::counter::Replaceable;
 
 /// The first field of every pool. Pools are `repr(C)`, so a pointer to this header is a pointer to the pool.
 #[derive(Debug)]
 pub struct PoolHeader {
-    /// The operations of this kind of pool.
-    pub vtable: &'static PoolVtable,
+    vtable: Replaceable<PoolVtable>,
+}
+
+impl PoolHeader {
+    /// Makes the header of a pool with that table.
+    #[must_use]
+    pub const fn new(vtable: &'static PoolVtable) -> Self {
+        Self {
+            vtable: Replaceable::new(vtable),
+        }
+    }
+
+    /// Returns the operations of this kind of pool. Costs one load.
+    #[inline]
+    #[must_use]
+    pub fn vtable(&self) -> &'static PoolVtable {
+        self.vtable.get()
+    }
+
+    /// Exchanges the table for another one of the same kind of pool. Threads that are in a call finish it by
+    /// the old one.
+    ///
+    /// # Safety
+    ///
+    /// All functions of the table are for the type of pool that this header belongs to.
+    pub unsafe fn set_vtable(&self, vtable: &'static PoolVtable) {
+        self.vtable.set(vtable);
+    }
 }
 
 /// The operations of a pool that code can call when it has only the pool's header.

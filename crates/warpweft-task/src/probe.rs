@@ -155,15 +155,13 @@ pub fn run(task: TaskRef) {
     debug_assert!(matches!(ran, Ran::Ended), "a closure ends in one step");
 }
 
-static POOL: PoolHeader = PoolHeader {
-    vtable: &PoolVtable {
-        push,
-        woken: |pool, token| push(pool, token, Why::Woken),
-        dropped,
-        panicked: |_, _| false,
-        unregister,
-    },
-};
+static POOL: PoolHeader = PoolHeader::new(&PoolVtable {
+    push,
+    woken: |pool, token| push(pool, token, Why::Woken),
+    dropped,
+    panicked: |_, _| false,
+    unregister,
+});
 
 fn push(_pool: NonNull<PoolHeader>, token: Runnable, _why: Why) {
     // A closure has no waker, so this is never called for one.

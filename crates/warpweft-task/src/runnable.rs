@@ -176,7 +176,7 @@ impl Runnable {
     pub fn push(self, why: Why) {
         let pool = self.pool();
         // SAFETY: a pool outlives its unfinished tasks, and this task is unfinished.
-        let vtable = unsafe { pool.as_ref() }.vtable;
+        let vtable = unsafe { pool.as_ref() }.vtable();
         if why == Why::Woken {
             // SAFETY: the pool is of this table, and alive as above.
             unsafe { (vtable.woken)(pool, self) };
@@ -334,7 +334,7 @@ pub(crate) unsafe fn unregister(header: NonNull<Header>, place: usize) {
         unsafe { *pool }
     });
     // SAFETY: a pool outlives its registered tasks.
-    let vtable = unsafe { pool.as_ref() }.vtable;
+    let vtable = unsafe { pool.as_ref() }.vtable();
     // SAFETY: the pool is of this table, alive, and the task is registered at `place`.
     unsafe { (vtable.unregister)(pool, header, place) };
 }

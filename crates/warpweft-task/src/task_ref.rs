@@ -179,7 +179,7 @@ impl Drop for TaskRef {
     fn drop(&mut self) {
         let pool = self.pool();
         // SAFETY: the pool counts this task as held by its policy, and its memory stays until then.
-        let vtable = unsafe { pool.as_ref() }.vtable;
+        let vtable = unsafe { pool.as_ref() }.vtable();
         // SAFETY: this value is not used again, so the runnable is passed on.
         let task = unsafe { Runnable::from_header(self.0) };
         // SAFETY: the pool is of this table, and its memory is there as above; its policy held the task.

@@ -133,13 +133,18 @@ pub use fork_join::{
 pub use io::Io;
 pub use observe::PoolCounters;
 pub use observe::dump::{Dump, Finding, PoolDump, TaskDump, TaskState, WaitDump, WaitsFor};
+pub use observe::metrics::{ClassMetrics, Depths, Metrics, PoolMetrics, TaskCounts, ThreadCounts};
+pub use observe::recorder::event::{Push, StepEnd};
+pub use observe::recorder::sites::TaskSite;
+pub use observe::recorder::snapshot::{Event, EventKind, PoolEvents, Snapshot, StepKind, TaskKey, Track};
+pub use observe::recorder::times::Distribution;
 pub use observe::stack::{Frame, NoStack, Stack};
 pub use runtime::{
     Admission, Behind, BlockingError, BuildError, Builder, EnteredThread, EnvironmentError, PanicPolicy,
-    PanicReport, Pin, PinError, PoolThread, Priority, PriorityError, Refused, Runtime, SpawnBlocking,
-    SpawnError, Stall, TaskBuilder, ThreadRole, Threads, YieldNow, blocking, current_worker, default_runtime,
-    expect_long, spawn, spawn_blocking, spawn_detached, spawn_job, spawn_local, try_default_runtime,
-    try_spawn_blocking, yield_hard, yield_now, yield_soft,
+    PanicReport, Pin, PinError, PoolThread, Priority, PriorityError, Recorder, Refused, Runtime,
+    SpawnBlocking, SpawnError, Stall, TaskBuilder, ThreadRole, Threads, YieldNow, blocking, current_worker,
+    default_runtime, expect_long, spawn, spawn_blocking, spawn_detached, spawn_job, spawn_local,
+    try_default_runtime, try_spawn_blocking, yield_hard, yield_now, yield_soft,
 };
 #[cfg(feature = "macros")]
 pub use warpweft_macros::{cooperate, cooperative, main, test};

@@ -16,6 +16,7 @@ use crate::lab::Lab;
 use crate::list::{self, ListArgs};
 use crate::results::{self, ResultsArgs};
 use crate::session::Job;
+use crate::trace::{self, TraceArgs};
 use crate::try_command::{self, TryArgs};
 use crate::workload::Files;
 
@@ -41,6 +42,8 @@ pub(crate) enum Command {
     Try(TryArgs),
     /// Measure the lines of the results document and write their tables into it
     Results(ResultsArgs),
+    /// Look at a trace of the flight recorder
+    Trace(TraceArgs),
     /// List the workloads, their parameters, the runtimes and the policies
     List(ListArgs),
     /// Print the completions of a shell: `source <(warpweft completions bash)`
@@ -60,12 +63,13 @@ impl Default for Command {
 }
 
 /// The commands that are not hidden.
-const COMMANDS: [&str; 7] = [
+const COMMANDS: [&str; 8] = [
     "explore",
     "bench",
     "compare",
     "try",
     "results",
+    "trace",
     "list",
     "completions",
 ];
@@ -109,6 +113,7 @@ pub(crate) fn run(lab: &Lab) -> Result<(), LabError> {
         Command::Compare(arguments) => compare::run(lab, &arguments),
         Command::Try(arguments) => try_command::run(lab, &arguments),
         Command::Results(arguments) => results::run(lab, &arguments, plan),
+        Command::Trace(arguments) => trace::run(&arguments),
         Command::List(arguments) => list::run(lab, &arguments),
         Command::Completions { shell } => {
             // Into memory first: `generate` panics where the reader has gone.

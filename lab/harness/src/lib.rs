@@ -39,6 +39,7 @@ mod table;
 #[cfg(test)]
 mod testing;
 mod text;
+mod trace;
 mod trial;
 mod try_command;
 mod workload;

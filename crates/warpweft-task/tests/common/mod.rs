@@ -166,7 +166,7 @@ impl Pool {
     /// A pool that lives until [`close`](Pool::close).
     pub(crate) fn open() -> &'static Self {
         Box::leak(Box::new(Self {
-            header: PoolHeader { vtable: &VTABLE },
+            header: PoolHeader::new(&VTABLE),
             queue: Mutex::new(Vec::new()),
             pushed: Count::default(),
             dropped: Count::default(),

@@ -3,7 +3,8 @@
 //!
 //! ```text
 //! cargo bench -p warpweft --bench by_hand                    paired, interleaved runs; median and quartiles of the ratio
-//! valgrind --tool=callgrind … by_hand count hand|trait batch|one     one run of 200 000 spawns on one worker, for instruction counts
+//! valgrind --tool=callgrind … by_hand count hand|trait|steps|times batch|one     one run of 200 000 spawns on one worker, for
+//!     instruction counts; `steps` records the steps, `times` measures them
 //! ```
 
 mod pool;
@@ -163,17 +164,19 @@ fn main() {
             count(&ByHand(Arc::clone(&hand)), workload);
             hand.stop(threads);
         }
-        ["count", "trait", workload] => {
+        ["count", mode @ ("trait" | "steps" | "times"), workload] => {
             let runtime = Runtime::builder()
                 .workers(1)
                 .stuck_after(None)
                 .policy(Fifo::new())
                 .build()
                 .expect("a pool");
+            runtime.recorder().record_steps(mode == "steps");
+            runtime.recorder().measure_steps(mode == "times");
             count(&ByTrait(Arc::new(runtime)), workload);
         }
         [] => [1, 2].into_iter().for_each(|workers| compare(workers, 31)),
-        _ => eprintln!("usage: by_hand [count hand|trait batch|one]"),
+        _ => eprintln!("usage: by_hand [count hand|trait|steps|times batch|one]"),
     }
 }
 

@@ -120,7 +120,7 @@ impl Hand {
             .map(|_| Fifo::with_capacity(256).expect("room"))
             .collect();
         let hand = Arc::new(Self {
-            header: PoolHeader { vtable: &VTABLE },
+            header: PoolHeader::new(&VTABLE),
             lanes: lanes.iter().map(Owner::thief).collect(),
             injector: Locked::new(),
             overflow: Locked::new(),

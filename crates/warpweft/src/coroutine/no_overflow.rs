@@ -21,6 +21,11 @@ impl Label {
 
     #[allow(clippy::unused_self, reason = "as in `overflow.rs`")]
     pub(crate) fn write(&self, _info: TaskInfo<'_>) {}
+
+    #[allow(clippy::unused_self, reason = "as in `overflow.rs`")]
+    pub(crate) fn site(&self) -> (Option<Box<str>>, Option<&'static Location<'static>>) {
+        (None, None)
+    }
 }
 
 /// As in `overflow.rs`.

@@ -74,6 +74,13 @@ impl Label {
         }
     }
 
+    /// Returns name and spawn site of its last task.
+    pub(crate) fn site(&self) -> (Option<Box<str>>, Option<&'static Location<'static>>) {
+        let name = self.name.get();
+        let name = name[..self.length.get()].utf8_chunks().next();
+        (name.map(|chunk| Box::from(chunk.valid())), self.location.get())
+    }
+
     /// Writes what it knows of a fiber.
     fn note(&self, note: &mut Note) {
         if self.what != FIBER {

@@ -160,6 +160,11 @@ impl Driver {
         Some(token)
     }
 
+    /// Returns the numbers of sources and of timers.
+    pub(crate) fn lens(&self) -> (usize, usize) {
+        (self.sources.len(), self.timers.len())
+    }
+
     /// Calls `see` for each task that waits for a source or a timer.
     pub(crate) fn each(&self, see: &mut dyn FnMut(RawWait)) {
         self.sources.each(see);

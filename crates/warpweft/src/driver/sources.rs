@@ -76,6 +76,12 @@ impl Sources {
         Ok((key, source))
     }
 
+    /// Returns the number of sources. Takes the lock, and looks at each place.
+    pub(crate) fn len(&self) -> usize {
+        let slab = self.0.lock();
+        slab.places.iter().filter(|place| place.source.is_some()).count()
+    }
+
     pub(crate) fn remove(&self, key: usize) {
         let (index, generation) = split(key);
         let mut slab = self.0.lock();

@@ -168,7 +168,7 @@ impl Timers {
         }
     }
 
-    #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
+    /// Returns the number of timers. Takes a lock for each worker.
     pub(crate) fn len(&self) -> usize {
         self.shards
             .iter()

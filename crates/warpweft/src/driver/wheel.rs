@@ -272,7 +272,7 @@ impl Wheel {
         left
     }
 
-    #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
+    /// Returns the number of timers. Looks at each place.
     pub(crate) fn len(&self) -> usize {
         self.entries.iter().filter(|entry| entry.waker.is_some()).count()
     }

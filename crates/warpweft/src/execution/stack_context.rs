@@ -192,7 +192,7 @@ impl StackContext {
     #[cold]
     #[inline(never)]
     fn wake_for_offer(&self) {
-        self.fibers().pool().core().wake(Wake::Any, None);
+        let _ = self.fibers().pool().core().wake(Wake::Any, None);
     }
 
     #[inline]

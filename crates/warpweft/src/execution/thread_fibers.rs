@@ -14,6 +14,7 @@
 
 mod base;
 pub(crate) mod ending;
+pub(crate) mod recorded;
 pub(crate) mod stacks;
 pub(crate) mod starting;
 
@@ -61,7 +62,7 @@ pub(crate) struct ThreadFibers {
     /// is empty.
     first: Cell<*const Fiber>,
     last: Cell<*const Fiber>,
-    /// The fiber that runs, or the last that came back.
+    /// The fiber that runs, or the last that came back; null if that one is gone.
     on: Cell<*const Fiber>,
     /// The number of turns that fibers may still take before the loop runs.
     turns_left: Cell<u32>,
@@ -293,6 +294,7 @@ impl ThreadFibers {
             warm.push(fiber);
         } else {
             drop(warm);
+            self.on.set(ptr::null());
             // SAFETY: it has ended, and no other code knows it.
             unsafe { clear_away(fiber) };
         }

@@ -35,7 +35,10 @@ pub(crate) trait Searcher {
     fn scan(&mut self) -> Option<Self::Found>;
     /// Returns true if the worker must wait no longer.
     fn stops(&self) -> bool;
+    /// Notes that it is about to sleep until it is woken.
     fn parks(&self);
+    /// Notes that it is awake, after a sleep of any kind.
+    fn unparks(&self);
     /// Returns the nanoseconds after which the worker must look again, because there is something that it may
     /// not take yet.
     fn park_timeout_ns(&mut self) -> Option<u64>;
@@ -148,7 +151,7 @@ impl Idle {
                 match (timed_park, poller_park) {
                     (Some(0), _) => self.events.cancel(w),
                     (timed_park, Some(poller_park)) => {
-                        if self.park_in(w, poller_park, timed_park) {
+                        if self.park_in(w, poller_park, timed_park, || searcher.unparks()) {
                             self.end_search();
                             return Waited::Unparked;
                         }
@@ -159,6 +162,7 @@ impl Idle {
                         searcher.woken();
                     }
                 }
+                searcher.unparks();
             }
             // After both `cancel` and `park` the worker is counted as a searcher.
             registered = true;
@@ -166,12 +170,19 @@ impl Idle {
         }
     }
 
-    /// Sleeps in `poller_park`. Returns true if anything happened there.
-    fn park_in(&self, w: usize, mut poller_park: impl PollerPark, timed_park: Option<u64>) -> bool {
+    /// Sleeps in `poller_park`, and calls `unparks` then. Returns true if anything happened there.
+    fn park_in(
+        &self,
+        w: usize,
+        mut poller_park: impl PollerPark,
+        timed_park: Option<u64>,
+        unparks: impl FnOnce(),
+    ) -> bool {
         self.events.park_elsewhere(w, || match timed_park {
             Some(_) => sharply(|| poller_park.sleep(timed_park)),
             None => poller_park.sleep(None),
         });
+        unparks();
         // The worker is a registered searcher again: what it hands out wakes no sleeper. The end of the
         // search wakes one.
         poller_park.wake()
@@ -313,6 +324,8 @@ pub(crate) mod tests {
         }
 
         fn parks(&self) {}
+
+        fn unparks(&self) {}
 
         fn park_timeout_ns(&mut self) -> Option<u64> {
             None

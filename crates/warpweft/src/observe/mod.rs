@@ -1,8 +1,10 @@
-//! What a program can see of a pool: its counters, the spans in which its tasks run, and stacks of code that
-//! is stuck.
+//! What a program can see of a pool: its counters and metrics, its flight recorder, what its tasks wait for, the
+//! spans in which they run, and stacks of code that is stuck.
 
 pub(crate) mod dump;
+pub(crate) mod metrics;
 pub(crate) mod raw;
+pub(crate) mod recorder;
 #[cfg_attr(not(feature = "tracing"), path = "no_spans.rs")]
 pub(crate) mod spans;
 #[cfg_attr(not(feature = "tracing"), path = "plain_tasks.rs")]

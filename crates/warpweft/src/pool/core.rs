@@ -19,6 +19,8 @@ use crate::driver::owner::DriverOwner;
 use crate::fork::offer_board::OfferBoard;
 use crate::idle::Idle;
 use crate::observe::raw::FiberView;
+use crate::observe::recorder::event::{ANY_WORKER, Kind};
+use crate::observe::recorder::{PoolRecorder, Settings};
 use crate::threads::monitor::Monitor;
 use crate::threads::thread_set::ThreadSet;
 use std::fmt;
@@ -54,6 +56,7 @@ pub(crate) struct PoolCore {
     /// The fault of the policy, if the pool closed for one, or the policy kept tasks beyond the end.
     pub(crate) fault: OnceLock<String>,
     pub(crate) panics: Panics,
+    pub(crate) recorder: PoolRecorder,
     /// The fibers of all threads.
     pub(crate) fibers: Registry<dyn FiberView>,
     /// What external threads counted.
@@ -71,12 +74,14 @@ pub(crate) struct Parts {
     pub(crate) stacks: Stacks,
     pub(crate) driver: DriverOwner,
     pub(crate) panics: Panics,
+    pub(crate) recorder: Settings,
 }
 
 impl PoolCore {
     /// Creates the core of the pool at `address`, which has that header.
     pub(crate) fn new(parts: Parts, header: PoolHeader, address: usize) -> Self {
         let (asked, slots) = (parts.info.workers, parts.info.slots);
+        let recorder = PoolRecorder::new(parts.recorder, slots, parts.info.priorities);
         Self {
             header,
             asked,
@@ -94,6 +99,7 @@ impl PoolCore {
             ledger: Ledger::new(),
             fault: OnceLock::new(),
             panics: parts.panics,
+            recorder,
             fibers: Registry::new(),
             outside: Counters::default(),
             generation: process::generation(),
@@ -107,9 +113,9 @@ impl PoolCore {
         process::generation() != self.generation
     }
 
-    /// Wakes the worker that the policy named, and counts the wake for the worker that pushed, if there is
-    /// one.
-    pub(crate) fn wake(&self, wake: Wake, counters: Option<&Counters>) {
+    /// Wakes the worker that the policy named, and returns true if it slept. Counts the wake for the worker that
+    /// pushed, if there is one; that worker records it. Otherwise it is recorded here.
+    pub(crate) fn wake(&self, wake: Wake, counters: Option<&Counters>) -> bool {
         let woken = match wake {
             Wake::None => false,
             Wake::Worker(worker) if worker.0 < self.asked => self.idle.wake(worker.0),
@@ -119,15 +125,19 @@ impl PoolCore {
         if woken {
             match counters {
                 Some(counters) => counters.add(Count::Wakes, 1),
-                None => self.outside.add_shared(Count::Wakes, 1),
+                None => {
+                    self.outside.add_shared(Count::Wakes, 1);
+                    self.recorder.note_outside(Kind::WakeWorker, worker_word(wake));
+                }
             }
         }
+        woken
     }
 
     /// Wakes the worker for something visible that only the thread that carries it looks at.
     pub(crate) fn wake_worker(&self, worker: usize) {
         if worker < self.asked {
-            self.wake(Wake::Worker(WorkerId(worker)), None);
+            let _ = self.wake(Wake::Worker(WorkerId(worker)), None);
         } else {
             // Compensating workers sleep in the poller only, and are not among the sleepers that pushes wake.
             self.driver.wake_standby(worker);
@@ -168,5 +178,13 @@ impl PoolCore {
     pub(crate) fn close_for(&self, fault: &dyn fmt::Display) {
         let _ = self.fault.set(fault.to_string());
         self.close();
+    }
+}
+
+/// Returns the number by which a wake of a worker is recorded.
+pub(crate) fn worker_word(wake: Wake) -> u64 {
+    match wake {
+        Wake::Worker(worker) => worker.0 as u64,
+        Wake::Any | Wake::None => ANY_WORKER,
     }
 }

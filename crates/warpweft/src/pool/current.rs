@@ -25,7 +25,7 @@ pub(crate) struct WorkerRef {
     /// As [`WorkerVtable::push`] with [`Why::Spawned`]. A worker's is called only while it
     /// [takes](WorkerRef::takes) tasks. It is not in the table, which saves a load per task, and because it
     /// depends on the policy's settings.
-    spawned: unsafe fn(&Self, Runnable),
+    spawned: Cell<unsafe fn(&Self, Runnable)>,
     /// The pool whose tasks the worker takes from its own thread. `None` while a hook of the policy is on
     /// that thread's stack, and always for an external thread. So each spawn or wake asks one question
     /// instead of three.
@@ -135,7 +135,7 @@ impl WorkerRef {
         Self {
             pool,
             ops,
-            spawned,
+            spawned: Cell::new(spawned),
             worker,
             takes: Cell::new(worker.map(|_| pool)),
             yielding: Cell::new(GaveWay::No),
@@ -144,6 +144,12 @@ impl WorkerRef {
             expected: Gauge::new(),
             running: Running::nobody(),
         }
+    }
+
+    /// Exchanges the function that pushes a spawned task. The calling thread carries the worker, of which the
+    /// function must be.
+    pub(crate) fn set_spawned(&self, spawned: unsafe fn(&Self, Runnable)) {
+        self.spawned.set(spawned);
     }
 
     /// Returns the number of the worker's steps of tasks, turns of fibers and stolen forks included.
@@ -251,7 +257,7 @@ impl NoWorker {
             pool: NonNull::dangling(),
             takes: Cell::new(None),
             ops: &Self::OPS,
-            spawned,
+            spawned: Cell::new(spawned),
             worker: None,
             yielding: Cell::new(GaveWay::No),
             transfer_request: TransferRequest::none(),
@@ -386,7 +392,7 @@ impl Spawner {
         let worker_ref = unsafe { &*self.worker_ref };
         // SAFETY: the calling thread carries the worker, and no hook is on its stack; or it has entered the
         // pool; or the reference is a static that asks for nothing.
-        unsafe { (worker_ref.spawned)(worker_ref, task) };
+        unsafe { (worker_ref.spawned.get())(worker_ref, task) };
     }
 }
 

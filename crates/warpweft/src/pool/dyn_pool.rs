@@ -12,6 +12,8 @@ use warpweft_task::Runnable;
 pub(crate) trait DynPool: PoolRef {
     /// Returns the state that does not depend on the policy.
     fn core(&self) -> &PoolCore;
+    /// Returns about how many tasks the policy holds. O(workers).
+    fn runnable(&self) -> usize;
     /// Returns the counters so far. O(workers).
     fn counters(&self) -> PoolCounters;
     /// Returns how many tasks are in the hands of the policy, at about this moment.
@@ -19,6 +21,8 @@ pub(crate) trait DynPool: PoolRef {
     /// Returns what free functions find on a thread that carries no worker but has entered this pool.
     fn external(&self) -> WorkerRef;
     fn worker_ref(&self, worker: usize) -> NonNull<WorkerRef>;
+    /// Sets whether wakes of tasks are recorded.
+    fn set_recorded(&self, on: bool);
     /// Queues a task that only that worker may run.
     fn push_pinned(&self, worker: usize, task: Runnable);
     /// Lets the calling thread's worker leave without it. The pool closes, and the thread cannot end.

@@ -14,6 +14,7 @@ use super::small_stack;
 use super::stats::{self, Stats};
 use crate::coroutine::stack::USUAL_BYTES;
 use crate::io::Io;
+use crate::observe::recorder::Settings;
 use crate::pool::info::{Order, Source, Sources};
 use crate::pool::panics::{CloseAll, Panics};
 use crate::threads::affinity::Pin;
@@ -77,7 +78,7 @@ const BLOCKING_KEEP_ALIVE: Duration = Duration::from_secs(10);
 /// ```
 #[must_use = "a builder builds nothing until `build`"]
 pub struct Builder {
-    config: Config,
+    pub(super) config: Config,
     /// `None` if the program has not set the policy.
     launch: Option<Box<Launch>>,
     /// The other pools, if there are several.
@@ -128,6 +129,7 @@ impl Builder {
             },
             hooks: ThreadHooks::default(),
             panics: Panics::default(),
+            recorder: Settings::default(),
         };
         Self {
             config,

@@ -3,6 +3,7 @@
 use super::build_error::BuildError;
 use super::pool::Pool;
 use crate::driver::Io;
+use crate::observe::recorder::Settings;
 use crate::pool::info::{Order, Sources};
 use crate::pool::panics::Panics;
 use crate::threads::affinity::Pin;
@@ -38,4 +39,5 @@ pub(crate) struct Config {
     pub(crate) order: Order,
     pub(crate) hooks: ThreadHooks,
     pub(crate) panics: Panics,
+    pub(crate) recorder: Settings,
 }

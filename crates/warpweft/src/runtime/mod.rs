@@ -24,7 +24,9 @@
 //! | `install` | running a borrowed closure on a worker |
 //! | `current_driver` | the driver for sockets and timers of the calling thread |
 //! | `yields` | yielding to other tasks |
+//! | `metrics` | what a runtime or a pool does, in numbers |
 //! | `priority` | how urgent a task is |
+//! | `recorder` | the flight recorder of a runtime or a pool |
 //! | `entry` | a runtime for `main`, or for a test |
 //! | `small_stack` | building a runtime from a fiber |
 
@@ -40,10 +42,12 @@ pub(crate) mod expect_long;
 pub(crate) mod handle;
 pub(crate) mod install;
 pub(crate) mod local;
+pub(crate) mod metrics;
 pub(crate) mod places;
 pub(crate) mod pool;
 pub(crate) mod pool_error;
 pub(crate) mod priority;
+pub(crate) mod recorder;
 pub(crate) mod small_stack;
 pub(crate) mod spawn;
 pub(crate) mod spawn_blocking;
@@ -69,6 +73,7 @@ pub use expect_long::expect_long;
 pub use handle::Runtime;
 pub use pool::current_worker;
 pub use priority::{Priority, PriorityError};
+pub use recorder::Recorder;
 pub use spawn::{spawn, spawn_detached, spawn_job, spawn_local};
 pub use spawn_blocking::{
     Admission, BlockingError, Refused, SpawnBlocking, spawn_blocking, try_spawn_blocking,

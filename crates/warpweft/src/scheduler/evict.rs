@@ -3,7 +3,7 @@
 
 use super::worker::Worker;
 use crate::execution::forked::abandon;
-use warpweft_policy::{Count, Policy, Wake};
+use warpweft_policy::{Count, Policy};
 use warpweft_task::{Abandon, cancellations};
 
 impl<P: Policy> Worker<P> {
@@ -30,7 +30,8 @@ impl<P: Policy> Worker<P> {
         // SAFETY: by contract.
         let cancelled = unsafe { self.call(|shared, local, cx| P::evict(shared, local, cancellations, cx)) };
         // While the policy looked for them, other workers may have found its queues empty and gone to sleep.
-        self.pool().core.wake(Wake::Any, Some(self.counters()));
+        // SAFETY: by contract.
+        unsafe { self.wake_one() };
         // The hook has returned: spawns in the `Drop` of these tasks take the usual way.
         let take = |task| {
             let task = self.pool().take(task);

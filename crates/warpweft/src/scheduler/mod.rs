@@ -7,6 +7,7 @@
 //! | `worker` | a worker's half of the policy, and the step of a task |
 //! | `worker_loop` | the main function of a thread: the loop |
 //! | `poll_interval` | when a busy worker looks for overdue tasks, sockets and timers |
+//! | `recorded` | what the flight recorder gets of a worker's steps |
 //! | `schedule` | where a runnable task goes |
 //! | `search` | where a worker without tasks looks for some |
 //! | `watch` | the tick of the monitor |
@@ -19,6 +20,7 @@
 pub(crate) mod evict;
 pub(crate) mod poll_interval;
 pub(crate) mod pool;
+pub(crate) mod recorded;
 pub(crate) mod schedule;
 pub(crate) mod search;
 pub(crate) mod transfer;

@@ -23,6 +23,7 @@ use crate::execution::thread_fibers::ThreadFibers;
 use crate::execution::wait::BLOCKING_HOOKS;
 use crate::execution::worker_claim;
 use crate::observe::PoolCounters;
+use crate::observe::recorder::event::Push;
 use crate::pool::core::{Parts, PoolCore};
 use crate::pool::current::{WorkerRef, WorkerVtable, with_current, with_taker};
 use crate::pool::dyn_pool::DynPool;
@@ -87,6 +88,15 @@ impl<P: Policy> Pool<P> {
         woken: Self::woken::<true>,
         ..Self::VTABLE
     };
+    /// The tables of a pool that records pushes.
+    const RECORDED: PoolVtable = PoolVtable {
+        woken: Self::woken_recorded::<false>,
+        ..Self::VTABLE
+    };
+    const KEEPS_WOKEN_RECORDED: PoolVtable = PoolVtable {
+        woken: Self::woken_recorded::<true>,
+        ..Self::VTABLE
+    };
     const EXTERNAL: &'static WorkerVtable = &WorkerVtable {
         push: Self::push_external,
         alone: |_| false,
@@ -102,14 +112,10 @@ impl<P: Policy> Pool<P> {
             let keeps = P::is_fast_path(&shared, Why::Spawned);
             let worker =
                 |(id, local)| CachePadded::new(Worker::new(pool, id, count, id >= asked, keeps, local));
-            let vtable = if P::is_fast_path(&shared, Why::Woken) {
-                &Self::KEEPS_WOKEN
-            } else {
-                &Self::VTABLE
-            };
+            let vtable = Self::table(&shared, false);
             let watches_waits = P::watches_waits(&shared);
             Self {
-                core: PoolCore::new(parts, PoolHeader { vtable }, pool.addr().get()),
+                core: PoolCore::new(parts, PoolHeader::new(vtable), pool.addr().get()),
                 this: Weak::clone(this),
                 shared: UnsafeCell::new(ManuallyDrop::new(shared)),
                 workers: locals.into_iter().enumerate().map(worker).collect(),
@@ -117,6 +123,15 @@ impl<P: Policy> Pool<P> {
                 watches_waits,
             }
         })
+    }
+
+    fn table(shared: &P::Shared, recorded: bool) -> &'static PoolVtable {
+        match (P::is_fast_path(shared, Why::Woken), recorded) {
+            (true, false) => &Self::KEEPS_WOKEN,
+            (false, false) => &Self::VTABLE,
+            (true, true) => &Self::KEEPS_WOKEN_RECORDED,
+            (false, true) => &Self::RECORDED,
+        }
     }
 
     /// Returns what the policy shares between workers. It must not be called once `finish` has begun to drop
@@ -140,6 +155,9 @@ impl<P: Policy> Pool<P> {
         }
         if why == Why::Injected {
             self.core.outside.add_shared(Count::Injected, 1);
+            if self.core.recorder.mode().is_on() {
+                self.core.recorder.pushed_outside(Push::Injected, &task);
+            }
         }
         access.hand_over();
         let task = task.into_task_ref();
@@ -150,7 +168,7 @@ impl<P: Policy> Pool<P> {
         let pushed = catch_unwind(AssertUnwindSafe(|| P::push(self.shared(), None, task, why, &cx)));
         IN_EXTERNAL_PUSH.with(|inside| inside.set(outer));
         match pushed {
-            Ok(wake) => self.core.wake(wake, None),
+            Ok(wake) => drop(self.core.wake(wake, None)),
             Err(_) => self.core.close_for(&"a hook of its policy panicked"),
         }
     }
@@ -227,6 +245,25 @@ impl<P: Policy> Pool<P> {
             // SAFETY: by contract.
             None => unsafe { Self::push_any(pool, task, Why::Woken) },
         });
+    }
+
+    /// Records the wake as well.
+    ///
+    /// # Safety
+    ///
+    /// As for [`woken`](Self::woken).
+    unsafe fn woken_recorded<const KEPT: bool>(pool: NonNull<PoolHeader>, task: Runnable) {
+        // SAFETY: by contract the header belongs to a live pool of this table, so of this type.
+        let recorder = &unsafe { pool.cast::<Self>().as_ref() }.core.recorder;
+        with_taker(pool, |worker_ref| {
+            match worker_ref.and_then(|taker| taker.worker) {
+                // SAFETY: the calling thread carries a worker that takes tasks of this pool, so one of its.
+                Some(worker) => unsafe { recorder.worker(worker).pushed(recorder, Push::Woken, &task) },
+                None => recorder.pushed_outside(Push::Woken, &task),
+            }
+        });
+        // SAFETY: by contract.
+        unsafe { Self::woken::<KEPT>(pool, task) };
     }
 
     /// # Safety
@@ -385,6 +422,10 @@ impl<P: Policy> DynPool for Pool<P> {
         &self.core
     }
 
+    fn runnable(&self) -> usize {
+        self.held_about()
+    }
+
     fn counters(&self) -> PoolCounters {
         let (asked, compensating) = self.workers.split_at(self.core.asked);
         let snapshots = |workers: &[CachePadded<Worker<P>>]| {
@@ -413,6 +454,16 @@ impl<P: Policy> DynPool for Pool<P> {
     fn worker_ref(&self, worker: usize) -> NonNull<WorkerRef> {
         // From the whole worker: the pointer is valid for all of it.
         NonNull::from(&*self.workers[worker]).cast()
+    }
+
+    fn set_recorded(&self, on: bool) {
+        // Not after the end, when what the policy shares may be gone.
+        let access = self.core.lifecycle.access();
+        if access.is_open() {
+            let table = Self::table(self.shared(), on);
+            // SAFETY: the tables are of this type.
+            unsafe { self.core.header.set_vtable(table) };
+        }
     }
 
     fn push_pinned(&self, worker: usize, task: Runnable) {

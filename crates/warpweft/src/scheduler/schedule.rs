@@ -55,7 +55,8 @@ impl<P: Policy> Worker<P> {
     #[inline]
     unsafe fn follow_up(&self, pool: &Pool<P>, kept: Result<(), TaskRef>, why: Why) {
         match kept {
-            Ok(()) if pool.core.idle.is_wanted() => self.wake_one(),
+            // SAFETY: by contract.
+            Ok(()) if pool.core.idle.is_wanted() => unsafe { self.wake_one() },
             Ok(()) => {}
             // SAFETY: by contract.
             Err(task) => unsafe { self.push_anyhow(task, why) },
@@ -69,13 +70,18 @@ impl<P: Policy> Worker<P> {
     unsafe fn push_anyhow(&self, task: TaskRef, why: Why) {
         // SAFETY: by contract.
         let wake = unsafe { self.call(|shared, local, cx| P::push(shared, Some(local), task, why, cx)) };
-        self.pool().core.wake(wake, Some(self.counters()));
+        // SAFETY: by contract.
+        unsafe { self.wake(wake) };
     }
 
+    /// # Safety
+    ///
+    /// As [`Worker::call`].
     #[cold]
     #[inline(never)]
-    fn wake_one(&self) {
-        self.pool().core.wake(Wake::Any, Some(self.counters()));
+    pub(crate) unsafe fn wake_one(&self) {
+        // SAFETY: by contract.
+        unsafe { self.wake(Wake::Any) };
     }
 
     /// Pushes a task that has yielded and said where it wants to wait.
@@ -89,7 +95,8 @@ impl<P: Policy> Worker<P> {
         // SAFETY: by contract.
         let wake =
             unsafe { self.call(|shared, local, cx| P::yielded(shared, local, task.into_task_ref(), to, cx)) };
-        self.pool().core.wake(wake, Some(self.counters()));
+        // SAFETY: by contract.
+        unsafe { self.wake(wake) };
     }
 
     /// # Safety
@@ -234,6 +241,7 @@ impl<P: Policy> Worker<P> {
     /// As [`Worker::call`].
     #[inline(never)]
     unsafe fn push_woken(&self, task: Runnable) {
+        self.pool().core.recorder.worker(self.id()).goes_again();
         if self.worker_ref().takes().is_none() {
             // As in `go_on`.
             return task.abandon(Abandon::Shutdown);

@@ -87,6 +87,15 @@ impl<'a, P: Policy> Searcher for WorkSource<'a, P> {
 
     fn parks(&self) {
         self.worker.counters().add(Count::Parks, 1);
+        let recorder = &self.pool.core.recorder;
+        // SAFETY: by the contract of `new` this thread carries the worker.
+        unsafe { recorder.worker(self.worker.id()).park(recorder) };
+    }
+
+    fn unparks(&self) {
+        let recorder = &self.pool.core.recorder;
+        // SAFETY: as above.
+        unsafe { recorder.worker(self.worker.id()).unpark(recorder) };
     }
 
     fn park_timeout_ns(&mut self) -> Option<u64> {

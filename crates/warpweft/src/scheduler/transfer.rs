@@ -3,6 +3,7 @@
 
 use super::worker::Worker;
 use crate::execution::stack_context::with_worker_kept;
+use crate::observe::recorder::event::{Kind, task_word};
 use crate::pool::transfer_request::Transfer;
 use warpweft_platform::process::end_child_if;
 use warpweft_policy::{Count, Policy};
@@ -34,6 +35,9 @@ impl<P: Policy> Worker<P> {
     unsafe fn transfer(&self, mut pending: Pending, transfer: Transfer) {
         self.counters().add(Count::Transfers, 1);
         let word = pending.task().policy_word();
+        let (recorder, task) = (&self.pool().core.recorder, task_word(pending.task().id_word(), 0));
+        // SAFETY: by contract the calling thread carries the worker.
+        unsafe { recorder.worker(self.id()).note(recorder, Kind::Transfer, task) };
         // A task that waits for its place is woken.
         with_worker_kept(|| pending.unregister());
         // The call has given the task's place back and woken another task, by code that may have forked.

@@ -3,6 +3,7 @@
 
 use super::pool::Pool;
 use crate::driver::standby::TICK_NS;
+use crate::observe::recorder::event::Kind;
 use crate::observe::stack::NoStack;
 use crate::threads::monitor::{QUIET_TICKS, StackSignal};
 use crate::threads::pool_ref::PoolRef;
@@ -174,6 +175,7 @@ impl<P: Policy> Pool<P> {
                 // sleep.
                 self.core.idle.wake_one();
                 self.core.monitor.count_stall();
+                self.core.recorder.note_outside(Kind::Stall, id as u64);
             }
             // With a hook the program decides what is too long.
             if report_ns.is_some() && !self.core.monitor.has_hook() && self.offers_its_work(id) {
@@ -271,6 +273,7 @@ impl<P: Policy> Pool<P> {
             return false;
         };
         self.workers[id].set_carried(true);
+        self.core.recorder.note_outside(Kind::Compensate, id as u64);
         spare.handoff.assign(Some(id));
         true
     }
@@ -279,6 +282,7 @@ impl<P: Policy> Pool<P> {
     pub(crate) fn retire_compensating(&self, id: usize) {
         self.core.driver.standby.discharge(id);
         self.workers[id].set_carried(false);
+        self.core.recorder.note_outside(Kind::Retire, id as u64);
         self.core.monitor.put_back(id);
         self.leave(1);
     }

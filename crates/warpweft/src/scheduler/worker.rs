@@ -76,14 +76,9 @@ impl<P: Policy> Worker<P> {
         keeps_spawned: bool,
         local: P::Local,
     ) -> Self {
-        let spawned = if keeps_spawned {
-            Self::spawned::<true>
-        } else {
-            Self::spawned::<false>
-        };
         let cancelled = cancellations();
         Self {
-            worker_ref: WorkerRef::new(pool, Self::OPS, spawned, Some(id)),
+            worker_ref: WorkerRef::new(pool, Self::OPS, Self::spawner(keeps_spawned, false), Some(id)),
             id: WorkerId(id),
             workers,
             local: UnsafeCell::new(ManuallyDrop::new(local)),
@@ -296,7 +291,7 @@ impl<P: Policy> Worker<P> {
         worker.counters().add(Count::Stacked, 1);
         let run = |context: &StackContext| {
             // SAFETY: as above.
-            let step = || unsafe { worker.run(worker.pool(), task, context) };
+            let step = || unsafe { worker.run::<false>(worker.pool(), task, context) };
             // SAFETY: a frame that works meanwhile is on the thread's own stack, or on that of a fiber that
             // must not switch.
             unsafe { apart_from_job(step) };
@@ -384,16 +379,25 @@ impl<P: Policy> Worker<P> {
         }
     }
 
-    /// Runs a step of `task`. Afterwards the worker puts the task where it belongs; another worker may do so,
-    /// if the task waited.
+    /// Runs a step of `task`, and records it if `RECORDED` is true. Afterwards the worker puts the task where
+    /// it belongs; another worker may do so, if the task waited.
     ///
     /// # Safety
     ///
     /// As [`call`](Self::call), and the thread occupies `context`.
     #[allow(clippy::inline_always, reason = "out of line it costs 5 %")]
     #[inline(always)]
-    pub(crate) unsafe fn run(&self, pool: &Pool<P>, task: TaskRef, context: &StackContext) {
+    pub(crate) unsafe fn run<const RECORDED: bool>(
+        &self,
+        pool: &Pool<P>,
+        task: TaskRef,
+        context: &StackContext,
+    ) {
         let task = pool.take(task);
+        if RECORDED {
+            // SAFETY: by contract.
+            unsafe { self.begin_recorded(pool, &task) };
+        }
         self.counters().add(Count::Ran, 1);
         self.worker_ref.running.set(task.id_word(), task.origin_word());
         let word = if P::WATCHES_COMPLETIONS {
@@ -407,6 +411,10 @@ impl<P: Policy> Worker<P> {
         };
         // SAFETY: the stack context's worker references are its pool's workers, so of this type.
         let worker = unsafe { Self::from_ref(worker_ref) };
+        if RECORDED {
+            // SAFETY: the stack context says that this thread carries the worker.
+            unsafe { worker.end_recorded(pool, &ran, std::ptr::eq(worker, self)) };
+        }
         match ran {
             // SAFETY: the stack context says that this thread carries the worker, and no hook is on its
             // stack.
@@ -465,6 +473,8 @@ pub(crate) enum Work {
     Fiber,
     /// Its own queues may have tasks: sockets or timers have woken some.
     Woken,
+    /// Steps are recorded from now on, or not any more.
+    Turned,
 }
 
 /// Closes the worker's pool if a hook of its policy panics.

@@ -25,7 +25,18 @@ use warpweft_task::TaskRef;
 /// The number of turns of fibers that a worker without tasks runs until it asks for a task again.
 const FIBERS: u32 = 16;
 
+/// How the loop ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LoopEnd {
+    /// The pool closes, or the thread has no worker, or a compensating worker is not needed any more.
+    Over,
+    /// Steps are recorded from now on, or not any more: the other instance of the loop continues.
+    Turned,
+}
+
 /// Takes tasks and runs them until the pool closes, or the thread gives its worker away.
+///
+/// There are two instances, so that the steps of tasks cost nothing more while they are not recorded.
 ///
 /// # Safety
 ///
@@ -33,7 +44,7 @@ const FIBERS: u32 = 16;
 /// stack.
 // Not inlined, so that its one indirect call can be counted in the assembly.
 #[inline(never)]
-unsafe fn run_loop<P: Policy>(pool: &Pool<P>, context: &StackContext) {
+unsafe fn run_loop<P: Policy, const RECORDED: bool>(pool: &Pool<P>, context: &StackContext) -> LoopEnd {
     let mut poll_interval = PollInterval::new(P::INTERVAL);
     let mut until_pause = poll_interval.stretch();
     let mut fibers = 1;
@@ -42,15 +53,19 @@ unsafe fn run_loop<P: Policy>(pool: &Pool<P>, context: &StackContext) {
     // Read anew for each task: after a wait the thread may carry another worker.
     'turns: while let Some(worker_ref) = context.worker_ref() {
         if pool.core.lifecycle.is_closing() {
-            return;
+            return LoopEnd::Over;
         }
         // SAFETY: the stack context's worker references are its pool's workers, so of this type.
         let worker = unsafe { Worker::<P>::from_ref(worker_ref) };
         // Fibers and tasks take turns, where there are tasks.
         if thread_handle.may_be_ready() {
-            let ran = context
-                .fibers()
-                .run_ready(context, worker_ref, fibers.min(until_pause));
+            let most = fibers.min(until_pause);
+            let ran = if RECORDED {
+                // SAFETY: the stack context says that this thread carries the worker.
+                unsafe { worker.run_fibers_recorded(pool, context, most) }
+            } else {
+                context.fibers().run_ready(context, worker_ref, most)
+            };
             fibers = 1;
             if !context.carries(worker.worker_ref()) {
                 continue;
@@ -64,19 +79,25 @@ unsafe fn run_loop<P: Policy>(pool: &Pool<P>, context: &StackContext) {
             if until_pause == 0 {
                 // SAFETY: the stack context says that this thread carries the worker; here and below, tasks
                 // and hooks return before the next hook is called.
-                let seen = unsafe { look_up(pool, worker, &mut poll_interval, &mut helped, context) };
+                let seen =
+                    unsafe { look_up::<P, RECORDED>(pool, worker, &mut poll_interval, &mut helped, context) };
                 until_pause = poll_interval.stretch();
                 match seen {
                     LookResult::Nothing => {}
                     LookResult::Task(task) => break 'found task,
                     LookResult::Elsewhere => continue 'turns,
-                    LookResult::Over => return,
+                    LookResult::Over => return LoopEnd::Over,
+                    LookResult::Turned => return LoopEnd::Turned,
                 }
             }
             // SAFETY: as above.
             if let Some(task) = unsafe { worker.call_in(pool, P::next) } {
                 worker.counters().add(Count::LocalPops, 1);
                 break 'found task;
+            }
+            if RECORDED {
+                // SAFETY: as above.
+                unsafe { worker.close_recorded(pool) };
             }
             if thread_handle.may_be_ready() {
                 // It has its own work, and looks for other tasks when they are overdue.
@@ -94,27 +115,30 @@ unsafe fn run_loop<P: Policy>(pool: &Pool<P>, context: &StackContext) {
                 match unsafe { worker.find_work(thread_handle) } {
                     Some(Work::Task(task)) => break 'found task,
                     Some(_) => continue 'turns,
-                    None => return,
+                    None => return LoopEnd::Over,
                 }
             }
             // SAFETY: as above.
-            match unsafe { worker.wait(context) } {
+            match unsafe { worker.wait_recorded::<RECORDED>(pool, context) } {
                 Some(Work::Task(task)) => task,
                 Some(Work::Fork(fork)) => {
-                    worker.run_fork(fork, context);
+                    // SAFETY: as above.
+                    unsafe { worker.run_fork_recorded(fork, context) };
                     continue 'turns;
                 }
                 Some(Work::Lost(task)) => {
                     pool.end_one_lost(task);
                     continue 'turns;
                 }
+                Some(Work::Turned) => return LoopEnd::Turned,
                 Some(Work::Fiber | Work::Woken) => continue 'turns,
-                None => return,
+                None => return LoopEnd::Over,
             }
         };
         // SAFETY: as above.
-        unsafe { worker.run(pool, task, context) };
+        unsafe { worker.run::<RECORDED>(pool, task, context) };
     }
+    LoopEnd::Over
 }
 
 /// The result of a look that a worker takes between two stretches of tasks.
@@ -125,6 +149,8 @@ enum LookResult {
     Elsewhere,
     /// The compensating worker is not needed any more.
     Over,
+    /// See [`LoopEnd::Turned`].
+    Turned,
 }
 
 /// Ends a stretch of tasks, and handles what is overdue.
@@ -135,13 +161,23 @@ enum LookResult {
 /// behind a stuck worker.
 // Not inlined: its registers would be taken from the loop for each task.
 #[inline(never)]
-unsafe fn look_up<P: Policy>(
+unsafe fn look_up<P: Policy, const RECORDED: bool>(
     pool: &Pool<P>,
     worker: &Worker<P>,
     poll_interval: &mut PollInterval,
     helped: &mut bool,
     context: &StackContext,
 ) -> LookResult {
+    if RECORDED {
+        // SAFETY: by contract.
+        unsafe { worker.close_recorded(pool) };
+    }
+    if pool.core.recorder.mode().is_on() != RECORDED {
+        return LookResult::Turned;
+    }
+    let recorder = &pool.core.recorder;
+    // SAFETY: by contract the calling thread carries the worker.
+    unsafe { recorder.worker(worker.id()).compare(recorder, worker.counters()) };
     let poll_global = poll_interval.look_up(&pool.core.driver, &pool.core.idle, &pool.core.monitor);
     if worker.is_compensating && pool.core.monitor.relieves(poll_interval.was_long()) {
         return LookResult::Over;
@@ -197,15 +233,29 @@ unsafe fn ask_overdue<P: Policy>(worker: &Worker<P>) -> Option<TaskRef> {
 /// Runs tasks until the thread has to give its worker back, or has given it away.
 fn work<P: Policy>(pool: &Pool<P>, context: &StackContext) {
     loop {
+        let run_loop = || {
+            if Worker::<P>::adapt_to_recorder(pool, context) {
+                // SAFETY: this thread occupies `context`, and nothing of the policy is on its stack.
+                unsafe { run_loop::<P, true>(pool, context) }
+            } else {
+                // SAFETY: as above.
+                unsafe { run_loop::<P, false>(pool, context) }
+            }
+        };
         // Unwind: tasks catch their panics, so this one belongs to the policy: the pool closes.
-        // SAFETY: this thread occupies `context`, and nothing of the policy is on its stack.
-        if catch_unwind(AssertUnwindSafe(|| unsafe { run_loop(pool, context) })).is_err() {
-            pool.core.close_for(&"its policy panicked");
+        match catch_unwind(AssertUnwindSafe(run_loop)) {
+            Ok(LoopEnd::Turned) => continue,
+            Ok(LoopEnd::Over) => {}
+            Err(_) => pool.core.close_for(&"its policy panicked"),
         }
         // SAFETY: the stack context's worker references are its pool's workers, so of this type.
         let worker = context
             .worker_ref()
             .map(|worker_ref| unsafe { Worker::<P>::from_ref(worker_ref) });
+        if let Some(worker) = worker {
+            // SAFETY: the stack context says that this thread carries the worker.
+            unsafe { worker.close_recorded(pool) };
+        }
         let Some(compensating) =
             worker.filter(|worker| worker.is_compensating && !pool.core.lifecycle.is_closing())
         else {

@@ -115,7 +115,7 @@ impl ThreadHandle {
     /// Creates the handle of a thread that will be given a worker by its creator.
     pub(crate) fn new(pool: &Arc<dyn PoolRef>, number: usize) -> Arc<Self> {
         Arc::new(Self {
-            header: PoolHeader { vtable: Self::VTABLE },
+            header: PoolHeader::new(Self::VTABLE),
             handoff: Handoff::new(),
             called: AtomicUsize::new(WAITING),
             ready: AtomicBool::new(false),

@@ -23,3 +23,5 @@ mod speed_up;
 mod svg;
 mod tables;
 mod trial;
+
+pub(crate) use svg::escape;

@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 /// Text, escaped for HTML and SVG.
-pub(super) fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for character in text.chars() {
         match character {

@@ -144,6 +144,7 @@ impl Setup {
             stacks: Stacks::new(config.fiber_stack_bytes, config.max_fiber_stacks),
             driver: DriverOwner::new(config.io, config.name.clone()),
             panics: config.panics,
+            recorder: config.recorder,
             info: PoolInfo {
                 name: config.name,
                 policy: config.policy,

@@ -118,6 +118,18 @@ impl<P: Policy> Pool<P> {
         (held % Lifecycle::MODULUS) as i64
     }
 
+    /// Returns about how many tasks the policy holds: the counts are read while workers run.
+    pub(super) fn held_about(&self) -> usize {
+        let held = self.core.ledger.remaining(self.handed_out());
+        // Where a task was seen to be taken, and its push was not, the count wraps.
+        let is_negative = held > (Lifecycle::MODULUS / 2) as i64;
+        if is_negative {
+            0
+        } else {
+            usize::try_from(held).unwrap_or(0)
+        }
+    }
+
     /// Releases one task, or one shard of owned tasks, for which the pool waits. The caller does not touch
     /// the pool afterwards.
     ///

@@ -1,0 +1,90 @@
+//! A snapshot as JSON, by a small writer.
+
+use super::snapshot::{Event, EventKind, Snapshot};
+use std::fmt::Display;
+use std::io::{self, Write};
+
+/// See [`Snapshot::write_json`].
+pub(super) fn write(snapshot: &Snapshot, mut to: impl Write) -> io::Result<()> {
+    let to = &mut to;
+    write!(to, "{{\"pools\":[")?;
+    for (at, pool) in snapshot.pools.iter().enumerate() {
+        write!(to, "{}{{\"name\":{},\"tracks\":[", comma(at), Text(&pool.name))?;
+        for (at, track) in pool.tracks.iter().enumerate() {
+            write!(to, "{}{{\"worker\":", comma(at))?;
+            match track.worker {
+                Some(worker) => write!(to, "{worker}")?,
+                None => write!(to, "null")?,
+            }
+            write!(to, ",\"events\":[")?;
+            for (at, event) in track.events.iter().enumerate() {
+                write!(to, "{}", comma(at))?;
+                write_event(event, to)?;
+            }
+            write!(to, "]}}")?;
+        }
+        write!(to, "]}}")?;
+    }
+    writeln!(to, "]}}")
+}
+
+fn comma(at: usize) -> &'static str {
+    if at == 0 { "" } else { "," }
+}
+
+fn write_event(event: &Event, to: &mut impl Write) -> io::Result<()> {
+    let (at, name) = (event.at.as_nanos(), event.kind.name());
+    write!(to, "{{\"at_ns\":{at},\"kind\":\"{name}\"")?;
+    match &event.kind {
+        EventKind::Begin { what, task, site } => {
+            write!(to, ",\"what\":\"{}\",\"task\":\"{task}\"", what.name())?;
+            if let Some(site) = site {
+                if let Some(name) = &site.name {
+                    write!(to, ",\"name\":{}", Text(name))?;
+                }
+                write!(to, ",\"spawned_at\":{}", Text(&site.spawned_at.to_string()))?;
+            }
+        }
+        EventKind::End { how } => write!(to, ",\"how\":\"{}\"", how.name())?,
+        EventKind::Push { task, why } => write!(to, ",\"task\":\"{task}\",\"why\":\"{}\"", why.name())?,
+        EventKind::Transfer { task } => write!(to, ",\"task\":\"{task}\"")?,
+        EventKind::Steal { tasks } | EventKind::Overflow { tasks } => write!(to, ",\"tasks\":{tasks}")?,
+        EventKind::WakeWorker { worker: Some(worker) }
+        | EventKind::Compensate { worker }
+        | EventKind::Retire { worker }
+        | EventKind::Stall { worker } => write!(to, ",\"worker\":{worker}")?,
+        EventKind::WakeWorker { worker: None } | EventKind::Park | EventKind::Unpark => {}
+    }
+    write!(to, "}}")
+}
+
+/// A string of JSON.
+struct Text<'a>(&'a str);
+
+impl Display for Text<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("\"")?;
+        for char in self.0.chars() {
+            match char {
+                '"' => f.write_str("\\\"")?,
+                '\\' => f.write_str("\\\\")?,
+                char if u32::from(char) < 0x20 => write!(f, "\\u{:04x}", u32::from(char))?,
+                char => write!(f, "{char}")?,
+            }
+        }
+        f.write_str("\"")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Text;
+
+    #[test]
+    fn text_is_escaped() {
+        assert_eq!(
+            Text("a\"b\\c\nd\u{7}ü").to_string(),
+            "\"a\\\"b\\\\c\\u000ad\\u0007ü\""
+        );
+    }
+}

@@ -1,0 +1,124 @@
+//! Where recorded tasks were spawned: a table that gives each site and name a small number.
+//!
+//! # Invariants
+//!
+//! - A number keeps its meaning for as long as the pool lives. There are at most 65 535; further sites all get
+//!   number 0, "unknown".
+//! - The word of a task without a name is the address of its spawn site, which is a static. Only such words
+//!   are kept in a worker's cache.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::panic::Location;
+use std::sync::Arc;
+use warpweft_platform::sync::Mutex;
+use warpweft_task::TaskInfo;
+
+/// The longest name that is kept, in bytes. The rest is cut off.
+const LONGEST: usize = 64;
+
+/// Where a recorded task was spawned, and its name.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct TaskSite {
+    /// The [name](crate::TaskBuilder::name) of the task, if it has one: its first 64 bytes.
+    pub name: Option<Box<str>>,
+    /// Where it was spawned.
+    pub spawned_at: &'static Location<'static>,
+}
+
+impl TaskSite {
+    /// Copies the name.
+    fn of(info: TaskInfo<'_>) -> Self {
+        let name = info.name().map(|name| {
+            let end = (0..=name.len().min(LONGEST))
+                .rev()
+                .find(|&end| name.is_char_boundary(end));
+            Box::from(&name[..end.unwrap_or(0)])
+        });
+        Self {
+            name,
+            spawned_at: info.location(),
+        }
+    }
+}
+
+/// The name, or else file and line.
+impl fmt::Display for TaskSite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.name {
+            Some(name) => f.write_str(name),
+            None => write!(f, "{}:{}", self.spawned_at.file(), self.spawned_at.line()),
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    numbers: HashMap<Arc<TaskSite>, u16>,
+    sites: Vec<Arc<TaskSite>>,
+}
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub(crate) struct Sites(Mutex<Table>);
+
+impl Sites {
+    /// Returns the number of a site. Takes a lock.
+    #[cold]
+    pub(crate) fn number(&self, site: TaskSite) -> u16 {
+        let mut table = self.0.lock();
+        if let Some(&number) = table.numbers.get(&site) {
+            return number;
+        }
+        let Ok(number) = u16::try_from(table.sites.len() + 1) else {
+            return 0;
+        };
+        let site = Arc::new(site);
+        table.numbers.insert(Arc::clone(&site), number);
+        table.sites.push(site);
+        number
+    }
+
+    /// Returns the sites, by number minus one.
+    pub(crate) fn all(&self) -> Vec<Arc<TaskSite>> {
+        self.0.lock().sites.clone()
+    }
+}
+
+/// The sites that a worker met lately.
+#[derive(Debug)]
+pub(crate) struct Cache([(usize, u16); ENTRIES]);
+
+const ENTRIES: usize = 64;
+
+impl Default for Cache {
+    fn default() -> Self {
+        Self([(0, 0); ENTRIES])
+    }
+}
+
+impl Cache {
+    /// Returns the number of a task's site. `word` is the task's
+    /// [`origin_word`](warpweft_task::TaskRef::origin_word).
+    #[inline]
+    pub(crate) fn number<'task>(
+        &mut self,
+        word: *const (),
+        sites: &Sites,
+        info: impl FnOnce() -> TaskInfo<'task>,
+    ) -> u16 {
+        let word = word.addr();
+        let entry = &mut self.0[word / 8 % ENTRIES];
+        if entry.0 == word {
+            return entry.1;
+        }
+        let info = info();
+        let is_static = info.name().is_none();
+        let number = sites.number(TaskSite::of(info));
+        if is_static {
+            *entry = (word, number);
+        }
+        number
+    }
+}

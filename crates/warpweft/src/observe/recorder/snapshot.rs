@@ -1,0 +1,319 @@
+//! A copy of what a recorder has, as a value.
+
+use super::event::{self, ANY_WORKER, Kind, Parts, Push, StepEnd};
+use super::ring::Record;
+use super::sites::TaskSite;
+use super::{PoolRecorder, json, perfetto};
+use std::fmt;
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What the workers of a runtime did lately: a copy of its flight recorder, made by
+/// [`Recorder::snapshot`](crate::Recorder::snapshot).
+///
+/// ```
+/// use warpweft::{Runtime, EventKind};
+/// let runtime = Runtime::builder().workers(1).build()?;
+/// runtime.recorder().record_steps(true);
+/// runtime.spawn_job(|| 6 * 7).wait()?;
+/// let snapshot = runtime.recorder().snapshot();
+/// let steps = snapshot.events().filter(|event| matches!(event.kind, EventKind::Begin { .. }));
+/// assert!(steps.count() >= 1);
+/// let mut file = Vec::new();
+/// snapshot.write_perfetto(&mut file)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Snapshot {
+    /// The pools, in the order of the runtime.
+    pub pools: Vec<PoolEvents>,
+}
+
+/// What was recorded of one pool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PoolEvents {
+    /// The name of the pool.
+    pub name: String,
+    /// The number of workers, without the compensating ones.
+    pub workers: usize,
+    /// A track for each worker, compensating ones included, and one for all other threads.
+    pub tracks: Vec<Track>,
+}
+
+/// What one worker, or all threads without a worker, recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Track {
+    /// The number of the worker; `None` for threads that carry no worker of the pool.
+    pub worker: Option<usize>,
+    /// The events, in order of time. Rare ones reach further back than steps.
+    pub events: Vec<Event>,
+}
+
+/// Something that happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Event {
+    /// When it happened: the time since the process began to use this library.
+    pub at: Duration,
+    /// What happened.
+    pub kind: EventKind,
+}
+
+/// Identifies a task, or a fiber's stack, while it exists. Later ones may get the same key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TaskKey(pub(crate) u64);
+
+/// As hexadecimal number.
+impl fmt::Display for TaskKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#x}", self.0)
+    }
+}
+
+/// What a worker runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum StepKind {
+    /// A step of a task: a closure, a poll of a future, or the first turn of a fiber.
+    Task,
+    /// A further turn of a fiber. Its key is that of the stack, and differs from that of its task.
+    Fiber,
+    /// The half of a `join`, or a task of a scope, that was taken from another worker.
+    Fork,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EventKind {
+    /// A step begins. It lasts until the next `End`, or the next `Begin` if the worker was passed on
+    /// meanwhile.
+    Begin {
+        /// What runs.
+        what: StepKind,
+        /// The task or fiber.
+        task: TaskKey,
+        /// Where the task was spawned, if that is known.
+        site: Option<Arc<TaskSite>>,
+    },
+    /// The step ends.
+    End {
+        /// How it ended.
+        how: StepEnd,
+    },
+    /// A task became runnable.
+    Push {
+        /// The task.
+        task: TaskKey,
+        /// Why.
+        why: Push,
+    },
+    /// The worker falls asleep.
+    Park,
+    /// The worker is awake.
+    Unpark,
+    /// A sleeping worker was woken; `None` if any one.
+    WakeWorker {
+        /// Which one.
+        worker: Option<usize>,
+    },
+    /// The worker found that it had stolen tasks since its last event of this kind.
+    Steal {
+        /// How many.
+        tasks: u64,
+    },
+    /// The worker found that tasks had not fitted into its queue since its last event of this kind.
+    Overflow {
+        /// How many.
+        tasks: u64,
+    },
+    /// A task of this worker continues in another pool.
+    Transfer {
+        /// The task.
+        task: TaskKey,
+    },
+    /// A compensating worker was sent.
+    Compensate {
+        /// Its number.
+        worker: usize,
+    },
+    /// A compensating worker has retired.
+    Retire {
+        /// Its number.
+        worker: usize,
+    },
+    /// A worker was found stuck in a task.
+    Stall {
+        /// Its number.
+        worker: usize,
+    },
+}
+
+impl StepKind {
+    /// Returns a short name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Task => "task",
+            Self::Fiber => "fiber",
+            Self::Fork => "fork",
+        }
+    }
+}
+
+impl EventKind {
+    /// Returns a short name.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Begin { .. } => "begin",
+            Self::End { .. } => "end",
+            Self::Push { .. } => "push",
+            Self::Park => "park",
+            Self::Unpark => "unpark",
+            Self::WakeWorker { .. } => "wake worker",
+            Self::Steal { .. } => "steal",
+            Self::Overflow { .. } => "overflow",
+            Self::Transfer { .. } => "transfer",
+            Self::Compensate { .. } => "compensate",
+            Self::Retire { .. } => "retire",
+            Self::Stall { .. } => "stall",
+        }
+    }
+}
+
+impl Snapshot {
+    /// Returns all events, pool by pool and track by track.
+    pub fn events(&self) -> impl Iterator<Item = &Event> {
+        let tracks = self.pools.iter().flat_map(|pool| &pool.tracks);
+        tracks.flat_map(|track| &track.events)
+    }
+
+    /// Writes the events in the format of Perfetto, which <https://ui.perfetto.dev> opens: a track for each
+    /// worker, a slice for each step and sleep, a flow from each push to the step that follows, and the number
+    /// of runnable tasks. An event takes about 20 bytes.
+    ///
+    /// It writes in small pieces, so a file should be buffered.
+    ///
+    /// # Errors
+    ///
+    /// Those of `to`.
+    pub fn write_perfetto(&self, to: impl Write) -> io::Result<()> {
+        perfetto::write(self, to)
+    }
+
+    /// Writes the events as JSON:
+    /// `{"pools":[{"name":"…","tracks":[{"worker":0,"events":[{"at_ns":5,"kind":"park"},…]},…]},…]}`. The other
+    /// fields of an event are those of its [`EventKind`].
+    ///
+    /// # Errors
+    ///
+    /// Those of `to`.
+    pub fn write_json(&self, to: impl Write) -> io::Result<()> {
+        json::write(self, to)
+    }
+}
+
+impl PoolRecorder {
+    /// Copies what is there.
+    pub(crate) fn snapshot(&self, name: &str, workers: usize) -> PoolEvents {
+        let recorders = self.workers.iter().enumerate();
+        let mut copies: Vec<(Option<usize>, Vec<Record>)> = recorders
+            .map(|(id, worker)| (Some(id), merge(worker.sparse.read(), worker.steps.read())))
+            .collect();
+        let outside = self.outside.lock_unless_lost().map(|ring| ring.read());
+        copies.push((None, outside.unwrap_or_default()));
+        // After the copies: no record is later.
+        let (scale, now) = self.scale();
+        let sites = self.sites.all();
+        let decode = |records: Vec<Record>| {
+            let mut events = Vec::with_capacity(records.len());
+            let mut last = 0;
+            for record in records {
+                let Some(parts) = event::parts(record) else {
+                    continue;
+                };
+                // The clock's rounding must not reverse two events.
+                last = scale.ns_at(event::whole_stamp(record, now.ticks)).max(last);
+                let at = Duration::from_nanos(last);
+                let ended = matches!(parts.kind, Kind::Begin | Kind::BeginFiber | Kind::BeginFork);
+                if let Some(how) = StepEnd::of(parts.detail).filter(|_| ended) {
+                    let kind = EventKind::End { how };
+                    events.push(Event { at, kind });
+                }
+                events.extend(kind(parts, &sites).map(|kind| Event { at, kind }));
+            }
+            events
+        };
+        let tracks = copies.into_iter();
+        PoolEvents {
+            name: name.to_owned(),
+            workers,
+            tracks: tracks
+                .map(|(worker, records)| Track {
+                    worker,
+                    events: decode(records),
+                })
+                .collect(),
+        }
+    }
+}
+
+/// Merges two sequences of records. The order within each stays, also where the clocks of two CPUs disagree.
+fn merge(sparse: Vec<Record>, steps: Vec<Record>) -> Vec<Record> {
+    let mut all = Vec::with_capacity(sparse.len() + steps.len());
+    let mut sparse = sparse.into_iter().peekable();
+    for step in steps {
+        // The stamps of a worker are close enough to compare their lower parts.
+        let is_before = |rare: &Record| event::stamp_of(*rare) < event::stamp_of(step);
+        while let Some(rare) = sparse.next_if(is_before) {
+            all.push(rare);
+        }
+        all.push(step);
+    }
+    all.extend(sparse);
+    all
+}
+
+fn kind(parts: Parts, sites: &[Arc<TaskSite>]) -> Option<EventKind> {
+    let (address, site) = event::task_of_word(parts.word);
+    let task = TaskKey(address);
+    let site = || {
+        usize::from(site)
+            .checked_sub(1)
+            .and_then(|at| sites.get(at).cloned())
+    };
+    let worker = usize::try_from(parts.word).unwrap_or(usize::MAX);
+    let begin = |what| EventKind::Begin {
+        what,
+        task,
+        site: site(),
+    };
+    Some(match parts.kind {
+        Kind::Begin => begin(StepKind::Task),
+        Kind::BeginFiber => begin(StepKind::Fiber),
+        Kind::BeginFork => begin(StepKind::Fork),
+        Kind::End => EventKind::End {
+            how: StepEnd::of(parts.detail)?,
+        },
+        Kind::Push => EventKind::Push {
+            task,
+            why: Push::of(parts.detail)?,
+        },
+        Kind::Park => EventKind::Park,
+        Kind::Unpark => EventKind::Unpark,
+        Kind::WakeWorker => EventKind::WakeWorker {
+            worker: (parts.word != ANY_WORKER).then_some(worker),
+        },
+        Kind::Steal => EventKind::Steal { tasks: parts.word },
+        Kind::Overflow => EventKind::Overflow { tasks: parts.word },
+        Kind::Transfer => EventKind::Transfer { task },
+        Kind::Compensate => EventKind::Compensate { worker },
+        Kind::Retire => EventKind::Retire { worker },
+        Kind::Stall => EventKind::Stall { worker },
+    })
+}

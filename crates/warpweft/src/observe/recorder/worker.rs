@@ -1,0 +1,316 @@
+//! What one worker records.
+//!
+//! # Invariants
+//!
+//! - The thread that carries the worker calls everything here but `read` and the readers of counts. Threads
+//!   take turns at that by the hand-over of the worker.
+//! - The stamp of a boundary ends a step and begins the next one. A step that is not followed at once is
+//!   [closed](WorkerRecorder::close).
+
+use super::event::{Kind, Push, StepEnd, record, stamp_of, task_word};
+use super::ring::Ring;
+use super::sites::{Cache, TaskSite};
+use super::times::{Measure, Times, class};
+use super::{Mode, PoolRecorder};
+use std::cell::{Cell, UnsafeCell};
+use std::sync::OnceLock;
+use warpweft_platform::counter::{Counter, Gauge};
+use warpweft_policy::{Count, Counters, priority};
+use warpweft_task::TaskRef;
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(crate) struct WorkerRecorder {
+    pub(super) sparse: Ring,
+    pub(super) steps: Ring,
+    /// How the last step ended, as a detail; 0 if that is recorded already, or a step runs.
+    ended: Cell<u8>,
+    /// True if the last record of a step is its begin.
+    is_open: Cell<bool>,
+    /// When the last step began, and its class.
+    began: Cell<u64>,
+    class: Cell<usize>,
+    cache: UnsafeCell<Cache>,
+    times: OnceLock<Times>,
+    /// For how long the worker has slept, in ticks; and since when it sleeps, or 0.
+    slept: Counter,
+    sleeps_since: Gauge,
+    /// What the counters said when they were recorded last: stolen and overflowed tasks.
+    stolen: Cell<u64>,
+    overflowed: Cell<u64>,
+}
+
+// SAFETY: the cells are touched only by the thread that carries the worker; see the module. The rest is
+// `Sync`.
+unsafe impl Sync for WorkerRecorder {}
+
+impl WorkerRecorder {
+    pub(super) fn new(sparse_bytes: usize, step_bytes: usize) -> Self {
+        Self {
+            sparse: Ring::new(sparse_bytes),
+            steps: Ring::new(step_bytes),
+            ended: Cell::new(0),
+            is_open: Cell::new(false),
+            began: Cell::new(0),
+            class: Cell::new(0),
+            cache: UnsafeCell::default(),
+            times: OnceLock::new(),
+            slept: Counter::new(),
+            sleeps_since: Gauge::default(),
+            stolen: Cell::new(0),
+            overflowed: Cell::new(0),
+        }
+    }
+
+    /// Records a rare event.
+    ///
+    /// # Safety
+    ///
+    /// The calling thread carries the worker.
+    #[cold]
+    #[inline(never)]
+    pub(crate) unsafe fn note(&self, pool: &PoolRecorder, kind: Kind, word: u64) {
+        let now = pool.clock.now();
+        // SAFETY: by contract no other thread writes, and earlier ones have handed the worker over.
+        unsafe {
+            self.sparse.write(record(now, kind, 0, word), |oldest| {
+                pool.is_young(stamp_of(oldest), now)
+            });
+        }
+    }
+
+    /// Notes that the worker falls asleep.
+    ///
+    /// # Safety
+    ///
+    /// As [`note`](Self::note).
+    #[cold]
+    pub(crate) unsafe fn park(&self, pool: &PoolRecorder) {
+        self.sleeps_since.set(pool.clock.now());
+        // SAFETY: by contract.
+        unsafe { self.note(pool, Kind::Park, 0) };
+    }
+
+    /// Notes that the worker is awake again, if it slept.
+    ///
+    /// # Safety
+    ///
+    /// As [`note`](Self::note).
+    #[cold]
+    pub(crate) unsafe fn unpark(&self, pool: &PoolRecorder) {
+        let since = self.sleeps_since.get();
+        if since != 0 {
+            self.slept.add(pool.clock.now().saturating_sub(since));
+            self.sleeps_since.set(0);
+            // SAFETY: by contract.
+            unsafe { self.note(pool, Kind::Unpark, 0) };
+        }
+    }
+
+    /// Returns for how many ticks the worker has slept until `now`.
+    pub(super) fn slept(&self, now: u64) -> u64 {
+        let since = self.sleeps_since.get();
+        let present = if since == 0 { 0 } else { now.saturating_sub(since) };
+        self.slept.get().saturating_add(present)
+    }
+
+    /// Records what the worker's counters say of stolen and overflowed tasks since the last call.
+    ///
+    /// # Safety
+    ///
+    /// As [`note`](Self::note).
+    #[inline]
+    pub(crate) unsafe fn compare(&self, pool: &PoolRecorder, counters: &Counters) {
+        let (stolen, overflowed) = (counters.get(Count::Stolen), counters.get(Count::Overflowed));
+        if stolen != self.stolen.get() || overflowed != self.overflowed.get() {
+            // SAFETY: by contract.
+            unsafe { self.note_counts(pool, stolen, overflowed) };
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    unsafe fn note_counts(&self, pool: &PoolRecorder, stolen: u64, overflowed: u64) {
+        let stolen = stolen.wrapping_sub(self.stolen.replace(stolen));
+        let overflowed = overflowed.wrapping_sub(self.overflowed.replace(overflowed));
+        for (kind, tasks) in [(Kind::Steal, stolen), (Kind::Overflow, overflowed)] {
+            if tasks > 0 {
+                // SAFETY: by contract.
+                unsafe { self.note(pool, kind, tasks) };
+            }
+        }
+    }
+
+    /// Notes that a step of the task begins.
+    ///
+    /// # Safety
+    ///
+    /// As [`note`](Self::note).
+    #[inline]
+    pub(crate) unsafe fn begin(&self, pool: &PoolRecorder, mode: Mode, task: &TaskRef) {
+        let now = pool.clock.now();
+        if mode.has_times() {
+            // SAFETY: by contract.
+            unsafe { self.measure(pool, task, now) };
+        }
+        if mode.has_steps() {
+            // SAFETY: by contract this thread alone touches the cache, and the borrow ends here.
+            let cache = unsafe { &mut *self.cache.get() };
+            let site = cache.number(task.origin_word(), &pool.sites, || task.info());
+            let word = task_word(task.id_word(), site);
+            // SAFETY: by contract.
+            unsafe { self.write_step(pool, now, Kind::Begin, self.ended.get(), word) };
+            self.is_open.set(true);
+        }
+        self.ended.set(0);
+        self.began.set(now);
+    }
+
+    /// Measures the step that ended at `now`, if one did, and how long the task waited that begins a step.
+    ///
+    /// # Safety
+    ///
+    /// As [`note`](Self::note).
+    #[inline]
+    unsafe fn measure(&self, pool: &PoolRecorder, task: &TaskRef, now: u64) {
+        let times = self.times.get_or_init(|| Times::new(pool.priorities));
+        if self.ended.get() != 0 {
+            times.add(
+                self.class.get(),
+                Measure::RunTime,
+                now.saturating_sub(self.began.get()),
+            );
+        }
+        let class = class(priority::of(task.policy_word()));
+        self.class.set(class);
+        if let Some((measure, ticks)) = pool.pushes().take(task.id_word(), now) {
+            times.add(class, measure, ticks);
+        }
+    }
+
+    /// Notes how the step of a task has ended. Its end gets the stamp of the next boundary.
+    #[inline]
+    pub(crate) fn end(&self, end: StepEnd) {
+        self.ended.set(end as u8);
+    }
+
+    /// Notes that the task of the last step was woken before it slept, and is pushed again.
+    #[inline]
+    pub(crate) fn goes_again(&self) {
+        if self.ended.get() == StepEnd::Waits as u8 {
+            self.end(StepEnd::Again);
+        }
+    }
+
+    /// Records the end of the last step, if it is not recorded yet: no step follows at once.
+    ///
+    /// # Safety
+    ///
+    /// As [`note`](Self::note).
+    #[inline]
+    pub(crate) unsafe fn close(&self, pool: &PoolRecorder) {
+        if self.ended.get() != 0 {
+            // SAFETY: by contract.
+            unsafe { self.close_step(pool) };
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    unsafe fn close_step(&self, pool: &PoolRecorder) {
+        let (mode, now) = (pool.mode(), pool.clock.now());
+        let ended = self.ended.replace(0);
+        if mode.has_times()
+            && let Some(times) = self.times.get()
+        {
+            times.add(
+                self.class.get(),
+                Measure::RunTime,
+                now.saturating_sub(self.began.get()),
+            );
+        }
+        // Also where the recording was ended meanwhile: the step is in the ring.
+        if self.is_open.replace(false) {
+            // SAFETY: by contract.
+            unsafe { self.write_step(pool, now, Kind::End, ended, 0) };
+        }
+    }
+
+    /// Records that a step ended here that had begun on another worker: the step that is open here continues
+    /// elsewhere.
+    ///
+    /// # Safety
+    ///
+    /// As [`note`](Self::note).
+    #[cold]
+    pub(crate) unsafe fn leave(&self, pool: &PoolRecorder) {
+        self.ended.set(0);
+        if self.is_open.replace(false) {
+            // SAFETY: by contract.
+            unsafe { self.write_step(pool, pool.clock.now(), Kind::End, StepEnd::Left as u8, 0) };
+        }
+    }
+
+    /// Records what the worker ran beside tasks: the turn of a fiber, or a fork. `run` returns what identifies
+    /// it, or `None` if it ran nothing. What takes long is in no record before it is over.
+    ///
+    /// # Safety
+    ///
+    /// As [`note`](Self::note), at the call; and after `run`, if `is_still` returns true.
+    #[inline(never)]
+    pub(crate) unsafe fn around(
+        &self,
+        pool: &PoolRecorder,
+        kind: Kind,
+        run: impl FnOnce() -> Option<(usize, Option<TaskSite>)>,
+        is_still: impl FnOnce() -> bool,
+    ) {
+        let start = pool.clock.now();
+        let Some((address, site)) = run() else {
+            return;
+        };
+        if !pool.mode().has_steps() || !is_still() {
+            return;
+        }
+        let site = site.map_or(0, |site| pool.sites.number(site));
+        // SAFETY: by contract the thread still carries the worker.
+        unsafe { self.write_step(pool, start, kind, 0, task_word(address, site)) };
+        // SAFETY: as above.
+        unsafe { self.write_step(pool, pool.clock.now(), Kind::End, StepEnd::Left as u8, 0) };
+    }
+
+    /// Notes that a task became runnable, before its pool has it.
+    ///
+    /// # Safety
+    ///
+    /// As [`note`](Self::note).
+    #[inline]
+    pub(crate) unsafe fn pushed(&self, pool: &PoolRecorder, push: Push, task: &TaskRef) {
+        let (mode, now) = (pool.mode(), pool.clock.now());
+        if mode.has_times() {
+            pool.pushes().pushed(task.id_word(), push, now);
+        }
+        if mode.has_steps() {
+            let word = task_word(task.id_word(), 0);
+            // SAFETY: by contract.
+            unsafe { self.write_step(pool, now, Kind::Push, push as u8, word) };
+        }
+    }
+
+    /// # Safety
+    ///
+    /// As [`note`](Self::note).
+    #[inline]
+    unsafe fn write_step(&self, pool: &PoolRecorder, now: u64, kind: Kind, detail: u8, word: u64) {
+        // SAFETY: by contract.
+        unsafe {
+            self.steps.write(record(now, kind, detail, word), |oldest| {
+                pool.is_young(stamp_of(oldest), now)
+            });
+        }
+    }
+
+    pub(super) fn times(&self) -> Option<&Times> {
+        self.times.get()
+    }
+}

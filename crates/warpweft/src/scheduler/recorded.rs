@@ -1,0 +1,222 @@
+//! What the flight recorder gets of a worker's steps. Nothing here is called while steps are not recorded, but
+//! for wakes of workers, which are rare.
+
+use super::pool::Pool;
+use super::worker::{Work, Worker};
+use crate::execution::stack_context::StackContext;
+use crate::fork::stealable_job::Stolen;
+use crate::observe::recorder::event::{Kind, Push, StepEnd};
+use crate::pool::core::worker_word;
+use crate::pool::current::WorkerRef;
+use warpweft_policy::{Policy, Wake};
+use warpweft_task::{Ran, Runnable, TaskRef};
+
+/// What a fork is recorded as, instead of a task.
+const FORK: usize = 8;
+
+impl<P: Policy> Worker<P> {
+    /// Wakes the worker that the policy named.
+    ///
+    /// # Safety
+    ///
+    /// As [`call`](Self::call).
+    pub(crate) unsafe fn wake(&self, wake: Wake) {
+        let core = &self.pool().core;
+        if core.wake(wake, Some(self.counters())) {
+            let recorder = core.recorder.worker(self.id());
+            // SAFETY: by contract.
+            unsafe { recorder.note(&core.recorder, Kind::WakeWorker, worker_word(wake)) };
+        }
+    }
+
+    /// Returns the function that pushes a task that the worker spawns.
+    pub(crate) fn spawner(keeps_spawned: bool, recorded: bool) -> unsafe fn(&WorkerRef, Runnable) {
+        match (keeps_spawned, recorded) {
+            (true, false) => Self::spawned::<true>,
+            (false, false) => Self::spawned::<false>,
+            (true, true) => Self::spawned_recorded::<true>,
+            (false, true) => Self::spawned_recorded::<false>,
+        }
+    }
+
+    /// # Safety
+    ///
+    /// As for [`spawned`](Self::spawned).
+    unsafe fn spawned_recorded<const KEPT: bool>(worker_ref: &WorkerRef, task: Runnable) {
+        // SAFETY: by contract the reference belongs to a worker of this table, so of this type.
+        let worker = unsafe { Self::from_ref(worker_ref) };
+        let recorder = &worker.pool().core.recorder;
+        // SAFETY: by contract the calling thread carries the worker.
+        unsafe {
+            recorder
+                .worker(worker.id())
+                .pushed(recorder, Push::Spawned, &task);
+        };
+        // SAFETY: by contract.
+        unsafe { Self::spawned::<KEPT>(worker_ref, task) };
+    }
+
+    /// Prepares the worker that the thread carries to record its steps, or not to. Returns true if it must.
+    pub(crate) fn adapt_to_recorder(pool: &Pool<P>, context: &StackContext) -> bool {
+        let recorded = pool.core.recorder.mode().is_on();
+        if let Some(worker_ref) = context.worker_ref()
+            && !pool.core.lifecycle.is_closing()
+        {
+            let keeps = P::is_fast_path(pool.shared(), warpweft_task::Why::Spawned);
+            worker_ref.set_spawned(Self::spawner(keeps, recorded));
+        }
+        recorded
+    }
+
+    /// Notes that a step begins.
+    ///
+    /// # Safety
+    ///
+    /// As [`call`](Self::call).
+    #[inline]
+    pub(crate) unsafe fn begin_recorded(&self, pool: &Pool<P>, task: &TaskRef) {
+        let recorder = &pool.core.recorder;
+        // SAFETY: by contract the calling thread carries the worker.
+        unsafe { recorder.worker(self.id()).begin(recorder, recorder.mode(), task) };
+    }
+
+    /// Notes that a step has ended. `is_same` is false if it began on another worker.
+    ///
+    /// # Safety
+    ///
+    /// As [`call`](Self::call).
+    #[inline]
+    pub(crate) unsafe fn end_recorded(&self, pool: &Pool<P>, ran: &Ran, is_same: bool) {
+        let end = match ran {
+            Ran::Ended => StepEnd::Ended,
+            Ran::Pending(pending) if pending.is_notified() => StepEnd::Again,
+            Ran::Pending(_) => StepEnd::Waits,
+        };
+        let recorder = pool.core.recorder.worker(self.id());
+        if is_same {
+            recorder.end(end);
+        } else {
+            // SAFETY: by contract the calling thread carries the worker.
+            unsafe { recorder.leave(&pool.core.recorder) };
+        }
+    }
+
+    /// Records the end of the last step.
+    ///
+    /// # Safety
+    ///
+    /// As [`call`](Self::call).
+    #[inline]
+    pub(crate) unsafe fn close_recorded(&self, pool: &Pool<P>) {
+        let recorder = &pool.core.recorder;
+        // SAFETY: by contract the calling thread carries the worker.
+        unsafe { recorder.worker(self.id()).close(recorder) };
+    }
+
+    /// Waits for work as [`wait`](Self::wait) does. If meanwhile steps came to be recorded, or not to be, it
+    /// runs the task that it finds in the new mode: the first one after a sleep is recorded.
+    ///
+    /// # Safety
+    ///
+    /// As [`call`](Self::call), and the thread occupies `context`.
+    #[cold]
+    #[inline(never)]
+    pub(crate) unsafe fn wait_recorded<const RECORDED: bool>(
+        &self,
+        pool: &Pool<P>,
+        context: &StackContext,
+    ) -> Option<Work> {
+        // SAFETY: by contract.
+        let work = unsafe { self.wait(context) };
+        if pool.core.recorder.mode().is_on() == RECORDED {
+            return work;
+        }
+        match work {
+            Some(Work::Task(task)) => {
+                Self::adapt_to_recorder(pool, context);
+                // SAFETY: by contract.
+                unsafe { self.run_turned::<RECORDED>(pool, task, context) };
+                Some(Work::Turned)
+            }
+            Some(Work::Fiber | Work::Woken) => Some(Work::Turned),
+            other => other,
+        }
+    }
+
+    /// Runs a task in the other mode than the loop that has found it.
+    ///
+    /// # Safety
+    ///
+    /// As for [`run`](Self::run).
+    unsafe fn run_turned<const RECORDED: bool>(&self, pool: &Pool<P>, task: TaskRef, context: &StackContext) {
+        if RECORDED {
+            // SAFETY: by contract.
+            unsafe { self.run::<false>(pool, task, context) };
+        } else {
+            // SAFETY: by contract.
+            unsafe { self.run::<true>(pool, task, context) };
+        }
+    }
+
+    /// Runs a fork of another worker, and records it if steps are recorded.
+    ///
+    /// # Safety
+    ///
+    /// As [`call`](Self::call), and the thread occupies `context`.
+    #[cold]
+    #[inline(never)]
+    pub(crate) unsafe fn run_fork_recorded(&self, fork: Stolen, context: &StackContext) {
+        let recorder = &self.pool().core.recorder;
+        if !recorder.mode().has_steps() {
+            return self.run_fork(fork, context);
+        }
+        let run = || {
+            self.run_fork(fork, context);
+            Some((FORK, None))
+        };
+        let is_still = || context.carries(self.worker_ref());
+        // SAFETY: by contract the calling thread carries the worker.
+        unsafe {
+            recorder
+                .worker(self.id())
+                .around(recorder, Kind::BeginFork, run, is_still);
+        }
+    }
+
+    /// Runs at most `most` turns of fibers, and records each.
+    ///
+    /// # Safety
+    ///
+    /// As [`call`](Self::call), and the thread occupies `context`.
+    #[inline(never)]
+    pub(crate) unsafe fn run_fibers_recorded(
+        &self,
+        pool: &Pool<P>,
+        context: &StackContext,
+        most: u32,
+    ) -> u32 {
+        // SAFETY: by contract.
+        unsafe { self.close_recorded(pool) };
+        let recorder = &pool.core.recorder;
+        let mut turns = 0;
+        while turns < most && context.carries(self.worker_ref()) {
+            let mut ran = 0;
+            let run = || {
+                ran = context.fibers().run_ready(context, self.worker_ref(), 1);
+                (ran > 0).then(|| context.fibers().last_turn())
+            };
+            let is_still = || context.carries(self.worker_ref());
+            // SAFETY: by contract the calling thread carries the worker.
+            unsafe {
+                recorder
+                    .worker(self.id())
+                    .around(recorder, Kind::BeginFiber, run, is_still);
+            }
+            if ran == 0 {
+                break;
+            }
+            turns += ran;
+        }
+        turns
+    }
+}

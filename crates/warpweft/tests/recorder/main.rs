@@ -1,0 +1,8 @@
+//! The flight recorder, its trace files, and the metrics.
+#![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+
+mod events;
+#[path = "../support/eventually.rs"]
+mod eventually;
+mod metrics;
+mod perfetto;

@@ -1,0 +1,149 @@
+//! The numbers of a runtime.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the test's own thread sleeps, and no worker"
+)]
+
+use crate::eventually::eventually;
+use std::time::Duration;
+use warpweft::sync::oneshot;
+use warpweft::{PolicySpec, Runtime, spawn, spawn_job};
+
+#[test]
+fn tasks_timers_and_closures_are_counted() {
+    let runtime = Runtime::builder()
+        .workers(1)
+        .max_blocking_threads(1)
+        .build()
+        .expect("a runtime");
+    let (stop, stopped) = std::sync::mpsc::channel::<()>();
+    let blocking = runtime.spawn_blocking(move || stopped.recv().is_ok());
+    let blocking = runtime.spawn(blocking);
+    eventually("it runs", || runtime.first().metrics().tasks.blocking == 1);
+    let queued = runtime.spawn(runtime.spawn_blocking(|| ()));
+    let (sender, receiver) = oneshot::channel();
+    let waits = runtime.spawn(async move { receiver.await.is_ok() });
+    let sleeps = runtime.spawn(warpweft::time::sleep(Duration::from_secs(3600)));
+    let fiber = runtime.spawn_fiber(|| warpweft::time::sleep(Duration::from_secs(3600)));
+    drop(fiber);
+    eventually("all wait", || {
+        let pool = runtime.first().metrics();
+        (
+            pool.tasks.futures,
+            pool.depths.timers,
+            pool.tasks.blocking,
+            pool.depths.blocking,
+        ) == (4, 1, 1, 1)
+    });
+    let metrics = runtime.metrics();
+    let text = metrics.to_string();
+    assert!(text.contains("4 futures") && text.contains("1 timers"), "{text}");
+    let pool = &metrics.pools[0];
+    assert_eq!(
+        (pool.tasks.runnable, pool.threads.blocking, pool.stalls),
+        (0, 1, 0)
+    );
+    sender.send(()).expect("it waits");
+    stop.send(()).expect("it waits");
+    assert!(waits.wait().expect("no panic"));
+    drop((sleeps, blocking, queued));
+}
+
+#[test]
+fn runnable_tasks_are_counted() {
+    let runtime = Runtime::builder()
+        .workers(1)
+        .stuck_after(None)
+        .build()
+        .expect("a runtime");
+    let counted = runtime.spawn(async {
+        let pool = warpweft::Pool::current().expect("inside");
+        let handles: Vec<_> = (0..100).map(|_| spawn_job(|| ())).collect();
+        let runnable = pool.metrics().tasks.runnable;
+        drop(handles);
+        runnable
+    });
+    assert_eq!(counted.wait().expect("no panic"), 100);
+    eventually("all have run", || runtime.first().metrics().tasks.runnable == 0);
+}
+
+#[test]
+fn delays_and_run_times_are_measured_by_class() {
+    let spec: PolicySpec = "priority:3".parse().expect("a policy");
+    let runtime = Runtime::builder()
+        .workers(1)
+        .policy_spec(spec)
+        .build()
+        .expect("a runtime");
+    assert!(runtime.metrics().pools[0].classes.is_empty());
+    runtime.recorder().measure_steps(true);
+    assert!(runtime.recorder().measures_steps() && !runtime.recorder().records_steps());
+    let urgent = runtime.priority(0).expect("there are three");
+    let long = Duration::from_millis(5);
+    let root = runtime.spawn(async move {
+        let busy = move || {
+            let start = std::time::Instant::now();
+            while start.elapsed() < long {}
+        };
+        let first: Vec<_> = (0..3).map(|_| spawn_job(busy)).collect();
+        let last = warpweft::TaskBuilder::new().priority(urgent).spawn_job(|| ());
+        for handle in first {
+            handle.await.expect("no panic");
+        }
+        last.await.expect("no panic");
+        for _ in 0..10 {
+            spawn(async {}).await.expect("no panic");
+        }
+    });
+    root.wait().expect("no panic");
+    // The last step's end is measured with the next boundary.
+    eventually("it is measured", || {
+        runtime.metrics().pools[0]
+            .classes
+            .iter()
+            .any(|class| class.run_time.count() > 13)
+    });
+    let metrics = runtime.metrics();
+    let classes = &metrics.pools[0].classes;
+    assert_eq!(
+        classes.iter().map(|class| class.priority).collect::<Vec<_>>(),
+        [None, Some(0), Some(1), Some(2)]
+    );
+    let (normal, urgent) = (&classes[0], &classes[1]);
+    assert_eq!(urgent.run_time.count(), 1);
+    assert!(normal.run_time.quantile(1.0) >= long, "{metrics}");
+    assert!(normal.run_time.sum() >= long * 3);
+    // Each of the three waits for the ones before it.
+    assert!(normal.queue_delay.quantile(1.0) >= long * 2, "{metrics}");
+    assert!(normal.wake_to_run.count() > 0, "{metrics}");
+    assert!(metrics.to_string().contains("run time"), "{metrics}");
+}
+
+#[test]
+fn workers_that_sleep_are_not_busy() {
+    let runtime = Runtime::builder()
+        .workers(1)
+        .stuck_after(None)
+        .build()
+        .expect("a runtime");
+    eventually("the worker sleeps", || runtime.idle_workers().1 == 1);
+    let before = runtime.first().metrics();
+    let awake = before.busy[0];
+    std::thread::sleep(Duration::from_millis(60));
+    let after = runtime.first().metrics();
+    assert!(after.age >= before.age + Duration::from_millis(60));
+    // It slept all the time; rounding aside.
+    assert!(after.busy[0] < awake + Duration::from_millis(30), "{after}");
+    let busy = Duration::from_millis(30);
+    let job = move || {
+        let start = std::time::Instant::now();
+        while start.elapsed() < busy {}
+    };
+    runtime.spawn_job(job).wait().expect("no panic");
+    let worked = runtime.first().metrics();
+    assert!(
+        worked.busy[0] + Duration::from_millis(1) >= after.busy[0] + busy,
+        "{worked}"
+    );
+    assert!(worked.utilisation() > 0.0 && worked.utilisation() <= 1.0);
+}

@@ -1,0 +1,512 @@
+//! Reads a trace in Perfetto's format, as far as the flight recorder uses it.
+
+use std::collections::{BTreeMap, HashMap};
+
+use prost::Message;
+use serde::Serialize;
+
+/// A trace: lanes with what is in them, all times in nanoseconds since its beginning.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Timeline {
+    pub(super) span: u64,
+    pub(super) names: Vec<String>,
+    pub(super) lanes: Vec<Lane>,
+    pub(super) counters: Vec<Counter>,
+    /// From lane, at, to lane, at.
+    pub(super) flows: Vec<(usize, u64, usize, u64)>,
+}
+
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Lane {
+    pub(super) name: String,
+    /// Start, duration, name.
+    pub(super) slices: Vec<(u64, u64, usize)>,
+    /// When, name.
+    pub(super) instants: Vec<(u64, usize)>,
+}
+
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Counter {
+    pub(super) name: String,
+    pub(super) values: Vec<(u64, i64)>,
+}
+
+/// Why a file is no trace.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub(super) enum NoTrace {
+    #[error("it is empty; a trace is what `Snapshot::write_perfetto` writes")]
+    Empty,
+    #[error("it is compressed by gzip; decompress it first")]
+    Compressed,
+    #[error(
+        "it is no trace in Perfetto's format: byte {at} begins no packet; a trace is what `Snapshot::write_perfetto` writes"
+    )]
+    Foreign { at: usize },
+    #[error(
+        "it is cut off: packet {packet}, at byte {at}, needs {needed} bytes, and {left} are left; write it again"
+    )]
+    Cut {
+        packet: usize,
+        at: usize,
+        needed: usize,
+        left: usize,
+    },
+    #[error("packet {packet}, at byte {at}, is damaged: {reason}")]
+    Damaged {
+        packet: usize,
+        at: usize,
+        reason: String,
+    },
+    #[error("packet {packet} {what}: the trace is not one of the flight recorder")]
+    Unknown { packet: usize, what: &'static str },
+    #[error("it is a trace without tracks of workers: was it written by `Snapshot::write_perfetto`?")]
+    NoTracks,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Packet {
+    #[prost(message, optional, tag = "6")]
+    clocks: Option<ClockSnapshot>,
+    #[prost(uint64, tag = "8")]
+    timestamp: u64,
+    #[prost(uint32, tag = "10")]
+    sequence: u32,
+    #[prost(message, optional, tag = "11")]
+    event: Option<Event>,
+    #[prost(message, optional, tag = "12")]
+    interned: Option<Interned>,
+    #[prost(message, optional, tag = "59")]
+    defaults: Option<Defaults>,
+    #[prost(message, optional, tag = "60")]
+    track: Option<Track>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct ClockSnapshot {
+    #[prost(message, repeated, tag = "1")]
+    clocks: Vec<Clock>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Clock {
+    #[prost(uint64, tag = "2")]
+    timestamp: u64,
+    #[prost(bool, tag = "3")]
+    is_incremental: bool,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Defaults {
+    #[prost(message, optional, tag = "11")]
+    event: Option<EventDefaults>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct EventDefaults {
+    #[prost(uint64, tag = "11")]
+    track: u64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Event {
+    #[prost(uint32, tag = "9")]
+    kind: u32,
+    #[prost(uint64, tag = "10")]
+    name: u64,
+    #[prost(int64, tag = "30")]
+    value: i64,
+    #[prost(fixed64, repeated, tag = "47")]
+    flows: Vec<u64>,
+    #[prost(fixed64, repeated, tag = "48")]
+    flow_ends: Vec<u64>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Interned {
+    #[prost(message, repeated, tag = "2")]
+    names: Vec<Name>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Name {
+    #[prost(uint64, tag = "1")]
+    iid: u64,
+    #[prost(string, tag = "2")]
+    name: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Track {
+    #[prost(uint64, tag = "1")]
+    uuid: u64,
+    #[prost(string, tag = "2")]
+    name: String,
+    #[prost(uint64, tag = "5")]
+    parent: u64,
+    #[prost(message, optional, tag = "8")]
+    counter: Option<Empty>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Empty {}
+
+const SLICE_BEGIN: u32 = 1;
+const SLICE_END: u32 = 2;
+const INSTANT: u32 = 3;
+const COUNTER: u32 = 4;
+
+/// The key of a packet in a trace: field 1, of a known length.
+const PACKET: u8 = 1 << 3 | 2;
+
+/// What is known of a sequence of packets.
+#[derive(Debug, Default)]
+struct Sequence {
+    now: Option<u64>,
+    names: HashMap<u64, usize>,
+    target: Option<Target>,
+    /// The slice that is open: when it began, and its name.
+    open: Option<(u64, usize)>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Target {
+    Lane(usize),
+    Counter(usize),
+}
+
+/// Reads a trace.
+pub(super) fn timeline(bytes: &[u8]) -> Result<Timeline, NoTrace> {
+    match bytes {
+        [] => return Err(NoTrace::Empty),
+        [0x1f, 0x8b, ..] => return Err(NoTrace::Compressed),
+        _ => {}
+    }
+    let mut reader = Reader::default();
+    let (mut at, mut packet) = (0, 0);
+    while at < bytes.len() {
+        packet += 1;
+        if bytes[at] != PACKET {
+            return Err(NoTrace::Foreign { at });
+        }
+        let rest = &bytes[at + 1..];
+        let Some((length, used)) = varint(rest) else {
+            return Err(if rest.len() < 10 {
+                NoTrace::Cut {
+                    packet,
+                    at,
+                    needed: rest.len() + 1,
+                    left: rest.len(),
+                }
+            } else {
+                NoTrace::Foreign { at }
+            });
+        };
+        let rest = &rest[used..];
+        let Some(contents) = usize::try_from(length).ok().and_then(|length| rest.get(..length)) else {
+            // What begins like a packet and is longer than anything that we write is of another kind.
+            return Err(if packet == 1 && length > 1 << 20 {
+                NoTrace::Foreign { at }
+            } else {
+                NoTrace::Cut {
+                    packet,
+                    at,
+                    needed: usize::try_from(length).unwrap_or(usize::MAX),
+                    left: rest.len(),
+                }
+            });
+        };
+        let decoded = Packet::decode(contents).map_err(|error| match packet {
+            1 => NoTrace::Foreign { at },
+            _ => NoTrace::Damaged {
+                packet,
+                at,
+                reason: error.to_string(),
+            },
+        })?;
+        reader
+            .take(decoded)
+            .map_err(|what| NoTrace::Unknown { packet, what })?;
+        at += 1 + used + contents.len();
+    }
+    reader.finish()
+}
+
+/// Reads a number of variable length. Returns it, and how many bytes it has.
+fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
+    let mut value = 0;
+    for (at, byte) in bytes.iter().take(10).enumerate() {
+        value |= u64::from(byte & 0x7f) << (7 * at);
+        if byte & 0x80 == 0 {
+            return Some((value, at + 1));
+        }
+    }
+    None
+}
+
+#[derive(Debug, Default)]
+struct Reader {
+    sequences: BTreeMap<u32, Sequence>,
+    groups: HashMap<u64, String>,
+    tracks: HashMap<u64, Target>,
+    names: HashMap<String, usize>,
+    starts: HashMap<u64, (usize, u64)>,
+    ends: Vec<(u64, usize, u64)>,
+    timeline: Timeline,
+}
+
+impl Reader {
+    fn take(&mut self, packet: Packet) -> Result<(), &'static str> {
+        let sequence = self.sequences.entry(packet.sequence).or_default();
+        if let Some(snapshot) = &packet.clocks {
+            let own = snapshot.clocks.iter().find(|clock| clock.is_incremental);
+            sequence.now = own.map(|clock| clock.timestamp);
+        }
+        for name in packet.interned.into_iter().flat_map(|interned| interned.names) {
+            let next = self.names.len();
+            let index = *self.names.entry(name.name.clone()).or_insert(next);
+            if index == next {
+                self.timeline.names.push(name.name);
+            }
+            sequence.names.insert(name.iid, index);
+        }
+        let default = packet.defaults.and_then(|defaults| defaults.event);
+        if let Some(track) = packet.track {
+            if packet.sequence == 0 {
+                self.groups.insert(track.uuid, track.name);
+                return Ok(());
+            }
+            let target = if track.counter.is_some() {
+                self.timeline.counters.push(Counter {
+                    name: track.name,
+                    values: Vec::new(),
+                });
+                Target::Counter(self.timeline.counters.len() - 1)
+            } else {
+                let group = self.groups.get(&track.parent);
+                let name = match group {
+                    Some(group) => format!("{} / {}", group.trim_start_matches("pool "), track.name),
+                    None => track.name,
+                };
+                self.timeline.lanes.push(Lane {
+                    name,
+                    ..Lane::default()
+                });
+                Target::Lane(self.timeline.lanes.len() - 1)
+            };
+            self.tracks.insert(track.uuid, target);
+            sequence.target = Some(target);
+        } else if let Some(default) = default
+            && let Some(target) = self.tracks.get(&default.track)
+        {
+            sequence.target = Some(*target);
+        }
+        match packet.event {
+            Some(event) => self.event(packet.sequence, packet.timestamp, &event),
+            None => Ok(()),
+        }
+    }
+
+    fn event(&mut self, sequence: u32, timestamp: u64, event: &Event) -> Result<(), &'static str> {
+        let sequence = self.sequences.entry(sequence).or_default();
+        let now = sequence
+            .now
+            .as_mut()
+            .ok_or("has a time without a clock of differences")?;
+        *now = now.checked_add(timestamp).ok_or("has a time beyond all")?;
+        let now = *now;
+        let target = sequence.target.ok_or("has an event without a track")?;
+        let name = sequence.names.get(&event.name).copied();
+        let lane = match target {
+            Target::Counter(at) if event.kind == COUNTER => {
+                self.timeline.counters[at].values.push((now, event.value));
+                return Ok(());
+            }
+            Target::Lane(lane) => lane,
+            Target::Counter(_) => return Err("has an event on the track of a counter"),
+        };
+        let slices = &mut self.timeline.lanes[lane].slices;
+        match event.kind {
+            SLICE_BEGIN => {
+                sequence.open = Some((now, name.ok_or("has a slice without a name")?));
+            }
+            SLICE_END => {
+                let (start, name) = sequence.open.take().ok_or("ends a slice that has not begun")?;
+                slices.push((start, now - start, name));
+            }
+            INSTANT => {
+                let name = name.ok_or("has an event without a name")?;
+                self.timeline.lanes[lane].instants.push((now, name));
+            }
+            _ => return Err("has an event of an unknown kind"),
+        }
+        for flow in &event.flows {
+            self.starts.insert(*flow, (lane, now));
+        }
+        for flow in &event.flow_ends {
+            self.ends.push((*flow, lane, now));
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<Timeline, NoTrace> {
+        if self.timeline.lanes.is_empty() {
+            return Err(NoTrace::NoTracks);
+        }
+        for (flow, lane, at) in self.ends {
+            if let Some(&(from, since)) = self.starts.get(&flow) {
+                self.timeline.flows.push((from, since, lane, at));
+            }
+        }
+        // A slice that is still open lasts to the end.
+        let last = self
+            .sequences
+            .values()
+            .filter_map(|sequence| sequence.now)
+            .max()
+            .unwrap_or(0);
+        for sequence in self.sequences.values() {
+            if let (Some((start, name)), Some(Target::Lane(lane))) = (sequence.open, sequence.target) {
+                self.timeline.lanes[lane].slices.push((start, last - start, name));
+            }
+        }
+        self.timeline.shift();
+        Ok(self.timeline)
+    }
+}
+
+impl Timeline {
+    /// Lets all times begin at 0.
+    fn shift(&mut self) {
+        let lanes = self.lanes.iter();
+        let slices = lanes
+            .clone()
+            .flat_map(|lane| lane.slices.iter().map(|slice| (slice.0, slice.0 + slice.1)));
+        let instants = lanes.flat_map(|lane| lane.instants.iter().map(|instant| (instant.0, instant.0)));
+        let all = slices.chain(instants).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
+        let (start, end) = all.unwrap_or_default();
+        for lane in &mut self.lanes {
+            lane.slices.iter_mut().for_each(|slice| slice.0 -= start);
+            lane.instants.iter_mut().for_each(|instant| instant.0 -= start);
+        }
+        for counter in &mut self.counters {
+            counter
+                .values
+                .iter_mut()
+                .for_each(|value| value.0 = value.0.saturating_sub(start));
+        }
+        for flow in &mut self.flows {
+            flow.1 -= start;
+            flow.3 -= start;
+        }
+        self.span = end - start;
+    }
+
+    /// One line about it.
+    pub(super) fn summary(&self) -> String {
+        let slices: usize = self.lanes.iter().map(|lane| lane.slices.len()).sum();
+        format!(
+            "{} lanes, {slices} slices, {} arrows over {:.3} ms",
+            self.lanes.len(),
+            self.flows.len(),
+            self.span as f64 / 1e6
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{NoTrace, timeline};
+    use crate::trace::page;
+
+    /// A trace of two workers that the flight recorder wrote.
+    const TRACE: &[u8] = include_bytes!("example.perfetto-trace");
+
+    #[test]
+    fn a_trace_becomes_lanes_slices_and_arrows() {
+        let timeline = timeline(TRACE).expect("a trace");
+        let lanes: Vec<_> = timeline.lanes.iter().map(|lane| lane.name.as_str()).collect();
+        assert_eq!(
+            lanes,
+            ["main / worker 0", "main / worker 1", "main / other threads"]
+        );
+        let slices: usize = timeline.lanes.iter().map(|lane| lane.slices.len()).sum();
+        assert!(slices > 10 && timeline.flows.len() > 10);
+        for lane in &timeline.lanes {
+            assert!(lane.slices.iter().all(|slice| slice.0 + slice.1 <= timeline.span));
+        }
+        assert!(
+            timeline
+                .flows
+                .iter()
+                .all(|&(_, from, _, to)| from <= to && to <= timeline.span)
+        );
+        assert!(timeline.counters[0].values.iter().any(|value| value.1 > 0));
+        assert!(timeline.names.iter().any(|name| name == "answer"));
+        assert!(
+            timeline.summary().starts_with("3 lanes"),
+            "{}",
+            timeline.summary()
+        );
+    }
+
+    #[test]
+    fn the_page_is_whole_and_names_cannot_break_out() {
+        let mut timeline = timeline(TRACE).expect("a trace");
+        timeline.names.push("</script><b>&".to_owned());
+        let page = page::page(&timeline, "<file>").expect("it is written");
+        assert_eq!(page.matches("</script>").count(), 2);
+        assert!(page.contains("&lt;file&gt;") && page.ends_with("</html>\n"));
+        assert!(
+            !page.contains("http://") && !page.contains("https://"),
+            "nothing is loaded"
+        );
+    }
+
+    #[test]
+    fn a_cut_file_says_where() {
+        for length in 1..TRACE.len() {
+            match timeline(&TRACE[..length]) {
+                Err(NoTrace::Cut { packet, .. }) => assert!(packet > 0),
+                // Cut between two packets.
+                Ok(_) | Err(NoTrace::NoTracks) => {}
+                Err(other) => panic!("{length}: {other}"),
+            }
+        }
+        let text = timeline(&TRACE[..TRACE.len() - 3])
+            .expect_err("it is cut")
+            .to_string();
+        assert!(text.contains("cut off") && text.contains("are left"), "{text}");
+    }
+
+    #[test]
+    fn foreign_files_are_refused() {
+        assert_eq!(timeline(b"").err(), Some(NoTrace::Empty));
+        assert_eq!(timeline(&[0x1f, 0x8b, 8]).err(), Some(NoTrace::Compressed));
+        for foreign in [
+            &b"{\"traceEvents\":[]}"[..],
+            b"\x7fELF\x02\x01\x01",
+            b"\n\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff",
+        ] {
+            assert!(
+                matches!(timeline(foreign), Err(NoTrace::Foreign { at: 0 })),
+                "{foreign:?}"
+            );
+        }
+        // A text that begins with a line break begins like a packet.
+        let text = timeline(b"\nHello, this is a text with some lines.\nAnd another one.\n");
+        assert!(text.is_err());
+        // A packet of other data only.
+        assert_eq!(timeline(&[0x0a, 2, 0x50, 1]).err(), Some(NoTrace::NoTracks));
+    }
+
+    #[test]
+    fn damaged_bytes_are_an_error_or_another_trace_but_no_panic() {
+        for at in 0..TRACE.len() {
+            for bits in [0xff, 0x80, 0x01] {
+                let mut damaged = TRACE.to_vec();
+                damaged[at] ^= bits;
+                let _ = timeline(&damaged);
+            }
+        }
+    }
+}

@@ -1,0 +1,163 @@
+"use strict";
+const data = JSON.parse(document.getElementById("data").textContent);
+const canvas = document.getElementById("view"), tip = document.getElementById("tip");
+const LANE = 34, BAR = 20, TOP = 24, LEFT = 150, DEPTH = 60, MOST_ARROWS = 3000;
+let from = 0, span = Math.max(data.span, 1), pointer = null;
+const height = () => TOP + data.lanes.length * LANE + data.counters.length * (DEPTH + 10) + 10;
+for (const lane of data.lanes) { lane.slices.sort((a, b) => a[0] - b[0]); }
+const colours = data.names.map((name) => {
+  if (name === "sleeps") return "hsl(0 0% 60% / .35)";
+  let hash = 0;
+  for (const char of name) hash = (hash * 31 + char.codePointAt(0)) >>> 0;
+  return `hsl(${hash % 360} 55% 60%)`;
+});
+const time = (ns) => ns >= 1e9 ? (ns / 1e9).toFixed(3) + " s" : ns >= 1e6 ? (ns / 1e6).toFixed(3) + " ms"
+  : ns >= 1e3 ? (ns / 1e3).toFixed(2) + " µs" : ns.toFixed(0) + " ns";
+// The first slice that ends at `ns` or later: slices of a lane follow each other.
+function first(slices, ns) {
+  let low = 0, high = slices.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (slices[middle][0] + slices[middle][1] < ns) low = middle + 1; else high = middle;
+  }
+  return low;
+}
+function draw() {
+  const ratio = window.devicePixelRatio || 1, width = canvas.clientWidth, tall = height();
+  canvas.style.height = tall + "px";
+  canvas.width = width * ratio;
+  canvas.height = tall * ratio;
+  const pen = canvas.getContext("2d"), style = getComputedStyle(document.documentElement);
+  const [ink, soft, rule] = ["--ink", "--soft", "--rule"].map((name) => style.getPropertyValue(name));
+  pen.scale(ratio, ratio);
+  pen.font = "11px system-ui, sans-serif";
+  pen.textBaseline = "middle";
+  const inner = width - LEFT, x = (ns) => LEFT + (ns - from) / span * inner;
+  // Marks of time at 1, 2 or 5 times a power of ten.
+  let step = 10 ** Math.floor(Math.log10(Math.max(span / 8, 1)));
+  step *= span / step > 40 ? 5 : span / step > 16 ? 2 : 1;
+  for (let ns = Math.ceil(from / step) * step; ns <= from + span; ns += step) {
+    pen.fillStyle = rule;
+    pen.fillRect(x(ns), TOP - 6, 1, tall);
+    pen.fillStyle = soft;
+    pen.fillText(time(ns), x(ns) + 3, TOP / 2);
+  }
+  pen.save();
+  pen.beginPath();
+  pen.rect(LEFT, TOP, inner, tall);
+  pen.clip();
+  data.lanes.forEach((lane, at) => {
+    const y = TOP + at * LANE + (LANE - BAR) / 2;
+    let drawn = -1;
+    for (let index = first(lane.slices, from); index < lane.slices.length; index++) {
+      const [start, lasts, name] = lane.slices[index];
+      if (start > from + span) break;
+      const left = x(start), right = x(start + lasts);
+      // One slice for each pixel is enough.
+      if (right < drawn + 0.5) continue;
+      drawn = Math.max(right, left + 0.7);
+      pen.fillStyle = colours[name];
+      pen.fillRect(left, y, Math.max(right - left, 0.7), BAR);
+      if (right - left > 30) {
+        pen.save();
+        pen.beginPath();
+        pen.rect(Math.max(left, LEFT), y, Math.min(right, width) - Math.max(left, LEFT) - 2, BAR);
+        pen.clip();
+        pen.fillStyle = "#111";
+        pen.fillText(data.names[name], Math.max(left, LEFT) + 3, y + BAR / 2);
+        pen.restore();
+      }
+    }
+    pen.fillStyle = soft;
+    for (const [ns] of lane.instants) {
+      if (ns >= from && ns <= from + span) pen.fillRect(x(ns), y - 5, 1, 4);
+    }
+  });
+  const seen = data.flows.filter((flow) => flow[3] >= from && flow[1] <= from + span);
+  if (seen.length <= MOST_ARROWS) {
+    pen.strokeStyle = ink;
+    pen.fillStyle = ink;
+    pen.globalAlpha = seen.length > 300 ? 0.15 : 0.5;
+    const y = (lane) => TOP + lane * LANE + LANE / 2;
+    for (const [lane, start, to, end] of seen) {
+      const [x1, y1, x2, y2] = [x(start), y(lane) - BAR / 2, x(end), y(to) - BAR / 2];
+      pen.beginPath();
+      pen.moveTo(x1, y1);
+      pen.bezierCurveTo(x1 + (x2 - x1) / 2, y1 - 6, x1 + (x2 - x1) / 2, y2 - 6, x2, y2);
+      pen.stroke();
+      pen.beginPath();
+      pen.moveTo(x2, y2);
+      pen.lineTo(x2 - 3, y2 - 5);
+      pen.lineTo(x2 + 3, y2 - 5);
+      pen.fill();
+    }
+    pen.globalAlpha = 1;
+  }
+  data.counters.forEach((counter, at) => {
+    const bottom = TOP + data.lanes.length * LANE + (at + 1) * (DEPTH + 10);
+    const most = counter.values.reduce((most, value) => Math.max(most, value[1]), 1);
+    pen.beginPath();
+    pen.moveTo(LEFT, bottom);
+    let last = 0;
+    for (const [ns, value] of counter.values) {
+      pen.lineTo(x(ns), bottom - last / most * DEPTH);
+      last = value;
+      pen.lineTo(x(ns), bottom - last / most * DEPTH);
+    }
+    pen.lineTo(x(data.span), bottom - last / most * DEPTH);
+    pen.lineTo(x(data.span), bottom);
+    pen.fillStyle = "hsl(210 60% 55% / .5)";
+    pen.fill();
+  });
+  pen.restore();
+  pen.fillStyle = ink;
+  data.lanes.forEach((lane, at) => pen.fillText(lane.name, 10, TOP + at * LANE + LANE / 2, LEFT - 16));
+  data.counters.forEach((counter, at) => {
+    const bottom = TOP + data.lanes.length * LANE + (at + 1) * (DEPTH + 10);
+    const most = counter.values.reduce((most, value) => Math.max(most, value[1]), 0);
+    pen.fillText(counter.name, 10, bottom - DEPTH / 2 - 7, LEFT - 16);
+    pen.fillText("at most " + most, 10, bottom - DEPTH / 2 + 8, LEFT - 16);
+  });
+}
+const at = (event) => from + (event.offsetX - LEFT) / (canvas.clientWidth - LEFT) * span;
+function zoom(factor, around) {
+  const next = Math.min(Math.max(span * factor, 100), data.span * 1.1 + 100);
+  from = around - (around - from) * next / span;
+  span = next;
+  draw();
+}
+function point(event) {
+  const lane = data.lanes[Math.floor((event.offsetY - TOP) / LANE)], ns = at(event);
+  const slice = lane && event.offsetX >= LEFT ? lane.slices[first(lane.slices, ns)] : undefined;
+  tip.hidden = !slice || slice[0] > ns;
+  if (tip.hidden) return;
+  tip.textContent = `${data.names[slice[2]]}\n${time(slice[1])}, from ${time(slice[0])}`;
+  tip.style.left = Math.min(event.clientX + 12, window.innerWidth - 260) + "px";
+  tip.style.top = event.clientY + 12 + "px";
+}
+canvas.addEventListener("wheel", (event) => {
+  event.preventDefault();
+  zoom(event.deltaY > 0 ? 1.25 : 0.8, at(event));
+}, { passive: false });
+canvas.addEventListener("pointerdown", (event) => {
+  pointer = event.offsetX;
+  canvas.setPointerCapture(event.pointerId);
+});
+canvas.addEventListener("pointerup", () => { pointer = null; });
+canvas.addEventListener("pointermove", (event) => {
+  if (pointer === null) return point(event);
+  from -= (event.offsetX - pointer) / (canvas.clientWidth - LEFT) * span;
+  pointer = event.offsetX;
+  draw();
+});
+canvas.addEventListener("pointerleave", () => { tip.hidden = true; });
+canvas.addEventListener("keydown", (event) => {
+  const middle = from + span / 2;
+  if (event.key === "+") zoom(0.7, middle);
+  else if (event.key === "-") zoom(1.4, middle);
+  else if (event.key === "ArrowLeft") { from -= span / 5; draw(); }
+  else if (event.key === "ArrowRight") { from += span / 5; draw(); }
+  else if (event.key === "0") { from = 0; span = Math.max(data.span, 1); draw(); }
+});
+window.addEventListener("resize", draw);
+draw();
