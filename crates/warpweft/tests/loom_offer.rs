@@ -7,7 +7,6 @@ mod offer;
 use offer::{Offer, taken};
 use std::ptr::NonNull;
 use warpweft_platform::atomic::{AtomicU64, Ordering};
-use warpweft_platform::barrier::Asymmetric;
 use warpweft_platform::cell::UnsafeCell;
 use warpweft_platform::sync::Arc;
 use warpweft_platform::{loom, thread};
@@ -55,7 +54,7 @@ fn model(body: impl Fn() + Send + Sync + 'static) {
 
 fn world() -> Arc<World> {
     Arc::new(World {
-        offer: Offer::new(Asymmetric::new()),
+        offer: Offer::new(),
         forks: [Fork::new(), Fork::new()],
         done: [AtomicU64::new(0), AtomicU64::new(0)],
     })

@@ -1,17 +1,17 @@
-//! One fork on offer. A thief takes it, or its owner takes it back for the price of a store and a load.
+//! One fork on offer. A thief takes it, or its owner takes it back for the price of a store, a fence and a load.
 //!
 //! ```text
 //!   owner                                thief
 //!   publish:  turn ← t; word ← fork      look:  word is not null, turn is t
 //!   withdraw: word ← null                take:  want ← (t, WANTED)
-//!             light barrier                     heavy barrier
+//!             fence                             fence
 //!             read want ── (t, …)? ──┐          word is still not null, turn still t?
 //!             no: it is mine         │          want: (t, WANTED) → (t, TAKEN) by CAS
 //!             yes: (t, WANTED) → (t, OWNER) by CAS decides
 //! ```
 //!
-//! This is Dekker's protocol with an asymmetric barrier: either the owner's read sees the request, or the
-//! thief sees that the offer is gone. Only where both see each other does a compare-and-swap decide. The
+//! This is Dekker's protocol: either the owner's read sees the request, or the thief sees that the offer is
+//! gone. Only where both see each other does a compare-and-swap decide. The
 //! owner never waits.
 //!
 //! # Invariants
@@ -23,11 +23,11 @@
 //! - A thief never touches a fork that was withdrawn: it reads the fork's address after it has won.
 //!
 //! An offer that its owner takes back without a read-modify-write comes from the THE protocol (Cilk-5) and
-//! the split deque (Lace). The process-wide barrier is the kernel's `membarrier`.
+//! the split deque (Lace). A stack offers one fork at a time, so most forks need no fence: why it is no
+//! process-wide barrier of the thief instead is in `docs/decisions/0067-fences-of-offers.md`.
 
 use std::ptr::{self, NonNull};
-use warpweft_platform::atomic::{AtomicPtr, AtomicU64, Ordering};
-use warpweft_platform::barrier::Asymmetric;
+use warpweft_platform::atomic::{AtomicPtr, AtomicU64, Ordering, fence};
 use warpweft_platform::delay;
 
 /// A thief asks for the fork of this turn.
@@ -58,17 +58,15 @@ pub(crate) struct Offer<T> {
     want: AtomicU64,
     /// The stolen fork that the owner's stack runs, of which the one on offer is a part; null if it runs none.
     ancestor: AtomicPtr<T>,
-    barrier: Asymmetric,
 }
 
 impl<T> Offer<T> {
-    pub(crate) fn new(barrier: Asymmetric) -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             word: AtomicPtr::new(ptr::null_mut()),
             turn: AtomicU64::new(0),
             want: AtomicU64::new(0),
             ancestor: AtomicPtr::new(ptr::null_mut()),
-            barrier,
         }
     }
 
@@ -109,8 +107,8 @@ impl<T> Offer<T> {
         let turn = self.turn.load(Ordering::Relaxed);
         self.word.store(ptr::null_mut(), Ordering::Relaxed);
         delay::point("offer.withdraw: gone");
-        self.barrier.light();
-        // Ordering: Relaxed; the barrier orders it after the store, and nothing is read through it.
+        fence(Ordering::SeqCst);
+        // Ordering: Relaxed; the fence orders it after the store, and nothing is read through it.
         let want = self.want.load(Ordering::Relaxed);
         turn_of(want) != turn || self.contest(turn, want)
     }
@@ -148,8 +146,7 @@ impl<T> Offer<T> {
         self.turn.load(Ordering::Relaxed)
     }
 
-    /// Takes the fork of `turn` for a thief, if it is still there. Costs a system call, and an interruption
-    /// of the owner.
+    /// Takes the fork of `turn` for a thief, if it is still there.
     pub(crate) fn take(&self, turn: u64) -> Option<NonNull<T>> {
         let mut want = self.want.load(Ordering::Relaxed);
         loop {
@@ -171,8 +168,8 @@ impl<T> Offer<T> {
             }
         }
         delay::point("offer.take: asked");
-        self.barrier.heavy();
-        delay::point("offer.take: everybody knows");
+        fence(Ordering::SeqCst);
+        delay::point("offer.take: announced");
         // Ordering: Acquire pairs with `publish`. A word that is not null, read between two looks at the same
         // turn, belongs to that turn: the next turn's word is published after that turn, and the last turn's
         // word was null before.

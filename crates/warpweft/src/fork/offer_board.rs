@@ -103,14 +103,11 @@ pub(crate) struct OfferBoard {
 impl OfferBoard {
     /// For `workers` workers, of which the first `takers` take forks.
     pub(crate) fn new(workers: usize, takers: usize) -> Self {
-        let barrier = Asymmetric::new();
         Self {
-            offers: (0..workers)
-                .map(|_| CachePadded::new(Offer::new(barrier)))
-                .collect(),
+            offers: (0..workers).map(|_| CachePadded::new(Offer::new())).collect(),
             has_takers: takers > 1,
             watched: CachePadded::new(AtomicBool::new(false)),
-            barrier,
+            barrier: Asymmetric::new(),
         }
     }
 
