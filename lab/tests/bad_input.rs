@@ -31,7 +31,10 @@ fn wrong_names_list_the_right_ones_and_the_nearest() {
     assert!(complaint("bench packet n=lots").contains("whole number"));
     assert!(complaint("bench spawn mode=twice").contains("batch, one, fire, backlog, scope"));
     assert!(complaint("banch").contains("did you mean `bench`?"));
-    assert!(complaint("foo").contains("commands: explore, bench, compare, try, results, trace, list, completions"));
+    assert!(
+        complaint("foo")
+            .contains("commands: explore, bench, compare, try, results, trace, list, completions")
+    );
 }
 
 #[test]
