@@ -23,6 +23,13 @@ fn keep_busy(runtime: &Runtime, until: &Arc<AtomicBool>) {
     drop(runtime.spawn_job(move || hog(&until)));
 }
 
+/// Gives way for so long that in most schedules the standby poller, or a worker without tasks, sleeps afterwards.
+fn let_others_sleep() {
+    for _ in 0..100 {
+        thread::yield_now();
+    }
+}
+
 /// A task that a pipe wakes continues although every worker computes, repeatedly.
 fn a_pipe_during_long_tasks(policy: &str) {
     let runtime = watched(1, policy);
@@ -72,8 +79,9 @@ fn workers_that_sleep_again_are_found() {
         let done = Arc::new(AtomicBool::new(false));
         keep_busy(&runtime, &done);
         let fires = thread::spawn(move || {
-            thread::yield_now();
+            let_others_sleep();
             done.store(true, Ordering::SeqCst);
+            let_others_sleep();
             pipe.fire();
             thread::yield_now();
             pipe.fire();
@@ -92,10 +100,7 @@ fn a_job_during_a_long_task() {
         drop(runtime.spawn(async move { pipe.take().await }));
         let done = Arc::new(AtomicBool::new(false));
         keep_busy(&runtime, &done);
-        // In most schedules the standby poller sleeps when the job comes.
-        for _ in 0..100 {
-            thread::yield_now();
-        }
+        let_others_sleep();
         let job = runtime.spawn_job(|| ());
         job.wait().expect("no panic");
         done.store(true, Ordering::SeqCst);
@@ -112,6 +117,7 @@ fn the_pool_closes_while_the_standby_poller_sleeps() {
         let done = Arc::new(AtomicBool::new(false));
         keep_busy(&runtime, &done);
         let closing = Arc::clone(&runtime);
+        let_others_sleep();
         let end = thread::spawn(move || closing.shutdown());
         thread::yield_now();
         done.store(true, Ordering::SeqCst);
