@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::OnceLock;
 use warpweft_platform::CachePadded;
-use warpweft_platform::atomic::{AtomicU32, AtomicU64, Ordering, spin_loop};
+use warpweft_platform::atomic::{AtomicU32, AtomicU64, Ordering, fence, spin_loop};
 use warpweft_platform::barrier::Asymmetric;
 use warpweft_platform::delay;
 use warpweft_platform::park::Parker;
@@ -43,7 +43,6 @@ fn sleeping(word: u64) -> i32 {
 /// It is one comparison, because every push makes it. If no worker searches, the word is the number of
 /// sleepers less one. It is beyond `i32::MAX` if a worker searches, if none sleeps, or if the number of
 /// sleepers is below zero.
-/// is beyond `i32::MAX` if a worker searches, if none sleeps, or if the number of sleepers lags below zero.
 #[inline]
 fn wanted(word: u64) -> bool {
     word < u64::from(i32::MAX.cast_unsigned())
@@ -186,6 +185,23 @@ impl EventCount {
     /// [`cancel`](Self::cancel) or [`park`](Self::park). Costs two atomic writes and the heavy half of the
     /// barrier (a system call where that is process-wide).
     pub fn prepare(&self, w: usize, searching: bool) {
+        self.announce(w, searching);
+        // Pairs with the light half in `notify_one` and `notify_only` (lemma 1).
+        self.barrier.heavy();
+    }
+
+    /// As [`prepare`](Self::prepare), for a worker that will sleep for a bounded time only, by
+    /// [`park_timeout`](Self::park_timeout) or in a poller: a push at the same moment may overlook this
+    /// announcement, and then wakes no worker. Costs two atomic writes and a fence.
+    pub fn prepare_brief(&self, w: usize, searching: bool) {
+        self.announce(w, searching);
+        // A fence on this side alone promises nothing; it makes the case rare. The checkers see no fence.
+        if !cfg!(any(warpweft_loom, warpweft_shuttle)) {
+            fence(Ordering::SeqCst);
+        }
+    }
+
+    fn announce(&self, w: usize, searching: bool) {
         // The slot comes before the count, so that a thread that claims a counted sleeper finds a slot.
         // Ordering: Relaxed, published by the Release below to a claimer, and by the barrier to
         // `notify_only`.
@@ -198,8 +214,14 @@ impl EventCount {
             Ordering::Release,
         );
         delay::point("event_count.prepare: word");
-        // Pairs with the light half in `notify_one` and `notify_only` (lemma 1).
-        self.barrier.heavy();
+    }
+
+    /// Returns true if a waker has chosen worker `w`, which has announced sleep: its sleep will end at once.
+    /// The answer may be old.
+    #[must_use]
+    pub fn is_chosen(&self, w: usize) -> bool {
+        // Ordering: Relaxed. A hint.
+        self.places[w].state.load(Ordering::Relaxed) == CHOSEN
     }
 
     /// Withdraws the announcement of worker `w`, whose last look found work. It is registered as a searcher
@@ -241,13 +263,16 @@ impl EventCount {
 
     /// As [`park`](Self::park), but for at most `ns` nanoseconds, for a worker that must look again in any
     /// case. It does not replace a wake-up: a thread that makes work visible calls `notify_one` all the same.
-    pub fn park_timeout(&self, w: usize, ns: u64) {
+    /// Returns true if a waker chose the worker.
+    pub fn park_timeout(&self, w: usize, ns: u64) -> bool {
         let place = &self.places[w];
-        if !place.parker.wait_for(ns) {
-            self.cancel(w);
-        } else {
+        let chosen = place.parker.wait_for(ns);
+        if chosen {
             self.take_token(place);
+        } else {
+            self.cancel(w);
         }
+        chosen
     }
 
     /// Sets the function that wakes a worker in [`park_elsewhere`](Self::park_elsewhere); only the first call
@@ -261,8 +286,8 @@ impl EventCount {
     /// [`unpark_by`](Self::unpark_by).
     ///
     /// Afterwards the worker is awake and registered as a searcher, in both cases: it was chosen, or `sleep`
-    /// returned by itself.
-    pub fn park_elsewhere(&self, w: usize, sleep: impl FnOnce()) {
+    /// returned by itself. Returns true if it was chosen.
+    pub fn park_elsewhere(&self, w: usize, sleep: impl FnOnce()) -> bool {
         let place = &self.places[w];
         let chosen = !place.parker.leave() || {
             delay::point("event_count.park_elsewhere: left");
@@ -274,6 +299,7 @@ impl EventCount {
         } else {
             self.cancel(w);
         }
+        chosen
     }
 
     /// Wakes a sleeper, unless a worker searches already or none sleeps. Call it after work was made visible.

@@ -459,3 +459,31 @@ fn a_nap_against_a_push() {
         pool.assert_idle();
     });
 }
+
+/// A worker that announces a brief park without the barrier: a push that overlooks it is found when the park is
+/// over, because the announcement after that has the barrier.
+#[test]
+fn a_brief_park_against_a_push() {
+    check(ALL, || {
+        let pool = Pool::<1>::new(1);
+        let worker = thread::spawn({
+            let pool = pool.clone();
+            move || {
+                pool.idle.prepare_brief(0, false);
+                if pool.take().is_some() {
+                    pool.idle.cancel(0);
+                    if pool.idle.found() {
+                        pool.idle.notify_one();
+                    }
+                } else {
+                    pool.idle.park_timeout(0, 1);
+                    pool.next(0, true);
+                }
+            }
+        });
+        pool.push(0);
+        pool.idle.notify_one();
+        worker.join().unwrap();
+        pool.assert_idle();
+    });
+}

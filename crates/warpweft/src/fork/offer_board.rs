@@ -191,9 +191,13 @@ impl OfferBoard {
         watches.then_some(timed_park)
     }
 
-    /// Returns true if that thief will take an offer as soon as it is ripe, unless its owner takes it back.
-    pub(crate) fn is_ripening(&self, seen: &OfferView) -> bool {
-        seen.reluctance.get() == 0 && self.any()
+    /// Returns true if that thief, which has been waiting since `since_ns`, will take an offer as soon as it is
+    /// ripe, unless its owner takes it back.
+    ///
+    /// Where small forks come and go, it ends after twice the time in which one ripens.
+    pub(crate) fn is_ripening(&self, seen: &OfferView, since_ns: u64) -> bool {
+        let waits = |ripe_ns: u64| clock::now_ns() - since_ns < 2 * ripe_ns;
+        seen.reluctance.get() == 0 && RIPE_NS.is_some_and(waits) && self.any()
     }
 
     /// Ends the watch of a worker that has found work. The caller does this before it leaves the searchers:

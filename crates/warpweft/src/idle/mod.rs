@@ -1,6 +1,12 @@
 #![doc = include_str!("README.md")]
 
+mod sleep_history;
+
+pub(crate) use sleep_history::SleepHistory;
+
+use sleep_history::BRIEF_PARK_NS;
 use warpweft_platform::barrier::Asymmetric;
+use warpweft_platform::clock;
 use warpweft_platform::thread::{pause, sharply, yield_now};
 use warpweft_queue::EventCount;
 
@@ -50,10 +56,13 @@ pub(crate) trait Searcher {
     fn is_in_haste(&self) -> bool;
     /// Returns true if `look` has left a task to its owner since the last call.
     fn has_left(&mut self) -> bool;
-    /// Returns true if `look` has left something that it will take within microseconds.
-    fn is_about_to_take(&self) -> bool;
-    /// Notes that another worker has woken this one.
+    /// Returns true if `look` has left something that it will take within microseconds. The caller has been
+    /// waiting for it since `since_ns`.
+    fn is_about_to_take(&self, since_ns: u64) -> bool;
+    /// Notes that another worker has woken this one, or is about to.
     fn woken(&self);
+    /// Returns what the worker remembers of its sleeps.
+    fn sleep_history(&self) -> &SleepHistory;
 }
 
 /// A second place to sleep: a poller. Its holder sleeps there alone.
@@ -111,6 +120,9 @@ impl Idle {
         let mut registered = !no_sleeper && self.events.try_search();
         let mut searching = no_sleeper || registered;
         let mut rounds = self.rounds;
+        // A sleep that is expected to be short begins as a brief park, which spares the barrier.
+        let mut brief = searcher.sleep_history().expects_a_short_one();
+        let mut asleep_ns = None;
         loop {
             if searcher.stops() {
                 if registered {
@@ -127,7 +139,14 @@ impl Idle {
                 }
                 return Waited::Found(found);
             }
-            self.events.prepare(w, registered);
+            if brief {
+                self.events.prepare_brief(w, registered);
+            } else {
+                self.events.prepare(w, registered);
+            }
+            if self.events.is_chosen(w) {
+                searcher.woken();
+            }
             // From here to `cancel` or `park` this worker is announced as asleep: look at everything once
             // more.
             if searcher.stops() {
@@ -137,32 +156,40 @@ impl Idle {
                 self.end_search();
                 return Waited::Found(found);
             } else {
-                let timed_park = searcher.park_timeout_ns();
-                // After the announcement: a worker that left the poller before looks for sleepers after that.
-                let poller_park = if timed_park == Some(0) {
-                    None
+                let watch_ns = searcher.park_timeout_ns();
+                if watch_ns == Some(0) {
+                    self.events.cancel(w);
                 } else {
-                    searcher.poller_park(timed_park.is_some())
-                };
-                if timed_park.is_none() {
-                    searcher.parks();
-                }
-                rounds = if timed_park.is_some() { 1 } else { self.rounds };
-                match (timed_park, poller_park) {
-                    (Some(0), _) => self.events.cancel(w),
-                    (timed_park, Some(poller_park)) => {
-                        if self.park_in(w, poller_park, timed_park, || searcher.unparks()) {
-                            self.end_search();
-                            return Waited::Unparked;
-                        }
+                    let at_most_ns = watch_ns.or(brief.then_some(BRIEF_PARK_NS));
+                    // After the announcement: a worker that left the poller before looks for sleepers after
+                    // that.
+                    let poller_park = searcher.poller_park(watch_ns.is_some());
+                    if watch_ns.is_none() {
+                        searcher.parks();
+                        asleep_ns = asleep_ns.or_else(|| Some(clock::now_ns()));
                     }
-                    (Some(ns), None) => sharply(|| self.events.park_timeout(w, ns)),
-                    (None, None) => {
-                        self.events.park(w);
+                    let (woken, happened) = self.sleep(w, poller_park, at_most_ns, searcher);
+                    if let Some(since) = asleep_ns
+                        && (woken || happened)
+                    {
+                        searcher.sleep_history().slept(clock::now_ns() - since);
+                        asleep_ns = None;
+                    }
+                    if happened {
+                        self.end_search();
+                        return Waited::Unparked;
+                    }
+                    if woken {
                         searcher.woken();
                     }
+                    rounds = if at_most_ns.is_some() && !woken {
+                        1
+                    } else {
+                        self.rounds
+                    };
+                    // A watcher looks again soon in any case.
+                    brief = watch_ns.is_some();
                 }
-                searcher.unparks();
             }
             // After both `cancel` and `park` the worker is counted as a searcher.
             registered = true;
@@ -170,22 +197,33 @@ impl Idle {
         }
     }
 
-    /// Sleeps in `poller_park`, and calls `unparks` then. Returns true if anything happened there.
-    fn park_in(
+    /// Sleeps, in `poller_park` if there is one, for at most `at_most_ns` nanoseconds. Returns whether a waker
+    /// chose the worker, and whether anything happened in the poller.
+    fn sleep<S: Searcher>(
         &self,
         w: usize,
-        mut poller_park: impl PollerPark,
-        timed_park: Option<u64>,
-        unparks: impl FnOnce(),
-    ) -> bool {
-        self.events.park_elsewhere(w, || match timed_park {
-            Some(_) => sharply(|| poller_park.sleep(timed_park)),
-            None => poller_park.sleep(None),
-        });
-        unparks();
+        poller_park: Option<S::PollerPark>,
+        at_most_ns: Option<u64>,
+        searcher: &S,
+    ) -> (bool, bool) {
+        let sharp = at_most_ns.is_some_and(|ns| ns < BRIEF_PARK_NS);
+        let sharply = |sleep: &mut dyn FnMut()| if sharp { sharply(sleep) } else { sleep() };
+        let mut woken = true;
+        let Some(mut poller_park) = poller_park else {
+            match at_most_ns {
+                Some(ns) => sharply(&mut || woken = self.events.park_timeout(w, ns)),
+                None => self.events.park(w),
+            }
+            searcher.unparks();
+            return (woken, false);
+        };
+        woken = self
+            .events
+            .park_elsewhere(w, || sharply(&mut || poller_park.sleep(at_most_ns)));
+        searcher.unparks();
         // The worker is a registered searcher again: what it hands out wakes no sleeper. The end of the
         // search wakes one.
-        poller_park.wake()
+        (woken, poller_park.wake())
     }
 
     /// Sets the function that wakes a worker that sleeps in the poller.
@@ -194,17 +232,19 @@ impl Idle {
     }
 
     fn search<S: Searcher>(rounds: u32, searcher: &mut S) -> Option<S::Found> {
-        // The looks at what ripens are as many as those before, so that a search ends where small forks come and
-        // go all the time.
-        for round in 1..=2 * rounds {
+        let mut since_ns = None;
+        for round in 1.. {
             if let Some(found) = searcher.look() {
                 return Some(found);
             }
             if searcher.is_in_haste() {
                 break;
             }
-            if round >= rounds && !(rounds > 1 && searcher.is_about_to_take()) {
-                break;
+            if round >= rounds {
+                let since_ns = *since_ns.get_or_insert_with(clock::now_ns);
+                if rounds == 1 || !searcher.is_about_to_take(since_ns) {
+                    break;
+                }
             }
             yield_now();
         }
@@ -274,163 +314,4 @@ impl Idle {
 }
 
 #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
-pub(crate) mod tests {
-    use super::{IN_VAIN, Idle, LINGERS, PollerPark, Searcher, Waited};
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicBool, Ordering};
-    use warpweft_platform::thread::{spawn, yield_now};
-
-    struct NoPoller;
-
-    impl PollerPark for NoPoller {
-        fn sleep(&mut self, _: Option<u64>) {}
-
-        fn wake(self) -> bool {
-            false
-        }
-    }
-
-    /// A worker that finds `"found"` at look number `at`, and `late` in its last look.
-    struct Looks<'idle, S, L> {
-        idle: &'idle Idle,
-        looked: u32,
-        at: u32,
-        late: Option<&'static str>,
-        stops: S,
-        in_haste: bool,
-        leaves: L,
-    }
-
-    impl<S: Fn(u32) -> bool, L: Fn(u32) -> bool> Searcher for Looks<'_, S, L> {
-        type Found = &'static str;
-        type PollerPark = NoPoller;
-
-        fn look(&mut self) -> Option<&'static str> {
-            self.looked += 1;
-            assert!(!self.idle.wake_one(), "a searcher is registered");
-            assert!(
-                self.looked <= self.idle.rounds + LINGERS,
-                "it never stops lingering"
-            );
-            (self.looked == self.at).then_some("found")
-        }
-
-        fn scan(&mut self) -> Option<&'static str> {
-            self.late
-        }
-
-        fn stops(&self) -> bool {
-            (self.stops)(self.looked)
-        }
-
-        fn parks(&self) {}
-
-        fn unparks(&self) {}
-
-        fn park_timeout_ns(&mut self) -> Option<u64> {
-            None
-        }
-
-        fn poller_park(&self, _: bool) -> Option<NoPoller> {
-            None
-        }
-
-        fn is_in_haste(&self) -> bool {
-            self.in_haste
-        }
-
-        fn has_left(&mut self) -> bool {
-            (self.leaves)(self.looked)
-        }
-
-        fn is_about_to_take(&self) -> bool {
-            false
-        }
-
-        fn woken(&self) {}
-    }
-
-    /// Runs worker `w` until it finds `"late"` in its last look or `"found"` at look number `at`. Returns
-    /// what it found and the number of its looks.
-    fn looks(
-        w: usize,
-        idle: &Idle,
-        at: u32,
-        stops: impl Fn(u32) -> bool,
-        in_haste: bool,
-        leaves: impl Fn(u32) -> bool,
-    ) -> (Option<&'static str>, u32) {
-        let mut searcher = Looks {
-            idle,
-            looked: 0,
-            at,
-            late: Some("late"),
-            stops,
-            in_haste,
-            leaves,
-        };
-        let found = match idle.wait(w, &mut searcher) {
-            Waited::Found(found) => Some(found),
-            Waited::Unparked | Waited::Stop => None,
-        };
-        (found, searcher.looked)
-    }
-
-    const NEVER: u32 = u32::MAX;
-
-    #[test]
-    fn a_searcher_that_sees_lone_tasks_lingers() {
-        let idle = Idle::new(2);
-        let spins = idle.rounds;
-        let found = looks(0, &idle, spins + LINGERS / 2, |_| false, false, |_| true);
-        assert_eq!(found, (Some("found"), spins + LINGERS / 2));
-        // It stops in the end: the last look finds what it may have overlooked.
-        let found = looks(0, &idle, NEVER, |_| false, false, |_| true);
-        assert_eq!(found, (Some("late"), spins + LINGERS));
-        // It does not linger without a reason.
-        let found = looks(0, &idle, NEVER, |_| false, false, |_| false);
-        assert_eq!(found, (Some("late"), spins));
-        let found = looks(0, &idle, NEVER, |_| false, false, |looked| looked <= spins);
-        assert_eq!(found, (Some("late"), spins + IN_VAIN));
-        assert_eq!(idle.snapshot(), (0, 0));
-    }
-
-    #[test]
-    fn a_searcher_that_stops_or_is_in_haste_does_not_linger() {
-        let idle = Idle::new(2);
-        let spins = idle.rounds;
-        let found = looks(0, &idle, NEVER, |looked| looked > spins, false, |_| true);
-        assert_eq!(found, (None, spins + 1));
-        let found = looks(0, &idle, NEVER, |_| false, true, |_| true);
-        assert_eq!(found, (Some("late"), 1));
-        assert_eq!(idle.snapshot(), (0, 0));
-    }
-
-    /// The other worker sleeps and is not woken meanwhile: `looks` checks that.
-    #[test]
-    fn a_push_wakes_no_worker_while_one_lingers() {
-        let idle = Arc::new(Idle::new(2));
-        let over = Arc::new(AtomicBool::new(false));
-        let (theirs, told) = (Arc::clone(&idle), Arc::clone(&over));
-        let sleeper = spawn(move || {
-            let mut sleeps = Looks {
-                idle: &theirs,
-                looked: 0,
-                at: NEVER,
-                late: None,
-                stops: |_| told.load(Ordering::SeqCst),
-                in_haste: false,
-                leaves: |_| false,
-            };
-            assert!(matches!(theirs.wait(1, &mut sleeps), Waited::Stop));
-        });
-        while idle.snapshot() != (0, 1) {
-            yield_now();
-        }
-        let found = looks(0, &idle, idle.rounds + 3, |_| false, false, |_| true);
-        assert_eq!(found, (Some("found"), idle.rounds + 3));
-        over.store(true, Ordering::SeqCst);
-        idle.wake_all();
-        sleeper.join().expect("no panic");
-    }
-}
+mod tests;

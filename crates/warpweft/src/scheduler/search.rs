@@ -5,7 +5,7 @@ use super::poll_interval::look;
 use super::pool::Pool;
 use super::worker::{Work, Worker};
 use crate::driver::core::PollTurn;
-use crate::idle::Searcher;
+use crate::idle::{Searcher, SleepHistory};
 use crate::threads::thread_handle::ThreadHandle;
 use warpweft_policy::{Count, Policy};
 
@@ -114,12 +114,19 @@ impl<'a, P: Policy> Searcher for WorkSource<'a, P> {
         self.pool.core.driver.is_polled()
     }
 
-    fn is_about_to_take(&self) -> bool {
-        self.pool.core.offer_board.is_ripening(&self.worker.seen)
+    fn is_about_to_take(&self, since_ns: u64) -> bool {
+        self.pool
+            .core
+            .offer_board
+            .is_ripening(&self.worker.seen, since_ns)
     }
 
     fn woken(&self) {
         self.worker.seen.woken();
+    }
+
+    fn sleep_history(&self) -> &SleepHistory {
+        &self.worker.sleep_history
     }
 
     fn has_left(&mut self) -> bool {

@@ -13,7 +13,7 @@ use crate::driver::core::Driver;
 use crate::execution::stack_context::{self, StackContext};
 use crate::fork::offer_board::OfferView;
 use crate::fork::stealable_job::Stolen;
-use crate::idle::Waited;
+use crate::idle::{SleepHistory, Waited};
 use crate::pool::current::{WorkerRef, WorkerVtable};
 use crate::threads::pool_ref::PoolRef as _;
 use crate::threads::thread_handle::ThreadHandle;
@@ -42,6 +42,7 @@ pub(crate) struct Worker<P: Policy> {
     pub(crate) pinned: Locked<TaskRef>,
     /// What this worker saw of other workers' forks.
     pub(crate) seen: OfferView,
+    pub(crate) sleep_history: SleepHistory,
     /// True if it makes up for workers that are stuck.
     pub(crate) is_compensating: bool,
     /// For a compensating worker: true if a thread carries it.
@@ -85,6 +86,7 @@ impl<P: Policy> Worker<P> {
             random: RefCell::new(Rng::seeded(0x9e37_79b9_7f4a_7c15 ^ id as u64)),
             pinned: Locked::new(),
             seen: OfferView::default(),
+            sleep_history: SleepHistory::default(),
             is_compensating,
             carried: AtomicBool::new(false),
             cancellations: (cancelled, Cell::new(cancelled)),
