@@ -40,9 +40,9 @@ fn check(ring: &Ring) -> Option<u64> {
     for [number, other] in &records {
         assert_eq!(*other, !number, "a record of two halves: {number:#x} {other:#x}");
     }
-    let numbers = records.iter().map(|record| record[0]);
+    let mut numbers = records.iter().map(|record| record[0]);
     assert!(numbers.clone().is_sorted() && numbers.clone().min().is_none_or(|first| first > 0));
-    numbers.last()
+    numbers.next_back()
 }
 
 #[test]
