@@ -243,9 +243,14 @@ impl Builder {
         self
     }
 
-    /// Sets after how long in one task a worker counts as *stuck*. Another thread then runs the tasks behind
-    /// it, until it continues. The default is 10 ms, and the minimum is 200 µs. With `None` there is no
-    /// monitor and no thread for it.
+    /// Sets after how long in one task a worker counts as *stuck*, if it sleeps in the kernel. Another thread
+    /// then runs the tasks behind it, until it continues. The default is 10 ms, and the minimum is 200 µs.
+    /// With `None` there is no monitor and no thread for it.
+    ///
+    /// A worker that computes has a CPU, and another thread would take that from it. It counts as stuck after
+    /// ten times this time, and is replaced only if all other workers are stuck as well. Until then other
+    /// workers steal what waits behind it, if they have nothing to do. (Where the system does not report what
+    /// a thread does, each counts as asleep. Linux does.)
     ///
     /// A stuck worker is noticed within one and a half times this time. A pool of N workers has N/2
     /// compensating workers, at least one and at most four, and can replace that many stuck workers at a
@@ -253,9 +258,8 @@ impl Builder {
     /// started wait for it.
     ///
     /// The monitor is one thread, which looks twice in that time while any worker is awake. It costs nothing
-    /// on the path of a task. Long computations count as stuck, too: they keep their thread, and share the
-    /// CPUs with the tasks that would otherwise wait for them. Compensating workers have numbers from
-    /// [`workers`](Runtime::workers) on, which policies and closures see.
+    /// on the path of a task. Compensating workers have numbers from [`workers`](Runtime::workers) on, which
+    /// policies and closures see.
     pub fn stuck_after(mut self, time: Option<Duration>) -> Self {
         self.config.watch.stuck_after = time;
         self

@@ -7,6 +7,7 @@
 //! | `worker` | a worker's half of the policy, and the step of a task |
 //! | `worker_loop` | the main function of a thread: the loop |
 //! | `poll_interval` | when a busy worker looks for overdue tasks, sockets and timers |
+//! | `neighbour` | what a worker whose tasks only yield sees of another one |
 //! | `recorded` | what the flight recorder gets of a worker's steps |
 //! | `schedule` | where a runnable task goes |
 //! | `search` | where a worker without tasks looks for some |
@@ -18,6 +19,7 @@
 //! generic is in `pool/`.
 
 pub(crate) mod evict;
+mod neighbour;
 pub(crate) mod poll_interval;
 pub(crate) mod pool;
 pub(crate) mod recorded;

@@ -14,10 +14,9 @@ const LOOK_NS: u64 = 100_000;
 const STANDBY_NS: u64 = 10_000_000;
 /// A worker that computes for this time without a look at the poller wants a standby poller.
 const LONG_NS: u64 = 500_000;
-/// Before a stretch of at most this number of tasks the worker reads its thread's CPU time,
-const SHORT: u32 = 8;
-/// and after a stretch that took this long: reading it costs 0.2 µs.
-const ASK_NS: u64 = 40_000;
+/// For this time after a stretch of [`LONG_NS`] the worker reads its thread's CPU time before each stretch. That is
+/// a system call, so a server of short tasks does not make it.
+const ALERT_NS: u64 = 10_000_000;
 /// The most tasks between two looks at the clock.
 const STRETCH: u32 = 64;
 
@@ -56,6 +55,8 @@ pub(crate) struct PollInterval {
     /// The CPU time of this thread at `since_ns`, if it was read.
     cpu_ns: Option<u64>,
     was_long: bool,
+    /// Until this time the worker reads the CPU time.
+    alert_until_ns: u64,
     /// Until this time the worker looks for tasks of other threads before each task. After a long own task it
     /// does so for as long as that task took.
     others_until_ns: u64,
@@ -72,6 +73,7 @@ impl PollInterval {
             since_ns: 0,
             cpu_ns: None,
             was_long: false,
+            alert_until_ns: 0,
             others_until_ns: 0,
         }
     }
@@ -116,7 +118,9 @@ impl PollInterval {
         // Under the checkers, where no time passes, the time is always over.
         let modelled = cfg!(any(warpweft_loom, warpweft_shuttle));
         self.was_long = modelled || took >= LONG_NS && self.computed_long();
-        let mut looks = false;
+        if took >= LONG_NS {
+            self.alert_until_ns = now.saturating_add(ALERT_NS);
+        }
         if driver_owner.is_polled() {
             if self.was_long && monitor.is_there() && driver_owner.standby.want() {
                 monitor.hurry();
@@ -128,8 +132,7 @@ impl PollInterval {
             } else {
                 LOOK_NS
             };
-            looks = modelled || late >= patience;
-            if looks {
+            if modelled || late >= patience {
                 look(driver_owner, idle);
             }
         }
@@ -139,14 +142,13 @@ impl PollInterval {
         let fit = LOOK_NS.checked_div(each).unwrap_or(u64::MAX);
         let most = (self.stretch * 2).min(STRETCH);
         let stretch = u32::try_from(fit).map_or(most, |fit| fit.clamp(1, most));
-        // Not after each stretch: a stretch of tiny tasks takes no longer than reading the CPU time.
-        let asks = looks || stretch <= SHORT || took >= ASK_NS;
-        self.cpu_ns = asks.then(thread_cpu_ns).flatten();
+        // After the look: what it wakes is no task of this stretch.
+        self.cpu_ns = (now < self.alert_until_ns).then(thread_cpu_ns).flatten();
         if now < self.others_until_ns { 1 } else { stretch }
     }
 
     /// Returns true if the last stretch took long by the CPU time of this thread, and not because other
-    /// threads had the CPU.
+    /// threads had the CPU. It is false for the first long stretch after a while, of which that is not known.
     fn computed_long(&self) -> bool {
         let cpu_ns = self
             .cpu_ns

@@ -17,6 +17,11 @@ use warpweft_platform::thread_state;
 use warpweft_policy::{Policy, WorkerId};
 use warpweft_task::TaskKind;
 
+/// How many times `stuck_after` a worker may compute in one task until it counts as stuck. It keeps a CPU busy,
+/// and a thread in its place would take that from it. But a task that never ends must not hold up what waits
+/// behind it.
+const COMPUTES: u64 = 10;
+
 /// How long the monitor sleeps while a report waits for its stack, in nanoseconds.
 const REPORT_TICK_NS: u64 = 1_000_000;
 
@@ -68,6 +73,31 @@ fn credited(elapsed_ns: u64, tick_ns: u64) -> u64 {
     elapsed_ns.min(tick_ns.saturating_add(tick_ns / 2))
 }
 
+/// The workers that are in one task for longer than `stuck_after`, compensating workers included.
+#[derive(Debug, Clone, Copy, Default)]
+struct Long {
+    /// All of them.
+    all: usize,
+    /// Those that are stuck: the kernel has put them to sleep, or they compute without end.
+    stuck: usize,
+    /// Those of them that the kernel has put to sleep.
+    blocked: usize,
+    /// How many of the workers that were asked for are stuck.
+    asked: usize,
+}
+
+impl Long {
+    /// Returns how many of a pool's `workers` need another thread in their place. A worker that sleeps in the
+    /// kernel does. What waits behind one that computes is stolen, as long as there is a worker that does.
+    fn to_replace(self, workers: usize) -> usize {
+        if self.asked == workers {
+            self.stuck
+        } else {
+            self.blocked
+        }
+    }
+}
+
 /// A stall that is to be reported.
 #[derive(Debug, Clone, Copy)]
 struct Due {
@@ -101,15 +131,16 @@ impl<P: Policy> Pool<P> {
             watched.advance(tick);
             quiet = if self.everybody_sleeps() { quiet + 1 } else { 0 };
             let mut due = Vec::new();
-            let stuck = self.count_stuck(&mut seen, stuck_ns, watched.ns, &mut due);
+            let long = self.count_long(&mut seen, stuck_ns, watched.ns, &mut due);
+            let (stuck, replaced) = (long.stuck, long.to_replace(self.core.asked));
             standby.tick();
-            if stuck > 0 {
+            if long.all > 0 {
                 standby.want();
             }
-            let needed = stuck + usize::from(self.core.driver.wants_standby());
+            let needed = replaced + usize::from(self.core.driver.wants_standby());
             // Counted once: one that finds nothing retires at once, and would be sent again during the same
             // tick.
-            let missing = monitor.set_needed(stuck, needed);
+            let missing = monitor.set_needed(long.all, stuck, needed);
             // Tasks that came meanwhile wake nothing in the poller.
             if stuck > 0 || monitor.lets_go() {
                 self.core.driver.relieve();
@@ -139,11 +170,11 @@ impl<P: Policy> Pool<P> {
         self.core.monitor.active() == 0 && (0..self.core.asked).all(|worker| !self.core.idle.is_awake(worker))
     }
 
-    /// Returns how many workers, compensating workers included, have been in one task for too long. Puts
-    /// those into `due` that are to be reported.
-    fn count_stuck(&self, seen: &mut [Sample], stuck_ns: u64, now: u64, due: &mut Vec<Due>) -> usize {
+    /// Returns how many workers have been in one task for too long. Puts those into `due` that are to be
+    /// reported.
+    fn count_long(&self, seen: &mut [Sample], stuck_ns: u64, now: u64, due: &mut Vec<Due>) -> Long {
         let report_ns = self.core.monitor.report_ns();
-        let mut stuck = 0;
+        let mut long = Long::default();
         for (id, seen) in seen.iter_mut().enumerate() {
             let (steps, turns) = (self.workers[id].steps(), self.workers[id].fiber_turns());
             // A compensating worker is stuck only if it has made a step since it was sent.
@@ -166,10 +197,17 @@ impl<P: Policy> Pool<P> {
             if is_expected {
                 seen.unexpected_since_ns = now;
             }
-            if now.saturating_sub(seen.since_ns) < stuck_ns {
+            let in_task_ns = now.saturating_sub(seen.since_ns);
+            if in_task_ns < stuck_ns {
                 continue;
             }
-            stuck += 1;
+            // Where the system does not say, each worker counts as blocked.
+            let is_blocked = self.has_cpu(id) != Some(true);
+            let is_stuck = is_blocked || in_task_ns >= stuck_ns.saturating_mul(COMPUTES);
+            long.all += 1;
+            long.blocked += usize::from(is_blocked);
+            long.stuck += usize::from(is_stuck);
+            long.asked += usize::from(is_stuck && id < self.core.asked);
             if !std::mem::replace(&mut seen.told, true) {
                 // The worker may have drawn tasks from a common queue while others that looked there went to
                 // sleep.
@@ -192,14 +230,19 @@ impl<P: Policy> Pool<P> {
                 });
             }
         }
-        stuck
+        long
+    }
+
+    /// Returns true if the worker's thread has a CPU or waits for one; `None` if the system does not say.
+    fn has_cpu(&self, worker: usize) -> Option<bool> {
+        let (thread, _) = self.core.threads.thread_with(worker)?;
+        thread_state::runs(thread)
     }
 
     /// Returns true if the worker computes in the middle of a fork-join computation of which a part is on
     /// offer: idle workers take it, and long computations of this kind are what the pool is for.
     fn offers_its_work(&self, worker: usize) -> bool {
-        let thread = || self.core.threads.thread_with(worker).map(|(thread, _)| thread);
-        self.core.offer_board.offers(worker) && thread().and_then(thread_state::runs) != Some(false)
+        self.core.offer_board.offers(worker) && self.has_cpu(worker) != Some(false)
     }
 
     /// Begins the report of a stall, if there are not too many. It is given out when it has its stack.

@@ -6,6 +6,7 @@
 //!   reference takes tasks of its pool. If a hook spawns or wakes, against the rules, it reaches the policy
 //!   as an external thread would, and not through a second `&mut`.
 
+use super::neighbour::Neighbour;
 use super::poll_interval::{hand_out, look};
 use super::pool::Pool;
 use super::search::WorkSource;
@@ -43,6 +44,7 @@ pub(crate) struct Worker<P: Policy> {
     /// What this worker saw of other workers' forks.
     pub(crate) seen: OfferView,
     pub(crate) sleep_history: SleepHistory,
+    pub(super) neighbour: Neighbour,
     /// True if it makes up for workers that are stuck.
     pub(crate) is_compensating: bool,
     /// For a compensating worker: true if a thread carries it.
@@ -87,6 +89,7 @@ impl<P: Policy> Worker<P> {
             pinned: Locked::new(),
             seen: OfferView::default(),
             sleep_history: SleepHistory::default(),
+            neighbour: Neighbour::default(),
             is_compensating,
             carried: AtomicBool::new(false),
             cancellations: (cancelled, Cell::new(cancelled)),
@@ -259,7 +262,7 @@ impl<P: Policy> Worker<P> {
         if worker.worker_ref.is_in_policy()
             || !worker.pinned.is_empty()
             || worker.pool().core.lifecycle.is_closing()
-            || worker.pool().core.monitor.is_somebody_stuck()
+            || worker.pool().core.monitor.is_somebody_long()
             || stack_context::has_ready_fibers()
         {
             return false;

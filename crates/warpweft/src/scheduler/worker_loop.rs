@@ -197,7 +197,8 @@ unsafe fn look_up<P: Policy, const RECORDED: bool>(
     }
     // Tasks that always yield never run out, and no other worker may look for the tasks behind a stuck one.
     // So every other look is for those.
-    if !*helped && pool.core.monitor.is_somebody_stuck() {
+    let waits = worker.waits_for_one_that_is_stuck(pool);
+    if !*helped && (waits || pool.core.monitor.is_somebody_stuck()) {
         // SAFETY: by contract.
         if let Some(task) = unsafe { worker.call(P::steal_from_stuck) } {
             *helped = true;

@@ -120,9 +120,11 @@ pub(crate) struct Monitor {
     state: Mutex<State>,
     wakeup: Condvar,
     sleep_flag: SleepFlag,
-    /// The number of stuck workers at the last tick.
+    /// The number of workers at the last tick that were in one task for longer than `stuck_after`.
+    long: AtomicUsize,
+    /// The number of those that are stuck.
     stuck: AtomicUsize,
-    /// The number of needed compensating workers: one for each stuck worker, and perhaps a standby poller.
+    /// The number of needed compensating workers: those in the place of others, and perhaps a standby poller.
     needed: AtomicUsize,
     /// The number of carried compensating workers.
     active: AtomicUsize,
@@ -153,6 +155,7 @@ impl Monitor {
             }),
             wakeup: Condvar::new(),
             sleep_flag: SleepFlag::new(),
+            long: AtomicUsize::new(0),
             stuck: AtomicUsize::new(0),
             needed: AtomicUsize::new(0),
             active: AtomicUsize::new(0),
@@ -216,6 +219,11 @@ impl Monitor {
         self.lets_go() || was_long && !self.is_somebody_stuck()
     }
 
+    /// Returns true if any worker is in a long task, stuck or not: a task that yields does not return at once.
+    pub(crate) fn is_somebody_long(&self) -> bool {
+        self.long.load(Ordering::Relaxed) > 0
+    }
+
     /// Returns true if any worker is stuck, so that tasks may wait behind it.
     pub(crate) fn is_somebody_stuck(&self) -> bool {
         self.stuck.load(Ordering::Relaxed) > 0
@@ -254,9 +262,10 @@ impl Monitor {
         u64::try_from(stuck_after.as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// Stores the result of a tick: the numbers of stuck workers and of needed compensating workers. Returns
-    /// the number of missing ones.
-    pub(crate) fn set_needed(&self, stuck: usize, needed: usize) -> usize {
+    /// Stores the result of a tick: the numbers of workers in long tasks, of stuck ones among them, and of
+    /// needed compensating workers. Returns the number of missing ones.
+    pub(crate) fn set_needed(&self, long: usize, stuck: usize, needed: usize) -> usize {
+        self.long.store(long, Ordering::Relaxed);
         self.stuck.store(stuck, Ordering::Relaxed);
         self.needed.store(needed, Ordering::Relaxed);
         needed.saturating_sub(self.active())

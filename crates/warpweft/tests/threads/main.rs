@@ -7,6 +7,7 @@ mod eventually;
 #[allow(dead_code, reason = "the other binaries need all of it")]
 mod everywhere;
 
+mod computing;
 mod contexts;
 mod pinning;
 mod pool_threads;

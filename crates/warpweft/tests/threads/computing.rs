@@ -1,0 +1,107 @@
+//! A worker that computes for long is not one that is blocked.
+#![cfg(target_os = "linux")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "what blocks here must not be seen by the runtime"
+)]
+
+use crate::eventually::eventually;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+use warpweft::policy::Count;
+use warpweft::{Fifo, Runtime, spawn_job};
+use warpweft_platform::clock::thread_cpu_ns;
+
+const STUCK_AFTER: Duration = Duration::from_millis(20);
+
+fn runtime(workers: usize) -> Runtime {
+    Runtime::builder()
+        .workers(workers)
+        .policy(Fifo::default())
+        .stuck_after(Some(STUCK_AFTER))
+        .build()
+        .expect("threads")
+}
+
+/// Computes for that time of its thread's CPU.
+fn compute(time: Duration) {
+    let ns = u64::try_from(time.as_nanos()).expect("a short time");
+    let start = thread_cpu_ns().expect("Linux counts it");
+    while thread_cpu_ns().expect("as above") - start < ns {}
+}
+
+/// Returns how many tasks ran on compensating workers.
+fn by_others(runtime: &Runtime) -> u64 {
+    let counters = runtime.counters();
+    counters.compensating.iter().map(|set| set.get(Count::Ran)).sum()
+}
+
+/// Has each worker in a task of `long` with others behind it. Returns how long that took, and how many tasks
+/// ran on compensating workers.
+fn all_in(workers: usize, long: fn()) -> (Duration, u64) {
+    let runtime = runtime(workers);
+    let start = Instant::now();
+    let tasks: Vec<_> = (0..workers)
+        .map(|_| runtime.spawn_job(long))
+        .chain((0..20).map(|_| runtime.spawn_job(|| ())))
+        .collect();
+    tasks.into_iter().for_each(|task| task.wait().expect("no panic"));
+    (start.elapsed(), by_others(&runtime))
+}
+
+#[test]
+fn a_worker_that_computes_is_not_replaced() {
+    for workers in [1, 2] {
+        // Where others take the CPU away for so long that a worker counts as stuck, it says nothing.
+        let undisturbed = (0..20).find_map(|_| {
+            let (took, others) = all_in(workers, || compute(3 * STUCK_AFTER));
+            (took < 9 * STUCK_AFTER).then_some(others)
+        });
+        assert!(undisturbed.is_none_or(|others| others == 0), "{undisturbed:?}");
+    }
+}
+
+#[test]
+fn a_worker_that_sleeps_in_the_kernel_is_replaced() {
+    let replaced = |_: &u32| all_in(1, || thread::sleep(5 * STUCK_AFTER)).1 > 0;
+    assert!((0..20).any(|round| replaced(&round)), "nothing ran meanwhile");
+}
+
+/// Has one of the workers compute without end, and others behind it. Returns how many tasks ran on
+/// compensating workers.
+fn behind_a_hog(workers: usize) -> u64 {
+    let runtime = runtime(workers);
+    let over = Arc::new(AtomicBool::new(false));
+    let told = Arc::clone(&over);
+    let hog = runtime.spawn_job(move || {
+        // In the hog's own queue.
+        let behind: Vec<_> = (0..20).map(|_| spawn_job(|| ())).collect();
+        while !told.load(Ordering::Relaxed) {
+            std::hint::spin_loop();
+        }
+        behind
+    });
+    let ran = || {
+        let counters = runtime.counters();
+        let sets = counters.workers.iter().chain(&counters.compensating);
+        sets.map(|set| set.get(Count::Ran)).sum::<u64>()
+    };
+    eventually("what waits behind it runs", || ran() >= 20);
+    // The monitor sees that the hog is still there.
+    thread::sleep(15 * STUCK_AFTER);
+    over.store(true, Ordering::Relaxed);
+    drop(hog.wait().expect("no panic"));
+    by_others(&runtime)
+}
+
+#[test]
+fn what_waits_behind_a_computation_without_end_goes_on() {
+    assert!(behind_a_hog(1) > 0);
+}
+
+#[test]
+fn what_waits_behind_one_computation_is_stolen_by_the_others() {
+    assert_eq!(behind_a_hog(2), 0);
+}
