@@ -8,7 +8,7 @@
 //!     └── gave its worker to a blocked thread whose runnable it ran ──────────────────────┘
 //! ```
 //!
-//! See `docs/THREADS.md` for the table of states and the reasons, and `threads/README.md` for the hand-over.
+//! See `threads/README.md` for the table of states, the reasons and the hand-over.
 //!
 //! # Invariants
 //!
