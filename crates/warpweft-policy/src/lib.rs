@@ -46,4 +46,5 @@ pub use stealing::{
     Victims, Woken,
 };
 pub use warpweft_platform::topology::Place;
+pub use warpweft_queue::Amount;
 pub use warpweft_task::{TaskInfo, TaskRef, Waiting, Why};

@@ -151,7 +151,6 @@ pub use warpweft_macros::{cooperate, cooperative, main, test};
 pub use warpweft_platform::thread_state::ThreadState;
 pub use warpweft_policy as policy;
 pub use warpweft_policy::{Fifo, Lifo, ParsePolicyError, Policy, PolicySpec, Preset};
-pub use warpweft_queue as queue;
 pub use warpweft_task::{JoinError, JoinHandle, TaskInfo, TaskKind, TaskPanic};
 
 /// The macros' expansions use this module. It is not part of the stable interface.

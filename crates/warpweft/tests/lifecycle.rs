@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 use warpweft::policy::{Count, Cx, PolicyError, PoolEnv, TaskRef, Waiting, Wake, Why};
-use warpweft::queue::Locked;
 use warpweft::{BuildError, Fifo, JoinError, Policy, Runtime, SpawnError, spawn, spawn_job, yield_now};
+use warpweft_queue::Locked;
 
 fn one() -> Runtime {
     Runtime::builder().workers(1).build().expect("one worker")

@@ -16,8 +16,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use support::{check, check_with};
 use warpweft::policy::{Count, Cx, Policy, PolicyError, PoolEnv, ProWs, TaskRef, Waiting, Wake, Why, prows};
-use warpweft::queue::{DequeState, DequeView};
 use warpweft::{JoinError, Runtime, spawn_detached, spawn_job, yield_now};
+use warpweft_queue::{DequeState, DequeView};
 
 /// What was left when the pool had ended.
 type Left = Arc<Mutex<Option<Vec<DequeView>>>>;

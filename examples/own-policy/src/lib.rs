@@ -13,7 +13,7 @@
 //! `cargo test` holds it to the duties of a policy; `cargo run --example compare` sets it beside FIFO.
 
 use warpweft::policy::{Cx, Policy, PolicyError, PoolEnv, TaskRef, Wake, Why, WorkerId};
-use warpweft::queue::Locked;
+use warpweft_queue::Locked;
 
 /// The policy. It has no settings.
 #[derive(Debug, Clone, Copy, Default)]

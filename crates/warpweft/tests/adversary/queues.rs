@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
-use warpweft::queue::{
+use warpweft_queue::{
     Amount, Carried, Chain, Deques, Fifo, InboxOwner, Lifo, Linked, Locked, MAX_CAPACITY, Mpmc, Multi, Nodes,
     Owner, Slot, Steal, StealOutcome, Thief, Transfer,
 };

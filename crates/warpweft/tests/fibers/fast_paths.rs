@@ -14,8 +14,8 @@ use std::task::{Poll, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 use warpweft::policy::{Count, Cx, PolicyError, PoolEnv, TaskRef, Waiting, Wake, Why};
-use warpweft::queue::Locked;
 use warpweft::{Fifo, Policy, Runtime, spawn_detached, spawn_job};
+use warpweft_queue::Locked;
 
 thread_local! {
     /// A hook of `Watched` is on this thread's stack.

@@ -8,10 +8,10 @@
 
 use std::sync::mpsc;
 use warpweft::policy::{Cx, Place, Policy, PolicyError, PoolEnv, TaskRef, Wake, Why};
-use warpweft::queue::Locked;
 use warpweft::{BuildError, Pin, PinError, Runtime, blocking, spawn_blocking, spawn_job};
 use warpweft_platform::affinity::{allowed, pin};
 use warpweft_platform::topology::Topology;
+use warpweft_queue::Locked;
 
 fn here() -> Vec<usize> {
     allowed().expect("Linux tells")
