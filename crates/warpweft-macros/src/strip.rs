@@ -3,7 +3,7 @@
 //! ```text
 //!   for i in a..b { body }   ──▶   match a..b {
 //!                                      mut rest => while let Some(strip) = strip(&mut rest, cost) {
-//!                                          for i in strip { body }       nothing in the way of the vectoriser
+//!                                          for i in strip { body }      // may be vectorised
 //!                                          check, unless that was all
 //!                                      }
 //!                                  }

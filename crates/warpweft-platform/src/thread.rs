@@ -91,8 +91,8 @@ pub fn spawn_named<T: Send + 'static>(
     }
 }
 
-/// Keeps a value until the calling thread ends. If it is about to end, the value is dropped at once. Under the
-/// checkers, whose threads come back, the value is never dropped.
+/// Keeps a value until the calling thread ends. If it is about to end, the value is dropped at once. Under
+/// the checkers, whose threads come back, the value is never dropped.
 pub fn keep_until_exit(value: Box<dyn Any>) {
     #[cfg(any(warpweft_loom, warpweft_shuttle))]
     std::mem::forget(value);

@@ -1,7 +1,7 @@
 //! The CPUs that this process may use, and what they share: cores, caches, memory.
 //!
 //! ```text
-//!   node 0 ┬ cache 0 ┬ core 0 ─ CPU 0, CPU 4      two hardware threads of one core are two CPUs to the system
+//!   node 0 ┬ cache 0 ┬ core 0 ─ CPU 0, CPU 4      to the system, two threads of one core are two CPUs
 //!          │         └ core 1 ─ CPU 1, CPU 5
 //!          └ cache 1 ┬ core 2 ─ CPU 2, CPU 6
 //!                    └ core 3 ─ CPU 3, CPU 7

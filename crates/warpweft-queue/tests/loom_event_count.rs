@@ -460,8 +460,8 @@ fn a_nap_against_a_push() {
     });
 }
 
-/// A worker that announces a brief park without the barrier: a push that overlooks it is found when the park is
-/// over, because the announcement after that has the barrier.
+/// A worker that announces a brief park without the barrier: a push that overlooks it is found when the park
+/// is over, because the announcement after that has the barrier.
 #[test]
 fn a_brief_park_against_a_push() {
     check(ALL, || {

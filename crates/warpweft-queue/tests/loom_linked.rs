@@ -157,8 +157,8 @@ fn visitors_are_not_in_one_place() {
                 let _ = queue.push_from_outside(word(n), Carried::NONE);
             })
         });
-        // The node that is head and tail of the queue becomes the last one elsewhere, while an external thread
-        // is about to link behind it and the other one comes.
+        // The node that is head and tail of the queue becomes the last one elsewhere, while an external
+        // thread is about to link behind it and the other one comes.
         queue.push(&mine, word(3), Carried::NONE);
         let (first, carried) = queue.pop(&mine).unwrap();
         elsewhere.push(&mine, first, carried);

@@ -9,7 +9,7 @@
 //!
 //! ```text
 //! cargo bench -p warpweft --bench fibers --no-run
-//! valgrind --tool=callgrind <its binary> count turns|called|transfers <fibers or rings> <how many for each fiber>
+//! valgrind --tool=callgrind <its binary> count turns|called|transfers <fibers or rings> <n for each fiber>
 //! ```
 //!
 //! And per fiber that ends without waiting, with one worker or two,

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! cargo bench -p warpweft --bench transfers           a table
-//! … transfers once                                    one round: three numbers, for a script that runs two builds in turns
+//! … transfers once                                    one round: three numbers, for a script that runs two
+//!                                                     builds in turns
 //! ```
 //!
 //! The first pool has as many workers as there are senders, each with 64 tasks of its own, so that so many

@@ -399,8 +399,8 @@ fn a_pool_whose_hook_panics_says_so() {
         }
     }
     let runtime = build(1, Panics);
-    // The hook drops its task as it unwinds, and the pool closes when it has. A worker that is awake may end the
-    // task in between.
+    // The hook drops its task as it unwinds, and the pool closes when it has. A worker that is awake may end
+    // the task in between.
     assert!(matches!(
         runtime.spawn_job(|| ()).wait(),
         Err(JoinError::Shutdown | JoinError::Dropped)

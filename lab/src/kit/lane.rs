@@ -5,7 +5,7 @@
 //!     ▲                                            ├ done      how many ended
 //!     └──── window: spawned - done < limit ────────┤ last end  when the last one ended
 //!                                                  ├ counts   what they counted (checked after the run)
-//!                                                  └ buckets   how long they took; heavy ones apart, where there are any
+//!                                                  └ buckets   how long they took; heavy ones apart
 //! ```
 //!
 //! Every contestant pays the same for it: two clock readings per task and four stores on lines that no other

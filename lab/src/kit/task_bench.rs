@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  root      spawns all ──▶ parks until the last has entered ──▶ unparks those that begin ──▶ waits for all
-//!  tasks         enter, park ················································▶ turn, turn, turn … until told to stop
+//!  tasks         enter, park ··············································▶ turn, turn … until told to stop
 //!  outside                                    sleeps an eighth │ counts │ sleeps │ counts, says stop
 //! ```
 //!

@@ -2,7 +2,8 @@
 //! behind.
 //!
 //! ```text
-//!   worker of one pool: next … scan ──▶ `completed`, the policy word := 0 ──▶ push(Injected), from outside, to the other pool
+//!   worker of one pool: next … scan ──▶ `completed`, the policy word := 0
+//!                                         ──▶ push(Injected), from outside, to the other pool
 //! ```
 //!
 //! For the pool that a task leaves the task has ended: its word goes to `completed`, as at an end. For the

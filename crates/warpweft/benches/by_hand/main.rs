@@ -2,9 +2,10 @@
 //! hand.
 //!
 //! ```text
-//! cargo bench -p warpweft --bench by_hand                    paired, interleaved runs; median and quartiles of the ratio
-//! valgrind --tool=callgrind … by_hand count hand|trait|steps|times batch|one     one run of 200 000 spawns on one worker, for
-//!     instruction counts; `steps` records the steps, `times` measures them
+//! cargo bench -p warpweft --bench by_hand        paired, interleaved runs; median and quartiles of the ratio
+//! valgrind --tool=callgrind … by_hand count hand|trait|steps|times batch|one
+//!     one run of 200 000 spawns on one worker, for instruction counts; `steps` records the steps,
+//!     `times` measures them
 //! ```
 
 mod pool;

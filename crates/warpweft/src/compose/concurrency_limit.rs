@@ -183,11 +183,11 @@ impl ConcurrencyLimit {
         self.spawn_job(job).detach();
     }
 
-    /// Spawns a [fiber](crate::fiber), whose closure is called when the limit admits it. A fiber that waits for
-    /// that has a stack already. Dropping the handle detaches it.
+    /// Spawns a [fiber](crate::fiber), whose closure is called when the limit admits it. A fiber that waits
+    /// for that has a stack already. Dropping the handle detaches it.
     ///
-    /// If the pool is shutting down, the handle returns [`JoinError::Shutdown`](crate::JoinError::Shutdown); if
-    /// there is no stack for the fiber, [`JoinError::NoStack`](crate::JoinError::NoStack).
+    /// If the pool is shutting down, the handle returns [`JoinError::Shutdown`](crate::JoinError::Shutdown);
+    /// if there is no stack for the fiber, [`JoinError::NoStack`](crate::JoinError::NoStack).
     #[track_caller]
     pub fn spawn_fiber<T, F>(&self, body: F) -> JoinHandle<T>
     where

@@ -36,7 +36,8 @@ impl Pool {
     ///
     /// ```
     /// use warpweft::{Pool, Runtime};
-    /// let runtime = Runtime::builder().name("parse").workers(1).then("index", Runtime::builder().workers(1)).build()?;
+    /// let second = Runtime::builder().workers(1);
+    /// let runtime = Runtime::builder().name("parse").workers(1).then("index", second).build()?;
     /// let index = runtime.pool("index")?.clone();
     /// let task = runtime.spawn(async move {
     ///     let parse = Pool::current().expect("a task has a pool");

@@ -1,7 +1,7 @@
 //! The stacks of a pool's fibers.
 //!
 //! ```text
-//!   mapping  ┌─guard─┬──────── stack ──────┬shade┬─guard─┬──────── stack ──────┬shade┬ …     16 to 4096 stacks each
+//!   mapping  ┌─guard─┬──────── stack ──────┬shade┬─guard─┬──────── stack ──────┬shade┬ …  16 to 4096 stacks
 //!            limit                        top    limit                        top
 //!            ◀────────── distance ─────────────▶
 //! ```

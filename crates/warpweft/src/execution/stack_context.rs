@@ -426,15 +426,16 @@ pub(crate) struct Occupied {
 
 impl Drop for Occupied {
     fn drop(&mut self) {
-        // SAFETY: the context of this thread that was occupied before is still there: it is left after this one.
+        // SAFETY: the context of this thread that was occupied before is still there: it is left after this
+        // one.
         if let Some(before) = unsafe { self.before.as_ref() } {
             before.begin();
             return before.arrive();
         }
         set_wait(None);
         STACK_CONTEXT.with(|context| context.set(std::ptr::null()));
-        // The destructors of the thread's locals still run. They must not find what is dropped with the thread's
-        // fibers.
+        // The destructors of the thread's locals still run. They must not find what is dropped with the
+        // thread's fibers.
         current::set(std::ptr::null());
     }
 }

@@ -33,8 +33,8 @@ const TURNS: u32 = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
     64
 };
 
-/// Returns true if the task with that spawn site is not the program's: it leads a thread back to its frame, or
-/// to a fork of it.
+/// Returns true if the task with that spawn site is not the program's: it leads a thread back to its frame,
+/// or to a fork of it.
 pub(crate) fn is_of_runtime(site: &Location<'_>) -> bool {
     site.file() == file!()
 }
@@ -197,8 +197,8 @@ impl StackContext {
         }
         let Some(worker_ref) = self.worker_ref() else {
             self.tell_others();
-            // A hook that waits may be below a frame that waits already, or that has listed its thread as a spare
-            // one: what the thread is given then is for that frame.
+            // A hook that waits may be below a frame that waits already, or that has listed its thread as a
+            // spare one: what the thread is given then is for that frame.
             let thread_handle = self.thread_handle();
             let takes_workers =
                 self.fiber().is_none() && thread_handle.fibers() > 0 && thread_handle.handoff.is_busy();

@@ -1,7 +1,7 @@
 //! The list of latent forks of one stack.
 //!
 //! ```text
-//!   foot ──▶ ● ──▶ ● ──▶ ○ ──▶ ○ ──▶ ○          ● was offered or promoted   ○ latent: its stack alone knows it
+//!   foot ──▶ ● ──▶ ● ──▶ ○ ──▶ ○ ──▶ ○     ● was offered or promoted   ○ latent: its stack alone knows it
 //!            oldest ▲                 ▲ youngest
 //!                   public            tail
 //! ```

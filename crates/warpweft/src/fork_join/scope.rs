@@ -233,8 +233,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// Returns the pool of the stack that opened the scope, where its jobs run.
     #[must_use]
     pub fn pool(&self) -> Pool {
-        // SAFETY: the owner's thread waits in the scope's frame, so its context is there. The pool of a context
-        // does not change.
+        // SAFETY: the owner's thread waits in the scope's frame, so its context is there. The pool of a
+        // context does not change.
         let owner = unsafe { &*self.owner };
         Pool::new(Arc::clone(owner.fibers().pool()))
     }

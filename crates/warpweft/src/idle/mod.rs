@@ -197,8 +197,8 @@ impl Idle {
         }
     }
 
-    /// Sleeps, in `poller_park` if there is one, for at most `at_most_ns` nanoseconds. Returns whether a waker
-    /// chose the worker, and whether anything happened in the poller.
+    /// Sleeps, in `poller_park` if there is one, for at most `at_most_ns` nanoseconds. Returns whether a
+    /// waker chose the worker, and whether anything happened in the poller.
     fn sleep<S: Searcher>(
         &self,
         w: usize,

@@ -116,7 +116,8 @@ impl Pool {
     /// let sums: Vec<_> = (0..runtime.worker_slots()).map(|_| AtomicU64::new(0)).collect();
     /// runtime.install(|_| {
     ///     par_for(0..1000, 10, |n| {
-    ///         let worker = Pool::current_worker().unwrap_or_else(|| unreachable!("a piece of a loop has a worker"));
+    ///         let worker = Pool::current_worker();
+    ///         let worker = worker.unwrap_or_else(|| unreachable!("a piece of a loop has a worker"));
     ///         let sum = &sums[worker];
     ///         sum.store(sum.load(Ordering::Relaxed) + n as u64, Ordering::Relaxed);
     ///     });

@@ -42,7 +42,8 @@ use warpweft_task::{JoinError, JoinHandle};
 ///
 /// ```
 /// let runtime = warpweft::Runtime::builder().workers(1).build()?;
-/// let size = runtime.block_on(async { warpweft::spawn_blocking(|| std::fs::metadata(".").map(|about| about.len())).await });
+/// let size = || std::fs::metadata(".").map(|about| about.len());
+/// let size = runtime.block_on(async { warpweft::spawn_blocking(size).await });
 /// assert!(size?.is_ok());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

@@ -1,5 +1,5 @@
-//! [`TaskBuilder`]: the one place where tasks are spawned. The free functions, `Runtime`, `Pool` and the limits
-//! call it.
+//! [`TaskBuilder`]: the one place where tasks are spawned. The free functions, `Runtime`, `Pool` and the
+//! limits call it.
 
 use super::default::default_runtime;
 use super::handle::Runtime;
@@ -283,8 +283,8 @@ impl<'a> TaskBuilder<'a> {
         self.place(|info| (unsafe { tasks::detached_job(job, info) }, ()));
     }
 
-    /// Spawns a closure that only this worker of the chosen pool runs, or of the default runtime. A busy worker
-    /// runs it between two tasks, after at most 61 of them. Priorities have no effect.
+    /// Spawns a closure that only this worker of the chosen pool runs, or of the default runtime. A busy
+    /// worker runs it between two tasks, after at most 61 of them. Priorities have no effect.
     ///
     /// # Panics
     ///

@@ -381,8 +381,8 @@ impl<P: Policy> PoolRef for Pool<P> {
         Box::new(move || {
             exit(&self, &context, contexts);
             drop(occupied);
-            // Frames of this thread may still refer to them: nothing keeps a program from leaving the pool inside
-            // of a fork. The context is dropped first.
+            // Frames of this thread may still refer to them: nothing keeps a program from leaving the pool
+            // inside of a fork. The context is dropped first.
             keep_until_exit(Box::new((context, fibers)));
             self.core.threads.retire(&thread);
         })

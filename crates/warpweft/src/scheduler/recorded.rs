@@ -1,5 +1,5 @@
-//! What the flight recorder gets of a worker's steps. Nothing here is called while steps are not recorded, but
-//! for wakes of workers, which are rare.
+//! What the flight recorder gets of a worker's steps. Nothing here is called while steps are not recorded,
+//! but for wakes of workers, which are rare.
 
 use super::pool::Pool;
 use super::worker::{Work, Worker};

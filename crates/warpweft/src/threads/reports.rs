@@ -1,9 +1,9 @@
 //! The reports of a pool that are being made: they wait for a stack, and then go to the program or to the
 //! standard error stream.
 //!
-//! The monitor looks after them at each of its ticks, and waits for none. A stack comes from a thread that may
-//! have no CPU, and its symbols from a file. Nor does the monitor write to the standard error stream: the code
-//! that is stuck may hold its lock.
+//! The monitor looks after them at each of its ticks, and waits for none. A stack comes from a thread that
+//! may have no CPU, and its symbols from a file. Nor does the monitor write to the standard error stream: the
+//! code that is stuck may hold its lock.
 //!
 //! # Invariants
 //!

@@ -378,9 +378,9 @@ impl Act for WaitsWithoutWorker {
     }
 }
 
-/// Tries: a thread with a ready fiber gives its worker away, lists itself as a spare one, asks for a worker, and
-/// the push of that request waits, while another frame reserves the thread.
-/// Expected: the thread takes what it is given when the hook is over; the frame is not disturbed.
+/// Tries: a thread with a ready fiber gives its worker away, lists itself as a spare one, asks for a worker,
+/// and the push of that request waits, while another frame reserves the thread. Expected: the thread takes
+/// what it is given when the hook is over; the frame is not disturbed.
 #[test]
 fn a_request_for_a_worker_waits() {
     program!(|world| {

@@ -4,8 +4,8 @@
 //! ```text
 //!  client threads (poll, blocking sockets) ──▶ loopback ──▶ the pool: accept, a task per connection
 //!   `connections` in all, a closed loop each                   GET /            ──▶ "Hello, World!"
-//!                                                              GET /compute/N   ──▶ N rounds of arithmetic, their digest
-//!                                                              GET /fan-out     ──▶ asks three backends at once, adds up
+//!                                                              GET /compute/N   ──▶ N rounds of arithmetic
+//!                                                              GET /fan-out     ──▶ adds up three backends
 //!  backend threads, see `backend` ◀──────────── loopback ───────────────────────────┘
 //! ```
 //!

@@ -4,7 +4,7 @@
 //!  beside    clients ──▶ echo tasks ──▶ clients      at a set rate, whatever the answers do
 //!            sorts ▶ sorts ▶ sorts ▶ …               on the same workers, always `chains` of them under way
 //!
-//!  request   clients ──▶ task: read ─▶ sort in parallel ─▶ write ──▶ clients     each client asks again when it is answered
+//!  request   clients ──▶ task: read ─▶ sort in parallel ─▶ write ──▶ clients   each client asks again
 //! ```
 //!
 //! `beside` goes through phases of the same length: sorts alone, sorts beside echoes, echoes alone. Its
