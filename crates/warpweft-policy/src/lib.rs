@@ -46,6 +46,6 @@ pub use stealing::{
     Chained, Fifo, Help, Lifo, Mixed, Overflow, Prioritised, Rebalance, Slotted, StealAmount, Stealing,
     Victims, Woken,
 };
-pub use warpweft_platform::topology::Place;
+pub use warpweft_platform::topology::CoreLocation;
 pub use warpweft_queue::Amount;
 pub use warpweft_task::{TaskInfo, TaskRef, Waiting, Why};

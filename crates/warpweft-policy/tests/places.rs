@@ -11,7 +11,7 @@ use warpweft_policy::{
     Victims, Wake, Why, Woken, WorkerId, YieldTo, priority,
 };
 use warpweft_queue::Amount;
-use warpweft_task::probe::{self, TestTasks, number};
+use warpweft_task::test_tasks::{self, TestTasks, number};
 
 const fn n(number: usize) -> NonZeroUsize {
     NonZeroUsize::new(number).unwrap()
@@ -86,7 +86,7 @@ impl<O: Order> Bench<Stealing<O>> {
     ) -> Option<usize> {
         let task = self.with(worker, hook)?;
         let number = number(&task);
-        probe::run(task);
+        test_tasks::run(task);
         number
     }
 
@@ -280,7 +280,7 @@ fn a_task_keeps_its_priority_whatever_else_is_noted_of_it() {
     let order: Vec<_> = std::iter::from_fn(|| Helping::next(&shared, &mut locals[0], &cx))
         .map(|task| {
             let found = number(&task);
-            probe::run(task);
+            test_tasks::run(task);
             found
         })
         .collect();

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use warpweft_platform::random::Rng;
 use warpweft_policy::{Clock, Count, Counters, Cx, Policy, PoolEnv, ProWs, TaskRef, Why, WorkerId, prows};
 use warpweft_queue::DequeState::{self, Active, Muggable, Resumable, Suspended};
-use warpweft_task::probe::{self, TestTasks, number};
+use warpweft_task::test_tasks::{self, TestTasks, number};
 
 const WORKERS: usize = 3;
 
@@ -248,7 +248,7 @@ impl Pool {
     }
 
     fn end(&mut self, worker: usize, task: TaskRef, word: u64) {
-        probe::run(task);
+        test_tasks::run(task);
         self.call(worker, |shared, local, _| ProWs::completed(shared, local, word));
     }
 

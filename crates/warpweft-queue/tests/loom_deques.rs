@@ -45,7 +45,7 @@ fn rest(deques: &Deques<Task>, who: &mut Active<Task>) -> Vec<usize> {
             None => break,
         }
     }
-    assert_eq!(deques.census(), [], "a deque is left over");
+    assert_eq!(deques.stats(), [], "a deque is left over");
     all
 }
 
@@ -79,7 +79,7 @@ fn a_wake_while_the_deque_moves() {
         let waker = thread::spawn(move || shared.resume(word, task(2), 0).unwrap());
         assert!(deques.rebalance(0, 1, |_| 0));
         waker.join().unwrap();
-        assert_eq!(deques.census().len(), 1, "the same deque, wherever it is");
+        assert_eq!(deques.stats().len(), 1, "the same deque, wherever it is");
         assert_eq!(
             rest(&deques, &mut second),
             [1, 2],

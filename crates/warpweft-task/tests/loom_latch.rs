@@ -6,7 +6,7 @@ use warpweft_platform::atomic::{AtomicU64, Ordering};
 use warpweft_platform::loom;
 use warpweft_platform::loom::thread;
 use warpweft_platform::sync::Arc;
-use warpweft_task::probe::TestTasks;
+use warpweft_task::test_tasks::TestTasks;
 use warpweft_task::{Latch, Runnable};
 
 /// Its task number 0.

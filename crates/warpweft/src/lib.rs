@@ -126,7 +126,7 @@ pub mod time;
 
 pub use compose::{ConcurrencyLimit, EnterError, Pool, Silos, UnknownPool, stage};
 pub use cooperative::uncooperative;
-pub use execution::listen::block_on;
+pub use execution::block_on::block_on;
 pub use fork_join::{
     AsyncScope, ForkCx, JoinAsync, Scope, ScopedHandle, join, join_async, par_chunks_mut, par_for, scope,
     scope_async,

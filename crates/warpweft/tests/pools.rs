@@ -594,7 +594,7 @@ fn silos_and_stages_of_builders_within_builders_keep_their_order() {
 }
 
 #[test]
-fn a_view_lets_so_many_in_at_a_time() {
+fn a_concurrency_limit_admits_n_at_a_time() {
     for workers in [1, 2, 4] {
         let runtime = of(workers, "fifo").build().expect("a small pool");
         let concurrency_limit = runtime.first().concurrency_limit(2).expect("two at a time");

@@ -9,7 +9,7 @@ use crate::{Lifo, Policy as _, priority};
 use proptest::prelude::*;
 use std::num::NonZeroUsize;
 use warpweft_task::Why;
-use warpweft_task::probe::number;
+use warpweft_task::test_tasks::number;
 
 fn n(number: usize) -> NonZeroUsize {
     NonZeroUsize::new(number).expect("not 0")

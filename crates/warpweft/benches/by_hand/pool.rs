@@ -30,7 +30,7 @@ use warpweft_platform::CachePadded;
 use warpweft_platform::atomic::{AtomicBool, AtomicPtr, Ordering, spin_loop};
 use warpweft_platform::barrier::Asymmetric;
 use warpweft_platform::random::Rng;
-use warpweft_platform::thread::{pause, sharply};
+use warpweft_platform::thread::{pause, with_exact_timer};
 use warpweft_policy::{Count, Counters};
 use warpweft_queue::{Amount, EventCount, Fifo, FifoThief, Full, Glance, Locked, Owner, Steal, Thief};
 use warpweft_task::pool::{PoolHeader, PoolVtable};
@@ -328,7 +328,7 @@ impl Worker {
         }
         let (mut left, mut in_vain) = (40, 0);
         while left > 0 && in_vain < 4 && !hand.closing.load(Ordering::Relaxed) {
-            sharply(|| pause(50_000));
+            with_exact_timer(|| pause(50_000));
             let found = self.search(hand);
             if found.is_some() {
                 return found;

@@ -404,8 +404,8 @@ impl StackContext {
     }
 
     /// Returns true if the worker would find nothing but parts of `ancestor`, a fork of this stack. A hint.
-    pub(crate) fn has_nothing_beside(&self, ancestor: *const StealableJob) -> bool {
-        self.is_without_tasks() && !self.offer_board().any_beside(ancestor)
+    pub(crate) fn has_nothing_but(&self, ancestor: *const StealableJob) -> bool {
+        self.is_without_tasks() && !self.offer_board().any_but(ancestor)
     }
 
     fn is_without_tasks(&self) -> bool {

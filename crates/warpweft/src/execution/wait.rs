@@ -9,8 +9,8 @@
 //!                        CARRYING(w'): runs the thread's fibers; when they wait, gives it away again
 //! ```
 
+use super::block_on::drive;
 use super::fiber::{Fiber, MustWait};
-use super::listen::drive;
 use super::stack_context::{StackContext, give_to, here, with_stack_context};
 use crate::observe::spans::LeftSpans;
 use crate::pool::current::{self, WorkerRef};
@@ -52,14 +52,14 @@ impl StackContext {
     #[inline(never)]
     fn promote_all_forks(&self, worker_ref: &WorkerRef) {
         self.forks().promote(|claim| {
-            let ticket = self.job(move || {
+            let job = self.job(move || {
                 if let Some(fork) = claim.steal() {
                     fork.run();
                 }
             });
             // Unwind: a policy that panics closes the pool, and its worker's `Local` is not touched any more.
             // Frames below wait for other threads, and must not be unwound.
-            let _ = catch_unwind(AssertUnwindSafe(|| worker_ref.push(ticket, Why::Forked)));
+            let _ = catch_unwind(AssertUnwindSafe(|| worker_ref.push(job, Why::Forked)));
         });
     }
 

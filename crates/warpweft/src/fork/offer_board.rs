@@ -226,7 +226,7 @@ impl OfferBoard {
     }
 
     /// Returns true if a worker offers something that is no part of `ancestor`.
-    pub(crate) fn any_beside(&self, ancestor: *const StealableJob) -> bool {
+    pub(crate) fn any_but(&self, ancestor: *const StealableJob) -> bool {
         self.offers
             .iter()
             .any(|offer| offer.look().is_some() && offer.look_below(ancestor).is_none())

@@ -46,7 +46,7 @@ fn finish(jobs: &Jobs, forks: &List, context: &StackContext) {
             unsafe { run_own(job) };
             continue;
         }
-        let claim = jobs.tickets.borrow_mut().pop();
+        let claim = jobs.claims.borrow_mut().pop();
         if let Some(claim) = claim {
             claim.steal().into_iter().for_each(Stolen::run);
             continue;
@@ -314,7 +314,7 @@ impl ForkCx<'_> {
         let scope = Scope {
             jobs: Jobs {
                 latent: RefCell::default(),
-                tickets: RefCell::default(),
+                claims: RefCell::default(),
                 found: forks.tail(),
                 given: AtomicUsize::new(1),
                 done: Latch::new(),

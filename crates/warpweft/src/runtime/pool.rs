@@ -139,7 +139,7 @@ impl Pool {
     }
 
     /// Takes what a task needs to enter the pool, without waiting.
-    pub(crate) fn try_ticket(&self) -> Result<Destination, SpawnError> {
+    pub(crate) fn try_permit(&self) -> Result<Destination, SpawnError> {
         self.check()?;
         if let Some(places) = self.places() {
             let permit = places.free.try_acquire(1).map_err(|error| match error {

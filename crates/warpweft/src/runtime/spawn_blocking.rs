@@ -2,7 +2,7 @@
 
 use super::default::default_runtime;
 use super::handle::Runtime;
-use crate::execution::listen::block_on;
+use crate::execution::block_on::block_on;
 use crate::observe::tasks;
 use crate::pool::current::with_current;
 use crate::pool::dyn_pool::DynPool;

@@ -188,7 +188,7 @@ impl<'a> TaskBuilder<'a> {
         F: Future<Output: Send + 'static> + Send + 'static,
     {
         let pool = self.pool_or_here();
-        let destination = pool.try_ticket()?;
+        let destination = pool.try_permit()?;
         // SAFETY: a runtime's pool ends its tasks before itself.
         Ok(self.admit(&pool, destination, |info| unsafe { tasks::future(future, info) }))
     }
@@ -208,7 +208,7 @@ impl<'a> TaskBuilder<'a> {
         F: FnOnce() -> T + Send + 'static,
     {
         let pool = self.pool_or_here();
-        let destination = pool.try_ticket()?;
+        let destination = pool.try_permit()?;
         // SAFETY: a runtime's pool ends its tasks before itself.
         Ok(self.admit(&pool, destination, |info| unsafe { tasks::job(job, info) }))
     }
@@ -229,7 +229,7 @@ impl<'a> TaskBuilder<'a> {
         F: FnOnce() -> T + Send + 'static,
     {
         let pool = self.pool_or_here();
-        let destination = pool.try_ticket()?;
+        let destination = pool.try_permit()?;
         let reserved = pool.any().core().stacks.reserve();
         let reserved = reserved.map_err(|_| SpawnError::NoStack)?;
         // SAFETY: a runtime's pool ends its tasks before itself.

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use warpweft_platform::clock;
 use warpweft_platform::rate::Rate;
-use warpweft_platform::stack_copy::Note;
+use warpweft_platform::stack_copy::StackDescription;
 use warpweft_platform::thread::{pause, spawn_named};
 use warpweft_task::TaskKind;
 
@@ -215,7 +215,7 @@ fn text_of(stall: &Stall) -> String {
 }
 
 /// Notes which fiber the copied stack belongs to.
-fn take_note(stall: &mut Stall, note: &Note) {
+fn take_note(stall: &mut Stall, note: &StackDescription) {
     if note.kind != NOTED_FIBER {
         return;
     }

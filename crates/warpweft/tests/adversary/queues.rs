@@ -284,7 +284,7 @@ fn deques_with_wrong_words_and_owners() {
                     drop(task);
                 }
                 drop((own[0].pop(), own[1].pop_top(), foreign[2].pop()));
-                let _ = (deques.all_are_active(), deques.census());
+                let _ = (deques.all_are_active(), deques.stats());
             }));
         }
         drop((deques, others, own, foreign));
