@@ -13,7 +13,7 @@
 //! the budget for the other iterations would be lost. So nothing in the body may leave it, wait, or loop (the
 //! checks of an inner loop count instead).
 
-use crate::instrument::Mode;
+use crate::mode::Mode;
 use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::quote_spanned;
 use syn::visit::{self, Visit};

@@ -193,7 +193,7 @@ fn the_slot_is_stolen_once_it_is_old() {
 }
 
 #[test]
-fn urgent_tasks_go_first_and_others_are_overdue() {
+fn urgent_tasks_go_first_and_others_have_global_looks() {
     let policy = Stealing::with_order(PriorityOrder::new(FifoOrder, n(3)));
     let mut bench = Bench::new(&policy, 1);
     for level in [2, 0, 1, 0, 9] {
@@ -352,7 +352,7 @@ fn a_soft_yield_on_a_stack_gives_way_to_the_newest() {
 }
 
 #[test]
-fn a_woken_task_goes_home() {
+fn a_woken_task_goes_to_its_preferred_worker() {
     let mut bench = Bench::new(&Fifo::new().woken(Woken::Last), 3);
     let mut task = bench.probe.task(0);
     bench.with(2, |shared, local, cx| {

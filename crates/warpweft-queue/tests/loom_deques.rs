@@ -211,7 +211,7 @@ fn the_last_look_while_a_deque_is_left() {
 
 /// The same where a thief takes it over.
 #[test]
-fn the_last_look_while_a_deque_is_mugged() {
+fn the_last_look_while_a_deque_is_taken_over() {
     model(2, || {
         let (deques, mut first, mut second) = two();
         let word = left(&deques, &mut first, &[1, 2, 3], 1);

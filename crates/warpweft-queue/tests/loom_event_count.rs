@@ -433,7 +433,7 @@ fn parker_reuse() {
 
 /// A worker that takes a timed park before it sleeps, and is woken before, during or after it.
 #[test]
-fn a_nap_against_a_push() {
+fn a_timed_park_against_a_push() {
     check(Some(3), || {
         let pool = Pool::<1>::new(1);
         let worker = thread::spawn({

@@ -147,7 +147,7 @@ fn a_released_node_is_used_again() {
 
 /// Two threads from outside, and one shared hazard slot.
 #[test]
-fn visitors_are_not_in_one_place() {
+fn external_threads_are_not_in_one_place() {
     model(3, || {
         let (nodes, queue, [mine, _]) = queue_of(&[]);
         let elsewhere = Arc::new(Linked::new(&nodes));

@@ -230,7 +230,7 @@ impl<H: Hooks> Policy for Central<H> {
 }
 
 #[test]
-fn tokens_that_a_policy_drops_are_reported_to_their_joiners() {
+fn task_refs_that_a_policy_drops_are_reported_to_their_joiners() {
     struct EveryThird(AtomicUsize);
     impl Hooks for EveryThird {
         fn push(&self, task: TaskRef) -> Option<TaskRef> {

@@ -356,7 +356,7 @@ fn the_end_of_a_pool_with_deques_that_wait() {
 
 /// The counters show that a deque was left, and taken over by the worker that stole from it.
 #[test]
-fn a_deque_is_left_and_mugged() {
+fn a_deque_is_left_and_taken_over() {
     check(|| {
         pool(1, |runtime| {
             let (wakeup, ran) = (Notified::default(), Arc::new(AtomicUsize::new(0)));

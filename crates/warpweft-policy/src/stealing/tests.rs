@@ -72,7 +72,7 @@ proptest! {
 }
 
 #[test]
-fn who_relieves_another_takes_half_of_little_and_one_of_much() {
+fn a_steal_from_a_stuck_worker_takes_half_of_little_and_one_of_much() {
     let mut pool = Pool::new(&Fifo::new(), 2);
     pool.spawn(0, 0..10);
     pool.spawn(1, 10..12);
