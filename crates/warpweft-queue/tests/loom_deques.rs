@@ -223,9 +223,9 @@ fn the_last_look_while_a_deque_is_taken_over() {
             .find(&mut second)
             .and_then(|(_, steal_from)| task_of(steal_from));
         assert!(found.is_some(), "two of them lay there all the time");
-        let (mugged, mut first) = mugger.join().unwrap();
+        let (taken_over, mut first) = mugger.join().unwrap();
         let mut all = vec![1];
-        all.extend(found.into_iter().chain(mugged));
+        all.extend(found.into_iter().chain(taken_over));
         all.extend(std::iter::from_fn(|| second.pop()).map(Task::get));
         all.extend(rest(&deques, &mut first));
         assert_all(all, 4);

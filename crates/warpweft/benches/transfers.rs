@@ -1,4 +1,4 @@
-//! Hops: tasks that go to and fro between two pools.
+//! Transfers: tasks that go to and fro between two pools.
 //!
 //! ```text
 //! cargo bench -p warpweft --bench transfers           a table
@@ -17,7 +17,7 @@ use warpweft::{Pool, Runtime, stage};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const ROUNDS: usize = 15;
-/// Hops there and back of all tasks together.
+/// Transfers there and back of all tasks together.
 const TRIPS: usize = 200_000;
 /// Tasks per sender.
 const TASKS: usize = 64;

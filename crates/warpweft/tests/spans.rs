@@ -565,8 +565,8 @@ fn a_subscriber_that_panics_at_a_wait_does_not_end_the_wait() {
     assert_eq!(turns.load(Ordering::Relaxed), 1);
 }
 
-struct Turn;
-impl Effect for Turn {
+struct Yield;
+impl Effect for Yield {
     type Answer = ();
 }
 
@@ -579,7 +579,7 @@ fn a_handler_and_its_bodies_do_not_see_each_others_spans() {
             .map(|name| {
                 Coroutine::new(move || {
                     let _body = info_span!("body", name).entered();
-                    perform(Turn);
+                    perform(Yield);
                     info!("body {name}");
                 })
             })
@@ -587,7 +587,7 @@ fn a_handler_and_its_bodies_do_not_see_each_others_spans() {
         let _handler = info_span!("handler").entered();
         while let Some(body) = queue.pop_front() {
             Handler::new()
-                .on(|Turn, k: Continuation<Turn, ()>| {
+                .on(|Yield, k: Continuation<Yield, ()>| {
                     info!("in handler");
                     queue.push_back(k.resume(()));
                     Next::Leave(())

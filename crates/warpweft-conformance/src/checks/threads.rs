@@ -70,7 +70,7 @@ pub(super) fn each_ran_once(name: &str, probe: &TestTasks, tasks: usize) -> Verd
             ));
         }
         if runs + lost != 1 || lost > 0 {
-            let fate = if lost > 0 {
+            let outcome = if lost > 0 {
                 "was dropped"
             } else {
                 "is in no place that a scan finds"
@@ -78,7 +78,7 @@ pub(super) fn each_ran_once(name: &str, probe: &TestTasks, tasks: usize) -> Verd
             return Err(Violation::new(
                 name,
                 Duty::NothingLost,
-                format!("Task {number} {fate}."),
+                format!("Task {number} {outcome}."),
             ));
         }
     }

@@ -1,9 +1,9 @@
 //! The stacks of a pool's fibers.
 //!
 //! ```text
-//!   mapping  ┌─guard─┬──────── stack ──────┬shade┬─guard─┬──────── stack ──────┬shade┬ …  16 to 4096 stacks
-//!            limit                        top    limit                        top
-//!            ◀────────── distance ─────────────▶
+//!   mapping  ┌─guard─┬──────── stack ──────┬unused┬─guard─┬──────── stack ──────┬unused┬ …
+//!            limit                        top     limit                        top
+//!            ◀────────── distance ──────────────▶           16 to 4096 stacks in each mapping
 //! ```
 //!
 //! The frames of waiting fibers are the same few cache lines at each stack's top. If all tops were a power of

@@ -437,7 +437,7 @@ impl ThreadFibers {
         // The fibers say themselves that they run.
         worker_ref.running.set(0, ptr::null());
         while self.turns_left.get() > 0 && base.carries(worker_ref) {
-            if let Some(task) = self.local_spawns.take_in_turn() {
+            if let Some(task) = self.local_spawns.take_next() {
                 self.count_turn(worker_ref);
                 self.begin(task);
             } else if let Some(fiber) = self.next() {
@@ -461,7 +461,7 @@ impl ThreadFibers {
     #[cold]
     #[inline(never)]
     pub(crate) fn run_one(&self, base: &StackContext) -> bool {
-        if let Some(task) = self.local_spawns.take_in_turn() {
+        if let Some(task) = self.local_spawns.take_next() {
             self.begin(task);
             return true;
         }

@@ -62,8 +62,8 @@ impl<P: Policy> Worker<P> {
         if let Some(worker_ref) = context.worker_ref()
             && !pool.core.lifecycle.is_closing()
         {
-            let keeps = P::is_fast_path(pool.shared(), warpweft_task::Why::Spawned);
-            worker_ref.set_spawned(Self::spawner(keeps, recorded));
+            let is_fast = P::is_fast_path(pool.shared(), warpweft_task::Why::Spawned);
+            worker_ref.set_spawned(Self::spawner(is_fast, recorded));
         }
         recorded
     }

@@ -163,8 +163,8 @@ fn given_out_by_scan() {
     program!(|world| given_out_by(world, "scan"));
 }
 
-/// Tries: foreign tokens out of `relieve` and of what a compensating worker leaves behind. Expected: as
-/// above.
+/// Tries: foreign tasks out of `steal_from_stuck` and of what a compensating worker leaves behind. Expected:
+/// as above.
 #[test]
 fn given_out_by_steal_from_stuck_and_drain() {
     program!(|world| {

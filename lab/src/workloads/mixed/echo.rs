@@ -78,7 +78,7 @@ impl Plan {
         let mut streams: Vec<Arc<TcpStream>> = Vec::new();
         let mut listeners = Vec::new();
         for (server, ours) in connect(self.connections)? {
-            pool.serve(answer(api, server, Between::Note(noted.wakes)));
+            pool.serve(answer(api, server, Between::Record(noted.wakes)));
             let ours = Arc::new(ours);
             streams.push(Arc::clone(&ours));
             listeners.push(client(move || listen(&ours, noted.trips))?);

@@ -111,7 +111,7 @@ impl<M: Mixed> Branch for Chain<M> {
 #[derive(Clone, Copy)]
 pub(super) enum Between {
     /// It notes how long ago what it read was sent, in the recorder of its phase.
-    Note(&'static [&'static TaskRecorder]),
+    Record(&'static [&'static TaskRecorder]),
     /// It sorts.
     Sort(Input),
 }
@@ -123,7 +123,7 @@ pub(super) async fn answer<M: Mixed>(api: M, stream: TcpStream, between: Between
     let mut bytes = [0; BYTES];
     while wire.read_exact(&mut bytes).await.is_ok() {
         match between {
-            Between::Note(recorders) => {
+            Between::Record(recorders) => {
                 let message = Message::from_bytes(&bytes);
                 recorders[message.phase as usize % recorders.len()].finish(message.sent, Default::default());
             }

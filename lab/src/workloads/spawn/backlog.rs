@@ -22,7 +22,7 @@ const BYTES: usize = 32;
 /// Closures of the warm-up at most.
 pub(super) const WARM: u64 = 1000;
 /// The sleep of a closure that came too early.
-const NAP: Duration = Duration::from_micros(200);
+const PAUSE: Duration = Duration::from_micros(200);
 
 /// The figures at the time when the last one had been launched.
 struct Pile {
@@ -81,7 +81,7 @@ fn closure(number: u64, recorder: &'static TaskRecorder, all: &'static AtomicBoo
     let closure = move || {
         black_box(load);
         while !all.load(Ordering::Acquire) {
-            std::thread::sleep(NAP);
+            std::thread::sleep(PAUSE);
         }
         recorder.count();
     };
