@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 use warpweft::policy::PolicyError;
-use warpweft::{BuildError, Fifo, JoinError, Policy, Runtime, SpawnError, spawn, spawn_job, yield_now};
+use warpweft::{BuildError, Fifo, JoinError, Runtime, SpawnError, spawn, spawn_job};
 
 /// Returns the voluntary and involuntary switches of this process's threads whose names begin with `name`.
 #[cfg(target_os = "linux")]

@@ -1,13 +1,12 @@
 //! Policies that misbehave.
 
-use super::one;
 use std::panic::catch_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 use warpweft::policy::{Count, Cx, PolicyError, PoolEnv, TaskRef, Waiting, Wake, Why};
-use warpweft::{JoinError, Policy, Runtime, SpawnError, spawn, spawn_job, yield_now};
+use warpweft::{JoinError, Policy, Runtime, SpawnError, spawn_job, yield_now};
 use warpweft_queue::Locked;
 
 /// One queue for all. Its hooks do what the test says.
