@@ -1,6 +1,6 @@
 //! The lines of `compare`.
 
-use harness::{Line, Published};
+use harness::{Comparison, Published};
 
 use crate::published;
 
@@ -10,19 +10,19 @@ const ALL: &[&str] = &["warpweft", "tokio", "smol", "may", "threads", "go", "jav
 const STACKS: &[&str] = &["warpweft", "may"];
 
 /// A line of a micro-benchmark.
-const fn micro(name: &'static str, workload: &'static str) -> Line {
-    Line {
+const fn micro(name: &'static str, workload: &'static str) -> Comparison {
+    Comparison {
         name,
         workload,
         quick: &["ms=100"],
         runtimes: ALL,
-        ..Line::NEW
+        ..Comparison::NEW
     }
 }
 
 /// A line in which all workers are busy all the time, so that one with fewer tasks serves them more often.
-const fn busy(name: &'static str, published: &'static Published) -> Line {
-    Line {
+const fn busy(name: &'static str, published: &'static Published) -> Comparison {
+    Comparison {
         policies: &["fifo+rebalance=16"],
         published: Some(published),
         ..micro(name, name)
@@ -30,8 +30,8 @@ const fn busy(name: &'static str, published: &'static Published) -> Line {
 }
 
 /// Tasks that wake each other and work on arrays.
-const fn locality(name: &'static str) -> Line {
-    Line {
+const fn locality(name: &'static str) -> Comparison {
+    Comparison {
         policies: &["fifo+woken=last"],
         published: Some(&published::LOCALITY),
         ..micro(name, name)
@@ -39,8 +39,8 @@ const fn locality(name: &'static str) -> Line {
 }
 
 /// A line of a micro-benchmark on stacks.
-const fn fibers(name: &'static str, workload: &'static str, settings: &'static [&'static str]) -> Line {
-    Line {
+const fn fibers(name: &'static str, workload: &'static str, settings: &'static [&'static str]) -> Comparison {
+    Comparison {
         settings,
         runtimes: STACKS,
         ..micro(name, workload)
@@ -48,8 +48,8 @@ const fn fibers(name: &'static str, workload: &'static str, settings: &'static [
 }
 
 /// Leaders that spin.
-const fn transfer(name: &'static str) -> Line {
-    Line {
+const fn transfer(name: &'static str) -> Comparison {
+    Comparison {
         crowded: true,
         may_not_complete: true,
         published: Some(&published::TRANSFER),
@@ -58,8 +58,8 @@ const fn transfer(name: &'static str) -> Line {
 }
 
 /// A concurrent program, in the size in which it was published.
-const fn program(name: &'static str) -> Line {
-    Line {
+const fn program(name: &'static str) -> Comparison {
+    Comparison {
         quick: &[],
         published: Some(&published::PROGRAMS),
         ..micro(name, name)
@@ -67,15 +67,15 @@ const fn program(name: &'static str) -> Line {
 }
 
 /// The same in a size that was not published.
-const fn unpublished(name: &'static str) -> Line {
-    Line {
+const fn unpublished(name: &'static str) -> Comparison {
+    Comparison {
         published: None,
         ..program(name)
     }
 }
 
 /// All lines, in the order of the page.
-pub const LINES: &[Line] = &[
+pub const LINES: &[Comparison] = &[
     busy("cycle", &published::CYCLE),
     micro("cycle/one", "cycle/one"),
     fibers("cycle/fibers", "cycle/fibers", &[]),
@@ -84,7 +84,7 @@ pub const LINES: &[Line] = &[
     micro("yield/one", "yield/one"),
     fibers("yield/fibers", "yield/fibers", &[]),
     fibers("yield/one-fibers", "yield/fibers", &["tasks=1"]),
-    Line {
+    Comparison {
         published: Some(&published::CHURN),
         ..micro("churn", "churn")
     },

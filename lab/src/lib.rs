@@ -37,7 +37,7 @@ pub mod prelude {
     pub use crate::idioms::channels::{Actors, Channels, Promises, Sleeps, Store, Unit};
     pub use crate::idioms::forks::{Branch, Fork, ForkPool, ScopePool};
     pub use crate::idioms::mixed::{Mixed, MixedPool, Wire};
-    pub use crate::idioms::parks::{Parks, Place};
+    pub use crate::idioms::parks::{ParkSlot, Parks};
     pub use crate::idioms::remote::{Remote, RemotePool};
     pub use crate::idioms::{HttpPool, Idiom, JobApi, JobPool, JoinApi, Part, SpawnApi, TaskPool};
     pub use crate::kit::check::{base, check, inside, inside_job};

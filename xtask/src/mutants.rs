@@ -41,7 +41,7 @@ const ALL: Options = Options {
 /// A file of mutants.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Bed {
+struct MutantFile {
     mutant: Vec<Mutant>,
 }
 
@@ -298,13 +298,13 @@ fn load(repo: &Repo, options: &Options) -> Result<Vec<Mutant>> {
     let mut names = BTreeSet::new();
     for path in repo.files(&repo.root.join("mutants"), "toml")? {
         let text = fs::read_to_string(&path)?;
-        let bed: Bed = toml::from_str(&text).with_context(|| format!("in {}", repo.show(&path)))?;
+        let file: MutantFile = toml::from_str(&text).with_context(|| format!("in {}", repo.show(&path)))?;
         let structure = path
             .file_stem()
             .unwrap_or_default()
             .to_string_lossy()
             .into_owned();
-        for mutant in bed.mutant {
+        for mutant in file.mutant {
             ensure!(
                 names.insert(mutant.name.clone()),
                 "two mutants are called {}",
@@ -495,7 +495,7 @@ fn put(path: &Path, text: &[u8]) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Bed, HELP, put, spread};
+    use super::{HELP, MutantFile, put, spread};
     use crate::anchors::Place;
     use crate::models::Checker;
     use std::fs;
@@ -512,17 +512,17 @@ mod tests {
     fn the_format() {
         let text = "[[mutant]]\nname='a'\nwhy='w'\nfile='f'\nfind=\'\'\'x\'\'\'\nreplace=''\nchecker='loom'\n\
                     package='p'\ntarget='t'\ntest='u'\n";
-        let bed: Bed = toml::from_str(text).unwrap();
-        assert_eq!(bed.mutant.len(), 1);
+        let file: MutantFile = toml::from_str(text).unwrap();
+        assert_eq!(file.mutant.len(), 1);
         assert_eq!(
-            (bed.mutant[0].checker, bed.mutant[0].find.as_str()),
+            (file.mutant[0].checker, file.mutant[0].find.as_str()),
             (Checker::Loom, "x")
         );
-        assert_eq!(bed.mutant[0].test_package(), "p");
-        let bed: Bed = toml::from_str(&format!("{text}test_package='q'\n")).unwrap();
-        assert_eq!(bed.mutant[0].test_package(), "q");
+        assert_eq!(file.mutant[0].test_package(), "p");
+        let file: MutantFile = toml::from_str(&format!("{text}test_package='q'\n")).unwrap();
+        assert_eq!(file.mutant[0].test_package(), "q");
         assert!(
-            toml::from_str::<Bed>(&text.replace("why", "reason")).is_err(),
+            toml::from_str::<MutantFile>(&text.replace("why", "reason")).is_err(),
             "a slip of the pen is an error"
         );
     }
@@ -531,13 +531,13 @@ mod tests {
     fn the_example_in_the_help_is_a_mutant() {
         let (_, example) = HELP.split_once("\n\n").unwrap();
         let (example, _) = example.split_once("\n\n").unwrap();
-        let bed: Bed = toml::from_str(example).unwrap();
+        let file: MutantFile = toml::from_str(example).unwrap();
         let place = Place {
             file: "f".into(),
             range: 4..33,
         };
         assert_eq!(
-            bed.mutant[0].mutate("{ a self.word.store(SET, Release); }", &place),
+            file.mutant[0].mutate("{ a self.word.store(SET, Release); }", &place),
             "{ a self.word.store(SET, Relaxed); }"
         );
     }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::thread;
 use warpweft::policy::Stealing;
 use warpweft::policy::order::StackOrder;
-use warpweft::queue::Amount;
+use warpweft::policy::Amount;
 use warpweft::{BuildError, Runtime};
 
 /// The reason why a pool was not built.

@@ -20,7 +20,7 @@
 //! |---|---|
 //! | `nothing_lost` | random histories of up to four workers: every task comes out, once; `is_only_ready` and the answers about fast paths are true |
 //! | `nothing_lost_with_threads` | the same with real threads |
-//! | `nothing_lost_in_hops` | the same with tasks that transfer between two pools, with and without threads |
+//! | `nothing_lost_in_transfers` | the same with tasks that transfer between two pools, with and without threads |
 //! | `nothing_starves` | a task runs within `steps` steps while every worker is kept busy forever |
 //! | `urgent_comes_first` | with priorities: an urgent task runs within `urgent_steps` steps of each worker, from wherever it was pushed |
 //! | `scan_is_exhaustive` | any single worker's `scan` finds the tasks of every place |
@@ -60,7 +60,7 @@ mod test_worker;
 
 #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 pub use checks::{
-    MOST_STEPS, TURNS, nothing_lost, nothing_lost_in_hops, nothing_lost_with_threads, nothing_starves,
+    MOST_STEPS, TURNS, nothing_lost, nothing_lost_in_transfers, nothing_lost_with_threads, nothing_starves,
     panics_end_cleanly, scan_is_exhaustive, steps, urgent_comes_first, urgent_steps, wakes_are_honest,
 };
 pub use duty::{Duty, Verdict, Violation};
@@ -127,8 +127,8 @@ macro_rules! __tests {
         }
 
         #[test]
-        fn nothing_lost_in_hops() -> $crate::Verdict {
-            $crate::nothing_lost_in_hops(NAME, &$policy)
+        fn nothing_lost_in_transfers() -> $crate::Verdict {
+            $crate::nothing_lost_in_transfers(NAME, &$policy)
         }
 
         #[test]

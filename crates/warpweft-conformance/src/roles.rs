@@ -13,7 +13,7 @@ use warpweft_platform::loom;
 use warpweft_platform::sync::Arc;
 use warpweft_platform::thread;
 use warpweft_policy::{Clock, Counters, Cx, Policy, TaskRef, Wake as WakeUp, Why};
-use warpweft_task::probe::{self, TestTasks};
+use warpweft_task::test_tasks::{self, TestTasks};
 
 /// How many preemptions a schedule may have, unless `LOOM_MAX_PREEMPTIONS` is set. Two find nearly every bug
 /// of a lock-free structure; each further one costs several times as much.
@@ -193,7 +193,7 @@ impl<P: Policy> SceneState<P> {
 
     fn end(&self, local: &mut P::Local, task: TaskRef) {
         let word = task.policy_word();
-        probe::run(task);
+        test_tasks::run(task);
         if P::WATCHES_COMPLETIONS {
             P::completed(&self.shared, local, word);
         }

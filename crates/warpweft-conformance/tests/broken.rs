@@ -3,13 +3,13 @@
 
 use std::marker::PhantomData;
 use warpweft_conformance::{
-    Duty, Verdict, nothing_lost, nothing_lost_in_hops, nothing_lost_with_threads, nothing_starves,
+    Duty, Verdict, nothing_lost, nothing_lost_in_transfers, nothing_lost_with_threads, nothing_starves,
     scan_is_exhaustive, wakes_are_honest,
 };
 use warpweft_platform::counter::Counter;
 use warpweft_policy::{Cx, Lifo, Policy, PolicyError, PoolEnv, TaskRef, Waiting, Wake, Why, WorkerId};
 use warpweft_queue::Locked;
-use warpweft_task::probe::TestTasks;
+use warpweft_task::test_tasks::TestTasks;
 
 type Shared = <Lifo as Policy>::Shared;
 type Local = <Lifo as Policy>::Local;
@@ -230,9 +230,9 @@ impl Fault for Inhospitable {
 }
 
 #[test]
-fn a_policy_that_drops_what_hops_is_rejected() {
+fn a_policy_that_drops_what_it_transfers_is_rejected() {
     rejects(
-        nothing_lost_in_hops("Inhospitable", &broken::<Inhospitable>()),
+        nothing_lost_in_transfers("Inhospitable", &broken::<Inhospitable>()),
         "Inhospitable",
         Duty::NothingLost,
         "of two pools",

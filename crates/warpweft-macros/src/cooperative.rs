@@ -1,6 +1,7 @@
 //! `#[cooperative]` and `cooperate!`: which code may carry checks, and the errors for other code.
 
-use crate::instrument::{Instrument, Mode};
+use crate::instrument::Instrument;
+use crate::mode::Mode;
 use proc_macro2::TokenStream;
 use quote::ToTokens as _;
 use syn::visit_mut::VisitMut as _;

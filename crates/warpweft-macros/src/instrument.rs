@@ -14,39 +14,11 @@
 //! branch it is, and each iteration of a loop one more. The expansion of a macro call cannot be seen here: it
 //! counts one, and has no checks.
 
+use crate::mode::Mode;
 use crate::strip;
-use proc_macro2::{Span, TokenStream};
-use quote::quote_spanned;
+use proc_macro2::Span;
 use syn::visit_mut::{self, VisitMut};
 use syn::{Block, Expr, ExprAsync, ExprClosure, Item, Pat, Path, Stmt, Type, parse_quote_spanned};
-
-/// How a due check acts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mode {
-    /// It calls a function.
-    Plain,
-    /// It awaits.
-    Async,
-}
-
-impl Mode {
-    pub(crate) fn of(is_async: bool) -> Self {
-        if is_async { Self::Async } else { Self::Plain }
-    }
-
-    /// Returns a check for `statements` statements.
-    pub(crate) fn check(self, statements: i32) -> TokenStream {
-        let span = Span::mixed_site();
-        match self {
-            Self::Plain => quote_spanned! { span=> ::warpweft::expanded::check(#statements); },
-            Self::Async => quote_spanned! { span=>
-                if ::warpweft::expanded::is_due(#statements) {
-                    ::warpweft::expanded::pause().await;
-                }
-            },
-        }
-    }
-}
 
 /// Inserts checks into the syntax that it visits.
 pub(crate) struct Instrument {

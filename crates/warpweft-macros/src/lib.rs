@@ -18,6 +18,7 @@
 mod cooperative;
 mod entry;
 mod instrument;
+mod mode;
 mod strip;
 
 use proc_macro::TokenStream;

@@ -3,7 +3,7 @@
 //! ```text
 //!   for i in a..b { body }   ──▶   match a..b {
 //!                                      mut rest => while let Some(strip) = strip(&mut rest, cost) {
-//!                                          for i in strip { body }       nothing in the way of the vectoriser
+//!                                          for i in strip { body }      // may be vectorised
 //!                                          check, unless that was all
 //!                                      }
 //!                                  }
@@ -13,7 +13,7 @@
 //! the budget for the other iterations would be lost. So nothing in the body may leave it, wait, or loop (the
 //! checks of an inner loop count instead).
 
-use crate::instrument::Mode;
+use crate::mode::Mode;
 use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::quote_spanned;
 use syn::visit::{self, Visit};

@@ -36,8 +36,8 @@ mod imp {
 
     pub(super) fn allowed() -> Option<Vec<usize>> {
         let mut set = none();
-        // SAFETY: the kernel writes at most as many bytes as the set has, and only during the call. Thread 0 is
-        // the caller.
+        // SAFETY: the kernel writes at most as many bytes as the set has, and only during the call. Thread 0
+        // is the caller.
         let result = unsafe { libc::sched_getaffinity(0, size_of::<cpu_set_t>(), &raw mut set) };
         if result != 0 {
             return None;

@@ -18,7 +18,7 @@
 //! process records the mode, which only moves forward:
 //!
 //! ```text
-//!   UNASKED ──▶ WIDE ──▶ CHANGING ──▶ FENCES          WIDE: `light` is a compiler fence. Else it is a full fence.
+//!   UNASKED ──▶ WIDE ──▶ CHANGING ──▶ FENCES      WIDE: `light` is a compiler fence, else a full fence
 //!      └────────────────────────────────▲
 //! ```
 //!

@@ -149,8 +149,8 @@ impl Parker {
         self.unpark_or(|| debug_assert!(false, "there is no way to wake a sleeper elsewhere"));
     }
 
-    /// As [`unpark`](Self::unpark), but `wake_elsewhere` wakes a sleeper that sleeps elsewhere. `wake_elsewhere` must also end
-    /// a sleep that begins a moment later.
+    /// As [`unpark`](Self::unpark), but `wake_elsewhere` wakes a sleeper that sleeps elsewhere.
+    /// `wake_elsewhere` must also end a sleep that begins a moment later.
     pub fn unpark_or(&self, wake_elsewhere: impl FnOnce()) {
         // Release publishes what the caller did before. Acquire is not needed, because the caller reads
         // nothing.

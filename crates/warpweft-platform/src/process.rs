@@ -188,8 +188,8 @@ pub fn refuse_wait(what: &str) -> ! {
     panic!("{what}");
 }
 
-/// Makes the process call `function` when it ends by `exit` or by the return of `main`. It is not called after
-/// an abort, a signal, or `_exit`. Returns false if the system has no place for it, or no such list.
+/// Makes the process call `function` when it ends by `exit` or by the return of `main`. It is not called
+/// after an abort, a signal, or `_exit`. Returns false if the system has no place for it, or no such list.
 ///
 /// Other threads run meanwhile, and the calling thread's data with destructors may be gone. A forked child
 /// calls it, too. `function` must not unwind.

@@ -52,7 +52,7 @@ pub struct Registers {
 
 /// What the program says of the stack, at the moment of the copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Note {
+pub struct StackDescription {
     /// A word that means something to the program; 0 if it says nothing.
     pub word: usize,
     /// A second one.
@@ -63,7 +63,7 @@ pub struct Note {
     pub length: usize,
 }
 
-impl Note {
+impl StackDescription {
     /// A note that says nothing.
     pub const NOTHING: Self = Self {
         word: 0,
@@ -75,7 +75,7 @@ impl Note {
 
 /// Writes a note on the stack of the calling thread. It is called in a handler of a signal: it allocates
 /// nothing, takes no lock and does not panic.
-pub type Describe = fn(&mut Note);
+pub type Describe = fn(&mut StackDescription);
 
 /// The registers and the upper end of a stack of another thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,7 +87,7 @@ pub struct StackCopy {
     /// The bytes, up to the end of the stack or [`MOST_BYTES`].
     pub bytes: Vec<u8>,
     /// What the program said of it.
-    pub note: Note,
+    pub note: StackDescription,
 }
 
 impl StackCopy {

@@ -91,8 +91,8 @@ pub fn spawn_named<T: Send + 'static>(
     }
 }
 
-/// Keeps a value until the calling thread ends. If it is about to end, the value is dropped at once. Under the
-/// checkers, whose threads come back, the value is never dropped.
+/// Keeps a value until the calling thread ends. If it is about to end, the value is dropped at once. Under
+/// the checkers, whose threads come back, the value is never dropped.
 pub fn keep_until_exit(value: Box<dyn Any>) {
     #[cfg(any(warpweft_loom, warpweft_shuttle))]
     std::mem::forget(value);
@@ -135,7 +135,7 @@ pub fn pause(ns: u64) {
 /// Calls `sleep`, a short sleep that should end on time. Linux otherwise adds up to 50 µs, to wake several
 /// threads at once. Afterwards the thread sleeps as before, and so do threads that it starts. Elsewhere this
 /// only calls `sleep`.
-pub fn sharply<R>(sleep: impl FnOnce() -> R) -> R {
+pub fn with_exact_timer<R>(sleep: impl FnOnce() -> R) -> R {
     set_timer_slack(1_000);
     let result = sleep();
     // 0 is the thread's default.

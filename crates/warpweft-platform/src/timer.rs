@@ -42,8 +42,8 @@ impl Timer {
             },
         };
         let fd = self.0.as_raw_fd();
-        // SAFETY: the descriptor is open, the kernel reads one `itimerspec`, and only during the call; the old
-        // setting is not written, for its pointer is null.
+        // SAFETY: the descriptor is open, the kernel reads one `itimerspec`, and only during the call; the
+        // old setting is not written, for its pointer is null.
         match unsafe { libc::timerfd_settime(fd, 0, &raw const once, std::ptr::null_mut()) } {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),

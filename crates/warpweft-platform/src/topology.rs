@@ -1,7 +1,7 @@
 //! The CPUs that this process may use, and what they share: cores, caches, memory.
 //!
 //! ```text
-//!   node 0 ┬ cache 0 ┬ core 0 ─ CPU 0, CPU 4      two hardware threads of one core are two CPUs to the system
+//!   node 0 ┬ cache 0 ┬ core 0 ─ CPU 0, CPU 4      to the system, two threads of one core are two CPUs
 //!          │         └ core 1 ─ CPU 1, CPU 5
 //!          └ cache 1 ┬ core 2 ─ CPU 2, CPU 6
 //!                    └ core 3 ─ CPU 3, CPU 7
@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 /// The parts of the machine that a CPU uses. CPUs with equal numbers share that part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub struct Place {
+pub struct CoreLocation {
     /// The physical core.
     pub core: usize,
     /// The second-level cache.
@@ -34,7 +34,7 @@ pub struct Place {
     pub node: usize,
 }
 
-impl Place {
+impl CoreLocation {
     /// Makes the place of a core, its last-level cache, and its memory node. The second-level cache is the
     /// core's own.
     #[must_use]
@@ -62,7 +62,7 @@ pub struct Cpu {
     /// Its number.
     pub number: usize,
     /// Where it is.
-    pub place: Place,
+    pub place: CoreLocation,
     /// Its speed among the CPUs of this machine: 1024 for the fastest.
     pub capacity: u32,
 }
@@ -141,7 +141,7 @@ impl Topology {
                 .filter(|capacity| (1..=FULL).contains(capacity));
             Cpu {
                 number,
-                place: Place {
+                place: CoreLocation {
                     core: cores.number(core),
                     l2: seconds.number(l2),
                     cache: caches.number(cache.unwrap_or(usize::MAX)),

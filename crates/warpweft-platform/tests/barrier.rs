@@ -52,14 +52,14 @@ impl Drop for Over<'_> {
 
 /// A store that must wait for this line keeps the later ones in the store buffer.
 #[repr(align(128))]
-struct Line(AtomicU32);
+struct CacheLine(AtomicU32);
 
 /// Dekker's test, many times: if both sides read an old value, that is the lost wake-up. In round `refusal`
 /// the kernel begins to refuse.
 fn dekker(rounds: u32, refusal: Option<u32>) {
     let barrier = Asymmetric::new();
-    let (hot, cold) = (Line(AtomicU32::new(0)), Line(AtomicU32::new(0)));
-    let slow = Line(AtomicU32::new(0));
+    let (hot, cold) = (CacheLine(AtomicU32::new(0)), CacheLine(AtomicU32::new(0)));
+    let slow = CacheLine(AtomicU32::new(0));
     let by_hot = AtomicU32::new(0);
     let gate = Gate::new();
     std::thread::scope(|scope| {

@@ -15,7 +15,9 @@ use std::sync::mpsc::channel;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
-use warpweft_platform::stack_copy::{MOST_BYTES, NoCopy, Note, Registers, StackCopy, ask, copy_at};
+use warpweft_platform::stack_copy::{
+    MOST_BYTES, NoCopy, Registers, StackCopy, StackDescription, ask, copy_at,
+};
 use warpweft_platform::thread_state;
 
 /// Counts what each thread allocates.
@@ -42,7 +44,7 @@ static GLOBAL: Counting = Counting;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-fn describe(note: &mut Note) {
+fn describe(note: &mut StackDescription) {
     note.word = 77;
     note.text[..2].copy_from_slice(b"it");
     note.length = 2;

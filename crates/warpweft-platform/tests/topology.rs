@@ -2,7 +2,7 @@
 //! follow the layout of such machines.
 
 use std::collections::HashMap;
-use warpweft_platform::topology::{Place, Topology};
+use warpweft_platform::topology::{CoreLocation, Topology};
 
 type Files = HashMap<String, String>;
 
@@ -31,7 +31,7 @@ fn cores(topology: &Topology) -> Vec<Vec<usize>> {
         .collect()
 }
 
-fn place(topology: &Topology, number: usize) -> Place {
+fn place(topology: &Topology, number: usize) -> CoreLocation {
     topology.cpu(number).expect("it is there").place
 }
 
@@ -39,14 +39,14 @@ fn place(topology: &Topology, number: usize) -> Place {
 fn one_cpu() {
     let topology = all(&machine(include_str!("machines/one_cpu.txt")));
     assert_eq!(cores(&topology), [[0]]);
-    assert_eq!(place(&topology, 0), Place::new(0, 0, 0));
+    assert_eq!(place(&topology, 0), CoreLocation::new(0, 0, 0));
 }
 
 #[test]
 fn a_guest_of_two_cpus() {
     let topology = all(&machine(include_str!("machines/kvm_guest.txt")));
     assert_eq!(cores(&topology), [[0], [1]]);
-    assert_eq!(place(&topology, 1), Place::new(1, 0, 0));
+    assert_eq!(place(&topology, 1), CoreLocation::new(1, 0, 0));
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn a_desktop_with_two_threads_per_core() {
     assert_eq!(cores(&topology)[..3], [[0, 8], [1, 9], [2, 10]]);
     assert_eq!(cores(&topology).len(), 8);
     assert_eq!(place(&topology, 11), place(&topology, 3));
-    assert_eq!(place(&topology, 12), Place::new(4, 1, 0));
+    assert_eq!(place(&topology, 12), CoreLocation::new(4, 1, 0));
 }
 
 #[test]
@@ -66,8 +66,8 @@ fn two_sockets_with_cpus_offline() {
         [[0, 8], [1, 9], [2, 10], [4, 12], [5, 13], [6, 14], [7, 15]]
     );
     assert!(topology.cpu(3).is_none() && topology.cpu(11).is_none());
-    assert_eq!(place(&topology, 2), Place::new(2, 0, 0));
-    assert_eq!(place(&topology, 4), Place::new(3, 1, 1));
+    assert_eq!(place(&topology, 2), CoreLocation::new(2, 0, 0));
+    assert_eq!(place(&topology, 4), CoreLocation::new(3, 1, 1));
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn second_level_caches_of_one_core_or_of_a_few() {
     // The efficient cores have one together.
     let hybrid = machine(include_str!("machines/hybrid.txt"));
     assert_eq!(l2_of(&all(&hybrid)), [0, 0, 1, 1, 2, 2, 2, 2]);
-    assert_eq!(place(&all(&hybrid), 5), Place::new(3, 0, 0).with_l2(2));
+    assert_eq!(place(&all(&hybrid), 5), CoreLocation::new(3, 0, 0).with_l2(2));
     // It is the last one at the same time.
     let topology = all(&machine(include_str!("machines/big_little.txt")));
     assert_eq!(l2_of(&topology), [0, 0, 0, 0, 1, 1]);
@@ -119,9 +119,9 @@ fn a_container_sees_the_whole_machine_and_may_use_a_part() {
     // offline.
     let topology = read(&files, &[13, 1, 9, 2, 3]);
     assert_eq!(cores(&topology), [vec![1, 9], vec![2], vec![13]]);
-    assert_eq!(place(&topology, 13), Place::new(2, 1, 1));
+    assert_eq!(place(&topology, 13), CoreLocation::new(2, 1, 1));
     // Numbers are dense, whatever the CPUs are called.
-    assert_eq!(place(&read(&files, &[15]), 15), Place::new(0, 0, 0));
+    assert_eq!(place(&read(&files, &[15]), 15), CoreLocation::new(0, 0, 0));
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn what_cannot_be_read_is_flat() {
     assert_eq!(place(&topology, 4).cache, 1);
     // Without reports of caches those of a socket share one.
     files.retain(|name, _| !name.contains("cache"));
-    assert_eq!(place(&all(&files), 4), Place::new(4, 0, 0));
+    assert_eq!(place(&all(&files), 4), CoreLocation::new(4, 0, 0));
     files.retain(|name, _| !name.contains("node") && !name.contains("topology"));
     assert_eq!(all(&files), Topology::flat(&(0..16).collect::<Vec<_>>()));
 }

@@ -10,8 +10,9 @@
 //! - [`ProWs`] leaves the deques of waiting tasks to thieves; [`Parsimonious`] continues with its own deque.
 //! - [`PolicySpec`] is the text form: `lifo+steal=half+overflow=grow`.
 //!
-//! A text can name `fifo` and what is composed of it. The feature `policies` adds `lifo`, `slot` and `priority`,
-//! and `all-policies` the rest. The types are there without them, and are compiled in a program that names them.
+//! A text can name `fifo` and what is composed of it. The feature `policies` adds `lifo`, `slot` and
+//! `priority`, and `all-policies` the rest. The types are there without them, and are compiled in a program
+//! that names them.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
@@ -45,5 +46,6 @@ pub use stealing::{
     Chained, Fifo, Help, Lifo, Mixed, Overflow, Prioritised, Rebalance, Slotted, StealAmount, Stealing,
     Victims, Woken,
 };
-pub use warpweft_platform::topology::Place;
+pub use warpweft_platform::topology::CoreLocation;
+pub use warpweft_queue::Amount;
 pub use warpweft_task::{TaskInfo, TaskRef, Waiting, Why};

@@ -2,7 +2,7 @@
 
 use crate::{Cx, WorkerId};
 use std::fmt;
-use warpweft_platform::topology::Place;
+use warpweft_platform::topology::CoreLocation;
 use warpweft_queue::CapacityError;
 use warpweft_task::{TaskRef, Waiting, Why};
 
@@ -48,7 +48,7 @@ pub struct PoolEnv {
     pub workers: usize,
     /// The place of each worker, if workers are pinned; otherwise empty. The runtime's compensating workers,
     /// which come last, run anywhere; they have the places of the first workers here.
-    pub places: Vec<Place>,
+    pub places: Vec<CoreLocation>,
 }
 
 impl PoolEnv {
@@ -61,7 +61,7 @@ impl PoolEnv {
 
     /// Sets the places of the workers: one for each, or none.
     #[must_use]
-    pub fn with_places(mut self, places: Vec<Place>) -> Self {
+    pub fn with_places(mut self, places: Vec<CoreLocation>) -> Self {
         self.places = places;
         self
     }

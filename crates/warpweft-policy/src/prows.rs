@@ -131,7 +131,7 @@ impl Shared {
     #[must_use]
     #[inline]
     pub fn states(&self) -> Vec<DequeView> {
-        self.deques.census()
+        self.deques.stats()
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::{Clock, Counters, Cx, Policy, PoolEnv, Wake, WorkerId};
 use std::cell::{Cell, RefCell};
 use warpweft_platform::random::Rng;
-use warpweft_task::probe::{self, TestTasks, number};
+use warpweft_task::test_tasks::{self, TestTasks, number};
 use warpweft_task::{TaskRef, Why};
 
 /// A pool without threads, whose tasks are numbers.
@@ -64,7 +64,7 @@ impl<P: Policy> Pool<P> {
     /// Runs a task to its end, and returns its number.
     pub(crate) fn end(&mut self, worker: usize, task: TaskRef) -> usize {
         let (number, word) = (number(&task), task.policy_word());
-        probe::run(task);
+        test_tasks::run(task);
         self.call(worker, |shared, local, _| P::completed(shared, local, word));
         number.expect("a task of the probe")
     }

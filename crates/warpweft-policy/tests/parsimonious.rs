@@ -6,7 +6,7 @@ use warpweft_platform::random::Rng;
 use warpweft_policy::{
     Clock, Counters, Cx, Parsimonious, Policy, PoolEnv, TaskRef, Wake, Why, WorkerId, parsimonious,
 };
-use warpweft_task::probe::{self, TestTasks, number};
+use warpweft_task::test_tasks::{self, TestTasks, number};
 
 const WORKERS: usize = 2;
 
@@ -74,7 +74,7 @@ impl Pool {
     fn run(&mut self, task: Option<TaskRef>) -> Option<usize> {
         let task = task?;
         let id = number(&task);
-        probe::run(task);
+        test_tasks::run(task);
         id
     }
 

@@ -11,7 +11,7 @@ use warpweft_policy::{
     Victims, Wake, Why, Woken, WorkerId, YieldTo, priority,
 };
 use warpweft_queue::Amount;
-use warpweft_task::probe::{self, TestTasks, number};
+use warpweft_task::test_tasks::{self, TestTasks, number};
 
 const fn n(number: usize) -> NonZeroUsize {
     NonZeroUsize::new(number).unwrap()
@@ -86,7 +86,7 @@ impl<O: Order> Bench<Stealing<O>> {
     ) -> Option<usize> {
         let task = self.with(worker, hook)?;
         let number = number(&task);
-        probe::run(task);
+        test_tasks::run(task);
         number
     }
 
@@ -193,7 +193,7 @@ fn the_slot_is_stolen_once_it_is_old() {
 }
 
 #[test]
-fn urgent_tasks_go_first_and_others_are_overdue() {
+fn urgent_tasks_go_first_and_others_have_global_looks() {
     let policy = Stealing::with_order(PriorityOrder::new(FifoOrder, n(3)));
     let mut bench = Bench::new(&policy, 1);
     for level in [2, 0, 1, 0, 9] {
@@ -280,7 +280,7 @@ fn a_task_keeps_its_priority_whatever_else_is_noted_of_it() {
     let order: Vec<_> = std::iter::from_fn(|| Helping::next(&shared, &mut locals[0], &cx))
         .map(|task| {
             let found = number(&task);
-            probe::run(task);
+            test_tasks::run(task);
             found
         })
         .collect();
@@ -352,7 +352,7 @@ fn a_soft_yield_on_a_stack_gives_way_to_the_newest() {
 }
 
 #[test]
-fn a_woken_task_goes_home() {
+fn a_woken_task_goes_to_its_preferred_worker() {
     let mut bench = Bench::new(&Fifo::new().woken(Woken::Last), 3);
     let mut task = bench.probe.task(0);
     bench.with(2, |shared, local, cx| {

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use warpweft_platform::random::Rng;
 use warpweft_policy::{Clock, Count, Counters, Cx, Policy, PoolEnv, ProWs, TaskRef, Why, WorkerId, prows};
 use warpweft_queue::DequeState::{self, Active, Muggable, Resumable, Suspended};
-use warpweft_task::probe::{self, TestTasks, number};
+use warpweft_task::test_tasks::{self, TestTasks, number};
 
 const WORKERS: usize = 3;
 
@@ -142,7 +142,7 @@ impl Model {
 
     /// A worker was given this task, with the whole deque or without. By the rules, which deque did it come
     /// from?
-    fn take(&mut self, worker: usize, hook: Hook, task: usize, mugged: bool) {
+    fn take(&mut self, worker: usize, hook: Hook, task: usize, taken_over: bool) {
         let own = self.active(worker);
         if hook != Hook::Next && self.outside.front() == Some(&task) {
             self.outside.pop_front();
@@ -168,18 +168,22 @@ impl Model {
                 assert!(own == from && bottom, "who has tasks does not steal");
             }
             (Hook::Search | Hook::Scan, None) => {
-                assert_eq!(mugged, deque.state == Muggable, "a muggable deque is mugged");
+                assert_eq!(
+                    taken_over,
+                    deque.state == Muggable,
+                    "a muggable deque is taken over"
+                );
             }
             (Hook::GlobalPolls, _) => {}
         }
-        if mugged {
+        if taken_over {
             assert!(own.is_none() && deque.state == Muggable && bottom);
             (deque.state, deque.owner) = (Active, Some(worker));
             self.muggings += 1;
         } else if hook == Hook::GlobalPolls || own.is_none() {
             assert!(top, "what is stolen is the oldest");
         }
-        if mugged || (own == Some(from) && hook != Hook::GlobalPolls) {
+        if taken_over || (own == Some(from) && hook != Hook::GlobalPolls) {
             deque.tasks.pop_back();
         } else {
             deque.tasks.pop_front();
@@ -248,7 +252,7 @@ impl Pool {
     }
 
     fn end(&mut self, worker: usize, task: TaskRef, word: u64) {
-        probe::run(task);
+        test_tasks::run(task);
         self.call(worker, |shared, local, _| ProWs::completed(shared, local, word));
     }
 
@@ -296,8 +300,8 @@ impl Pool {
         };
         assert_eq!(task.policy_word(), 0, "a task that is ready waits for nothing");
         let id = number(&task).expect("a probe's");
-        let mugged = self.counters.get(Count::Muggings) > self.model.muggings;
-        self.model.take(worker, hook, id, mugged);
+        let taken_over = self.counters.get(Count::Muggings) > self.model.muggings;
+        self.model.take(worker, hook, id, taken_over);
         self.agree();
         match end {
             End::Ends => self.end(worker, task, 0),

@@ -3,9 +3,10 @@
 //! It is used in front of many queues, so that one load shows which of them to look at.
 //!
 //! ```text
-//!   push:    element ──▶ queue of class c ──▶ insert(c)           bit c is set after the element is there
+//!   push:    element ──▶ queue of class c ──▶ insert(c)     bit c is set after the element is there
 //!   look:    first() ──▶ c ──▶ queue of class c ──▶ element, or nothing
-//!   nothing: remove_if(c, is the queue empty?)                    the bit is cleared, the queue checked again, the bit perhaps set again
+//!   nothing: remove_if(c, is the queue empty?)              the bit is cleared, the queue checked again,
+//!                                                           the bit perhaps set again
 //! ```
 //!
 //! # Invariants

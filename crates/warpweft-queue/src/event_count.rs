@@ -76,7 +76,12 @@ impl fmt::Debug for UnparkElsewhere {
 /// use warpweft_platform::barrier::Asymmetric;
 /// use warpweft_queue::EventCount;
 ///
-/// fn next_task(idle: &EventCount, w: usize, look: impl Fn() -> Option<u32>, scan: impl Fn() -> Option<u32>) -> u32 {
+/// fn next_task(
+///     idle: &EventCount,
+///     w: usize,
+///     look: impl Fn() -> Option<u32>,
+///     scan: impl Fn() -> Option<u32>,
+/// ) -> u32 {
 ///     let mut searching = idle.try_search();
 ///     loop {
 ///         let task = searching.then(&look).flatten().or_else(|| {

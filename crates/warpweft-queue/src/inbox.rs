@@ -354,7 +354,8 @@ impl<T: Word> Drop for Core<T> {
 ///
 /// let mut owner = InboxOwner::new();
 /// let sender = owner.sender();
-/// std::thread::spawn(move || (1..=3).filter_map(NonZeroUsize::new).for_each(|n| sender.push(n))).join().unwrap();
+/// let push = move || (1..=3).filter_map(NonZeroUsize::new).for_each(|n| sender.push(n));
+/// std::thread::spawn(push).join().unwrap();
 /// assert_eq!(std::iter::from_fn(|| owner.pop()).map(usize::from).collect::<Vec<_>>(), [1, 2, 3]);
 /// ```
 ///

@@ -394,8 +394,8 @@ impl<T: Word> Thief<T> for LifoThief<T> {
             wanted => 1 + unsafe { into.slots.room(index, wanted - 1) },
         });
         match claim {
-            // SAFETY: the claim is fresh, and all words came from `push`. `room` has found the slots free, and only
-            // the owner `into` fills them.
+            // SAFETY: the claim is fresh, and all words came from `push`. `room` has found the slots free,
+            // and only the owner `into` fills them.
             Ok(claim) => unsafe { claim.steal_into(into.slots, index, |moved| into.publish(moved)) },
             Err(refused) => refused,
         }

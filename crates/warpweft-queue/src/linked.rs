@@ -9,7 +9,8 @@
 //!   [ dummy ] ──▶ [ a ] ──▶ [ b ] ──▶ [ c ] ──▶ none
 //!
 //!   pop:   head moves to the node of a, which is the dummy now; the old dummy goes along with a
-//!   push:  a node is linked behind the last one, by the thread that wins the exchange of its `next`; then the tail moves
+//!   push:  a node is linked behind the last one, by the thread that wins the exchange of its `next`;
+//!          then the tail moves
 //! ```
 //!
 //! # Invariants

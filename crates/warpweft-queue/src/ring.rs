@@ -25,9 +25,9 @@
 //! before it stored the 0, and the owner's store comes after that 0 in the slot's modification order.
 //!
 //! Freeing a ring needs an order: everything that thieves did there must come before. So thieves empty slots
-//! with Release, and the owner reads slots with Acquire, both in [`Ring::retire`] and in [`SlotsRef::is_free`].
-//! The latter is necessary because the owner may refill a slot that a thief has emptied, and empty it again.
-//! Then `retire` sees the owner's 0, which is no proof about the thief.
+//! with Release, and the owner reads slots with Acquire, both in [`Ring::retire`] and in
+//! [`SlotsRef::is_free`]. The latter is necessary because the owner may refill a slot that a thief has
+//! emptied, and empty it again. Then `retire` sees the owner's 0, which is no proof about the thief.
 
 use std::marker::PhantomData;
 use std::num::NonZeroUsize;
@@ -220,14 +220,14 @@ pub(crate) struct RingClaim {
 }
 
 impl RingClaim {
-    /// Takes the first element, and moves the others to `into` from `index` on; `publish` is called with their
-    /// number.
+    /// Takes the first element, and moves the others to `into` from `index` on; `publish` is called with
+    /// their number.
     ///
     /// # Safety
     ///
-    /// The claim was made by a compare-and-swap, and `slots` is the ring that was live then. Its words came from
-    /// [`T::into_word`](Word::into_word). The caller owns the ring `into`, which has [room](SlotsRef::room) for
-    /// `count - 1` words at `index`.
+    /// The claim was made by a compare-and-swap, and `slots` is the ring that was live then. Its words came
+    /// from [`T::into_word`](Word::into_word). The caller owns the ring `into`, which has
+    /// [room](SlotsRef::room) for `count - 1` words at `index`.
     #[inline]
     pub(crate) unsafe fn steal_into<T: Word>(
         self,

@@ -45,7 +45,7 @@ fn rest(deques: &Deques<Task>, who: &mut Active<Task>) -> Vec<usize> {
             None => break,
         }
     }
-    assert_eq!(deques.census(), [], "a deque is left over");
+    assert_eq!(deques.stats(), [], "a deque is left over");
     all
 }
 
@@ -79,7 +79,7 @@ fn a_wake_while_the_deque_moves() {
         let waker = thread::spawn(move || shared.resume(word, task(2), 0).unwrap());
         assert!(deques.rebalance(0, 1, |_| 0));
         waker.join().unwrap();
-        assert_eq!(deques.census().len(), 1, "the same deque, wherever it is");
+        assert_eq!(deques.stats().len(), 1, "the same deque, wherever it is");
         assert_eq!(
             rest(&deques, &mut second),
             [1, 2],
@@ -211,7 +211,7 @@ fn the_last_look_while_a_deque_is_left() {
 
 /// The same where a thief takes it over.
 #[test]
-fn the_last_look_while_a_deque_is_mugged() {
+fn the_last_look_while_a_deque_is_taken_over() {
     model(2, || {
         let (deques, mut first, mut second) = two();
         let word = left(&deques, &mut first, &[1, 2, 3], 1);
@@ -223,9 +223,9 @@ fn the_last_look_while_a_deque_is_mugged() {
             .find(&mut second)
             .and_then(|(_, steal_from)| task_of(steal_from));
         assert!(found.is_some(), "two of them lay there all the time");
-        let (mugged, mut first) = mugger.join().unwrap();
+        let (taken_over, mut first) = mugger.join().unwrap();
         let mut all = vec![1];
-        all.extend(found.into_iter().chain(mugged));
+        all.extend(found.into_iter().chain(taken_over));
         all.extend(std::iter::from_fn(|| second.pop()).map(Task::get));
         all.extend(rest(&deques, &mut first));
         assert_all(all, 4);

@@ -433,7 +433,7 @@ fn parker_reuse() {
 
 /// A worker that takes a timed park before it sleeps, and is woken before, during or after it.
 #[test]
-fn a_nap_against_a_push() {
+fn a_timed_park_against_a_push() {
     check(Some(3), || {
         let pool = Pool::<1>::new(1);
         let worker = thread::spawn({
@@ -460,8 +460,8 @@ fn a_nap_against_a_push() {
     });
 }
 
-/// A worker that announces a brief park without the barrier: a push that overlooks it is found when the park is
-/// over, because the announcement after that has the barrier.
+/// A worker that announces a brief park without the barrier: a push that overlooks it is found when the park
+/// is over, because the announcement after that has the barrier.
 #[test]
 fn a_brief_park_against_a_push() {
     check(ALL, || {

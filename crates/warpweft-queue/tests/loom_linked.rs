@@ -147,7 +147,7 @@ fn a_released_node_is_used_again() {
 
 /// Two threads from outside, and one shared hazard slot.
 #[test]
-fn visitors_are_not_in_one_place() {
+fn external_threads_are_not_in_one_place() {
     model(3, || {
         let (nodes, queue, [mine, _]) = queue_of(&[]);
         let elsewhere = Arc::new(Linked::new(&nodes));
@@ -157,8 +157,8 @@ fn visitors_are_not_in_one_place() {
                 let _ = queue.push_from_outside(word(n), Carried::NONE);
             })
         });
-        // The node that is head and tail of the queue becomes the last one elsewhere, while an external thread
-        // is about to link behind it and the other one comes.
+        // The node that is head and tail of the queue becomes the last one elsewhere, while an external
+        // thread is about to link behind it and the other one comes.
         queue.push(&mine, word(3), Carried::NONE);
         let (first, carried) = queue.pop(&mine).unwrap();
         elsewhere.push(&mine, first, carried);

@@ -65,8 +65,8 @@ fn waker_mugger_and_thief<O: Owner<NonZeroUsize> + 'static>() {
     deque.claim().push(word(1)).unwrap();
     let woken = deque.clone();
     let waker = thread::spawn(move || woken.claim().push(word(2)).unwrap());
-    let mugged = deque.clone();
-    let mugger = thread::spawn(move || mugged.try_claim_owned().ok().and_then(|mut mine| mine.pop()));
+    let taken_over = deque.clone();
+    let mugger = thread::spawn(move || taken_over.try_claim_owned().ok().and_then(|mut mine| mine.pop()));
     let stolen = deque.thief().steal_one().taken();
     waker.join().unwrap();
     let mut all: Vec<_> = stolen

@@ -175,7 +175,7 @@ impl Model {
         )
     }
 
-    fn census(&self) -> Vec<DequeView> {
+    fn stats(&self) -> Vec<DequeView> {
         let mut all = Vec::new();
         for (number, set) in self.sets.iter().enumerate() {
             let set_number = Some(number);
@@ -295,9 +295,9 @@ impl Both {
     }
 
     fn agree(&self) {
-        let mut census = self.deques.census();
-        census.sort_unstable();
-        assert_eq!(census, self.model.census());
+        let mut stats = self.deques.stats();
+        stats.sort_unstable();
+        assert_eq!(stats, self.model.stats());
         let none = self.model.sets.iter().all(Vec::is_empty);
         assert_eq!(self.deques.all_are_active(), none);
         for (worker, tasks) in self.workers.iter().zip(&self.model.active) {

@@ -115,8 +115,8 @@ impl Frame {
     ///
     /// # Safety
     ///
-    /// The frame is in a register, which is locked for the whole call. So its function is still on the stack of
-    /// the thread that made it, above the closure of the job.
+    /// The frame is in a register, which is locked for the whole call. So its function is still on the stack
+    /// of the thread that made it, above the closure of the job.
     #[must_use]
     pub unsafe fn joiner(&self) -> Option<[usize; 2]> {
         // SAFETY: by contract the closure of the job has not ended, so the job is alive.

@@ -42,8 +42,8 @@ pub(crate) trait Work: Send + 'static {
     }
 }
 
-/// A closure. With `HANDLE` it has a handle, through which it may be cancelled while it runs. With `BLOCKS` it
-/// may block.
+/// A closure. With `HANDLE` it has a handle, through which it may be cancelled while it runs. With `BLOCKS`
+/// it may block.
 pub(crate) struct Job<F, const HANDLE: bool, const BLOCKS: bool>(pub(crate) F);
 
 impl<T, F, const HANDLE: bool, const BLOCKS: bool> Work for Job<F, HANDLE, BLOCKS>

@@ -42,7 +42,6 @@ mod on_stack;
 mod origin;
 mod outcome;
 pub mod pool;
-pub mod probe;
 pub mod registry;
 mod runnable;
 mod running;
@@ -51,6 +50,7 @@ mod state;
 mod task_panic;
 mod task_ref;
 pub mod task_view;
+pub mod test_tasks;
 mod waker;
 mod why;
 

@@ -49,8 +49,8 @@ pub struct Entry {
     slot: usize,
 }
 
-// SAFETY: the pointers are followed by `for_each` only, under the lock. By the contract of `insert` any thread
-// may do so.
+// SAFETY: the pointers are followed by `for_each` only, under the lock. By the contract of `insert` any
+// thread may do so.
 unsafe impl<T: ?Sized> Send for Slots<T> {}
 
 impl<T: ?Sized> Default for Registry<T> {
@@ -80,8 +80,8 @@ impl<T: ?Sized> Registry<T> {
     /// # Safety
     ///
     /// The object is valid, and does not move, until [`remove`](Self::remove) has returned for this entry.
-    /// The entry is removed from this register. The functions with which `for_each` looks at the object may be
-    /// called on any thread.
+    /// The entry is removed from this register. The functions with which `for_each` looks at the object may
+    /// be called on any thread.
     pub unsafe fn insert(&self, object: NonNull<T>) -> Entry {
         // Ordering: Relaxed; any part will do.
         #[allow(clippy::modulo_one, reason = "under the checkers there is one part")]

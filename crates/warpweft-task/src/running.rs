@@ -93,7 +93,7 @@ pub unsafe fn apart_from_job<T>(f: impl FnOnce() -> T) -> T {
 #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
 mod tests {
     use super::{JobRuns, apart_from_job, is_job_cancelled};
-    use crate::probe::TestTasks;
+    use crate::test_tasks::TestTasks;
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
     #[test]

@@ -523,7 +523,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_reference_to_a_sleeping_task_becomes_a_token() {
+    fn the_last_reference_to_a_sleeping_task_becomes_a_runnable() {
         let state = State::new(false);
         assert_eq!(state.suspend(), Suspend::Orphan);
         state.add_reference();

@@ -1,7 +1,7 @@
 //! A ready task as a policy holds it. The policy can look at it, keep it and hand it out, but not run it.
 //!
 //! ```text
-//!   pool ── Runnable ──into_task_ref──▶ TaskRef ── policy keeps it, hands it out ──▶ TaskRef ──into_runnable──▶ pool
+//!   pool: Runnable ──into_task_ref──▶ policy: TaskRef, kept and handed out ──into_runnable──▶ pool: Runnable
 //!                                          └── drop: the pool cancels the task
 //! ```
 //!

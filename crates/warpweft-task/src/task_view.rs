@@ -67,8 +67,8 @@ pub unsafe fn look(task: NonNull<Header>) -> Option<TaskView> {
 #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 fn joiner(header: &Header) -> Option<[usize; 2]> {
     header.waker.with(|place| {
-        // SAFETY: the field is valid, aligned and of two words. It was written by `write_waker`, because WAKER
-        // was set, and is written by atomic stores only.
+        // SAFETY: the field is valid, aligned and of two words. It was written by `write_waker`, because
+        // WAKER was set, and is written by atomic stores only.
         let words = unsafe { &*place.cast::<[AtomicPtr<()>; 2]>() };
         Some(words.each_ref().map(|word| word.load(Ordering::Relaxed).addr()))
     })

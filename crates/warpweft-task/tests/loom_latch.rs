@@ -6,7 +6,7 @@ use warpweft_platform::atomic::{AtomicU64, Ordering};
 use warpweft_platform::loom;
 use warpweft_platform::loom::thread;
 use warpweft_platform::sync::Arc;
-use warpweft_task::probe::TestTasks;
+use warpweft_task::test_tasks::TestTasks;
 use warpweft_task::{Latch, Runnable};
 
 /// Its task number 0.
@@ -44,7 +44,7 @@ impl World {
 }
 
 #[test]
-fn a_token_is_hung_while_the_signal_is_set() {
+fn a_runnable_is_registered_while_the_latch_is_set() {
     loom::model(|| {
         let world = World::new();
         let probe = TestTasks::new(1);
@@ -69,7 +69,7 @@ fn a_token_is_hung_while_the_signal_is_set() {
 }
 
 #[test]
-fn two_who_set_push_one_token() {
+fn two_threads_that_set_it_push_one_runnable() {
     loom::model(|| {
         let world = World::new();
         let probe = TestTasks::new(1);
@@ -139,7 +139,7 @@ impl At {
 }
 
 #[test]
-fn a_signal_that_goes_takes_its_token_along() {
+fn a_latch_that_is_dropped_takes_its_runnable_along() {
     loom::model(|| {
         let probe = TestTasks::new(1);
         let latch = Latch::new();

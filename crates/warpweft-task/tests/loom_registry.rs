@@ -1,5 +1,5 @@
-//! An object that leaves its register while a report looks at it, under every interleaving: the report sees it
-//! whole, or not at all.
+//! An object that leaves its register while a report looks at it, under every interleaving: the report sees
+//! it whole, or not at all.
 #![cfg(warpweft_loom)]
 
 use std::ptr::NonNull;

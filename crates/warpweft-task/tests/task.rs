@@ -231,7 +231,7 @@ fn a_detached_job_ends_alone() {
 }
 
 #[test]
-fn a_token_that_is_dropped_goes_to_its_pool() {
+fn a_task_ref_that_is_dropped_goes_to_its_pool() {
     let _alone = alone();
     let (pool, dropped) = (Pool::open(), Count::default());
     let guard = dropped.guard();
@@ -396,7 +396,7 @@ fn a_handle_gives_its_result_once() {
 }
 
 #[test]
-fn the_policy_word_travels_with_the_token() {
+fn the_policy_word_travels_with_the_task_ref() {
     let _alone = alone();
     let pool = Pool::open();
     let (mut token, handle) = pool.future(Box::pin(pending::<()>()));

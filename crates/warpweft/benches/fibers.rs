@@ -9,7 +9,7 @@
 //!
 //! ```text
 //! cargo bench -p warpweft --bench fibers --no-run
-//! valgrind --tool=callgrind <its binary> count turns|called|transfers <fibers or rings> <how many for each fiber>
+//! valgrind --tool=callgrind <its binary> count turns|called|transfers <fibers or rings> <n for each fiber>
 //! ```
 //!
 //! And per fiber that ends without waiting, with one worker or two,
@@ -91,12 +91,12 @@ const RING: usize = 5;
 /// Where a fiber of a ring waits.
 #[derive(Default)]
 #[repr(align(128))]
-struct Place {
+struct RingSlot {
     unparked: AtomicBool,
     waker: OnceLock<Waker>,
 }
 
-impl Place {
+impl RingSlot {
     fn enter(&self) {
         fiber::wait(poll_fn(|cx| {
             self.waker.get_or_init(|| cx.waker().clone());
@@ -124,7 +124,7 @@ impl Place {
 
 /// In each of so many rings a fiber lets the next one go on, and waits; so often each.
 fn transfers(rings: usize, count: usize) -> f64 {
-    let places: Arc<[Place]> = (0..rings * RING).map(|_| Place::default()).collect();
+    let places: Arc<[RingSlot]> = (0..rings * RING).map(|_| RingSlot::default()).collect();
     let fibers: Vec<_> = (0..rings * RING)
         .map(|n| {
             let places = Arc::clone(&places);

@@ -8,7 +8,8 @@
 //!
 //! let runtime = Runtime::builder().workers(2).policy(Lifo::new()).build()?;
 //! let handle = runtime.spawn(async {
-//!     let halves = [warpweft::spawn_job(|| (1..=50).sum::<u32>()), warpweft::spawn_job(|| (51..=100).sum())];
+//!     let first = warpweft::spawn_job(|| (1..=50).sum::<u32>());
+//!     let halves = [first, warpweft::spawn_job(|| (51..=100).sum())];
 //!     let mut sum = 0;
 //!     for half in halves {
 //!         sum += half.await?;
@@ -42,8 +43,8 @@
 //!
 //! # What is promised
 //!
-//! - A task that panics harms no other task. Its joiner gets [`JoinError::Panicked`], and no panic is lost with
-//!   a dropped handle: see [`Builder::on_panic`] and [`Builder::panic_policy`].
+//! - A task that panics harms no other task. Its joiner gets [`JoinError::Panicked`], and no panic is lost
+//!   with a dropped handle: see [`Builder::on_panic`] and [`Builder::panic_policy`].
 //! - Dropping a handle detaches its task. Dropping the runtime ends every task, and no joiner waits for ever.
 //!   The drop waits for closures that are running, without a time limit: see [`Runtime::shutdown`].
 //! - A task from outside the pool, or one that yielded, runs after a bounded number of others, whatever the
@@ -125,7 +126,7 @@ pub mod time;
 
 pub use compose::{ConcurrencyLimit, EnterError, Pool, Silos, UnknownPool, stage};
 pub use cooperative::uncooperative;
-pub use execution::listen::block_on;
+pub use execution::block_on::block_on;
 pub use fork_join::{
     AsyncScope, ForkCx, JoinAsync, Scope, ScopedHandle, join, join_async, par_chunks_mut, par_for, scope,
     scope_async,
@@ -151,7 +152,6 @@ pub use warpweft_macros::{cooperate, cooperative, main, test};
 pub use warpweft_platform::thread_state::ThreadState;
 pub use warpweft_policy as policy;
 pub use warpweft_policy::{Fifo, Lifo, ParsePolicyError, Policy, PolicySpec, Preset};
-pub use warpweft_queue as queue;
 pub use warpweft_task::{JoinError, JoinHandle, TaskInfo, TaskKind, TaskPanic};
 
 /// The macros' expansions use this module. It is not part of the stable interface.

@@ -40,7 +40,7 @@ impl Pool {
         self.freed.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn drop_token(&self) {
+    fn drop_task_ref(&self) {
         self.touch();
         if self.ledger.release_one() {
             self.free();
@@ -59,7 +59,7 @@ fn end_against(droppers: usize, orphaned: usize) {
         let threads: Vec<_> = (0..droppers + orphaned)
             .map(|_| {
                 let pool = Arc::clone(&pool);
-                thread::spawn(move || pool.drop_token())
+                thread::spawn(move || pool.drop_task_ref())
             })
             .collect();
         pool.touch();
@@ -74,7 +74,7 @@ fn end_against(droppers: usize, orphaned: usize) {
 }
 
 #[test]
-fn the_pool_goes_with_the_last_token() {
+fn the_pool_goes_with_the_last_task_ref() {
     end_against(1, 0);
     end_against(2, 0);
 }

@@ -130,7 +130,7 @@ const PANICS: &[Direction] = &[
         TaskBuilder::new().spawn_fiber(move || drop(counted)).detach();
         End::Fine
     }),
-    ("TaskBuilder::spawn_fiber_beside", |counted| {
+    ("TaskBuilder::spawn_fiber_local", |counted| {
         let builder = TaskBuilder::new();
         builder.spawn_fiber_local(move || drop(counted)).detach();
         End::Fine
@@ -143,7 +143,7 @@ const PANICS: &[Direction] = &[
         fiber::spawn(move || drop(counted)).detach();
         End::Fine
     }),
-    ("fiber::spawn_beside", |counted| {
+    ("fiber::spawn_local", |counted| {
         fiber::spawn_local(move || drop(counted)).detach();
         End::Fine
     }),

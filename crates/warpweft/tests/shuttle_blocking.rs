@@ -1,5 +1,5 @@
 //! Closures that may block: another thread takes the worker over, and the frame comes back. See
-//! `docs/THREADS.md`.
+//! `threads/README.md`.
 //!
 //! `WARPWEFT_SHUTTLE_ITERATIONS` says how many schedules of each kind are tried (default 200).
 #![cfg(warpweft_shuttle)]

@@ -11,8 +11,8 @@ use shuttle::sync::atomic::{AtomicUsize, Ordering};
 use shuttle::thread;
 use support::{Gate, check, check_often, runtime};
 use warpweft::policy::{Cx, PolicyError, PoolEnv, TaskRef, Wake, Why};
-use warpweft::queue::Locked;
 use warpweft::{JoinError, Policy, Runtime, spawn, spawn_detached, spawn_job, yield_now};
+use warpweft_queue::Locked;
 
 #[test]
 fn a_job_from_outside_is_run_and_the_pool_ends() {

@@ -16,8 +16,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use support::{check, check_with};
 use warpweft::policy::{Count, Cx, Policy, PolicyError, PoolEnv, ProWs, TaskRef, Waiting, Wake, Why, prows};
-use warpweft::queue::{DequeState, DequeView};
 use warpweft::{JoinError, Runtime, spawn_detached, spawn_job, yield_now};
+use warpweft_queue::{DequeState, DequeView};
 
 /// What was left when the pool had ended.
 type Left = Arc<Mutex<Option<Vec<DequeView>>>>;
@@ -356,7 +356,7 @@ fn the_end_of_a_pool_with_deques_that_wait() {
 
 /// The counters show that a deque was left, and taken over by the worker that stole from it.
 #[test]
-fn a_deque_is_left_and_mugged() {
+fn a_deque_is_left_and_taken_over() {
     check(|| {
         pool(1, |runtime| {
             let (wakeup, ran) = (Notified::default(), Arc::new(AtomicUsize::new(0)));

@@ -23,7 +23,8 @@ fn keep_busy(runtime: &Runtime, until: &Arc<AtomicBool>) {
     drop(runtime.spawn_job(move || hog(&until)));
 }
 
-/// Gives way for so long that in most schedules the standby poller, or a worker without tasks, sleeps afterwards.
+/// Gives way for so long that in most schedules the standby poller, or a worker without tasks, sleeps
+/// afterwards.
 fn let_others_sleep() {
     for _ in 0..100 {
         thread::yield_now();

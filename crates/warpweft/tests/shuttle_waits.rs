@@ -1,5 +1,5 @@
 //! Every transition of a thread that waits without awaiting: hand-over, wake, come back, end. See
-//! `docs/THREADS.md`.
+//! `threads/README.md`.
 //!
 //! `WARPWEFT_SHUTTLE_ITERATIONS` says how many schedules of each kind are tried (default 200).
 #![cfg(warpweft_shuttle)]

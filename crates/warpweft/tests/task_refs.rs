@@ -151,7 +151,7 @@ fn a_sleeper(
 }
 
 #[test]
-fn tokens_outlive_their_pool() {
+fn task_refs_outlive_their_pool() {
     let _guard = one_test_at_a_time();
     for workers in [1, 2, 4] {
         for _ in 0..20 {
@@ -186,7 +186,7 @@ fn tokens_outlive_their_pool() {
 }
 
 #[test]
-fn a_pool_goes_with_the_last_token() {
+fn a_pool_goes_with_the_last_task_ref() {
     let _guard = one_test_at_a_time();
     let left = || {
         let policy = Keeper::default();
@@ -210,7 +210,7 @@ fn a_pool_goes_with_the_last_token() {
 }
 
 #[test]
-fn tokens_that_are_dropped_while_the_pool_is_open_are_cancelled() {
+fn task_refs_that_are_dropped_while_the_pool_is_open_are_cancelled() {
     let _guard = one_test_at_a_time();
     let policy = Keeper::default();
     let runtime = build(2, policy.clone());
@@ -226,7 +226,7 @@ fn tokens_that_are_dropped_while_the_pool_is_open_are_cancelled() {
 }
 
 #[test]
-fn tokens_that_are_dropped_while_the_pool_ends() {
+fn task_refs_that_are_dropped_while_the_pool_ends() {
     let _guard = one_test_at_a_time();
     for round in 0..200 {
         let policy = Keeper::default();
@@ -399,8 +399,8 @@ fn a_pool_whose_hook_panics_says_so() {
         }
     }
     let runtime = build(1, Panics);
-    // The hook drops its task as it unwinds, and the pool closes when it has. A worker that is awake may end the
-    // task in between.
+    // The hook drops its task as it unwinds, and the pool closes when it has. A worker that is awake may end
+    // the task in between.
     assert!(matches!(
         runtime.spawn_job(|| ()).wait(),
         Err(JoinError::Shutdown | JoinError::Dropped)
@@ -417,7 +417,7 @@ fn a_pool_whose_hook_panics_says_so() {
 /// By the type: what a policy is given has no method that runs it, pushes it or ends it. An inherent
 /// method would come before that of this trait.
 #[test]
-fn no_method_of_a_token_runs_it() {
+fn no_method_of_a_task_ref_runs_it() {
     let _guard = one_test_at_a_time();
     trait Absent: Sized {
         fn run(self) -> &'static str {

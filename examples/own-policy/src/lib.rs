@@ -7,13 +7,13 @@
 //!
 //! ```text
 //!   push ──▶ the shorter of two ──▶ [queue of worker 0] ──▶ next      search: the longest queue
-//!                              └──▶ [queue of worker 1] ──▶ next      overdue: another's queue, by turns
+//!                              └──▶ [queue of worker 1] ──▶ next      poll_global: another's queue, by turns
 //! ```
 //!
 //! `cargo test` holds it to the duties of a policy; `cargo run --example compare` sets it beside FIFO.
 
 use warpweft::policy::{Cx, Policy, PolicyError, PoolEnv, TaskRef, Wake, Why, WorkerId};
-use warpweft::queue::Locked;
+use warpweft_queue::Locked;
 
 /// The policy. It has no settings.
 #[derive(Debug, Clone, Copy, Default)]

@@ -7,7 +7,7 @@ use clap::Args;
 use crate::error::LabError;
 use crate::lab::{Lab, check_workers};
 use crate::params::variations;
-use crate::session::{Cell, Job, Pace};
+use crate::session::{Cell, Job, SessionLimits};
 use crate::workload::{About, Files};
 
 /// What is run.
@@ -82,8 +82,8 @@ impl Usual {
 }
 
 impl Selection {
-    /// The pace of a session with at most `rounds` rounds.
-    pub(crate) fn pace(&self, rounds: usize, budget: Option<Duration>) -> Result<Pace, LabError> {
+    /// The limits of a session with at most `rounds` rounds.
+    pub(crate) fn limits(&self, rounds: usize, budget: Option<Duration>) -> Result<SessionLimits, LabError> {
         if rounds == 0 {
             return Err(LabError::Usage(String::from(
                 "--repeat 0: at least one round is needed",
@@ -94,7 +94,7 @@ impl Selection {
         if limit == 0 {
             return Err(LabError::Usage(String::from("--limit 0: a run needs some time")));
         }
-        Ok(Pace {
+        Ok(SessionLimits {
             rounds,
             budget,
             limit: Duration::from_secs(limit),
@@ -109,20 +109,20 @@ impl Selection {
         workload: &str,
         smoke: bool,
         defaults: &Defaults,
-        pace: &Pace,
+        limits: &SessionLimits,
     ) -> Result<Vec<Job>, LabError> {
         let mut settings = self.settings.clone();
         settings.extend(self.n.iter().map(|n| format!("n={n}")));
         settings.extend(self.window.iter().map(|window| format!("window={window}")));
         let variations = variations(&settings)?;
         let parts = u32::try_from(variations.len()).unwrap_or(u32::MAX);
-        let pace = Pace {
-            budget: pace.budget.map(|budget| budget / parts),
-            ..pace.clone()
+        let limits = SessionLimits {
+            budget: limits.budget.map(|budget| budget / parts),
+            ..limits.clone()
         };
         variations
             .iter()
-            .map(|settings| self.job(lab, workload, smoke, defaults, &pace, settings))
+            .map(|settings| self.job(lab, workload, smoke, defaults, &limits, settings))
             .collect()
     }
 
@@ -132,10 +132,10 @@ impl Selection {
         workload: &str,
         smoke: bool,
         defaults: &Defaults,
-        pace: &Pace,
+        limits: &SessionLimits,
         settings: &[String],
     ) -> Result<Job, LabError> {
-        let chosen = lab.choose(workload, smoke, settings, &self.files, pace.limit)?;
+        let chosen = lab.choose(workload, smoke, settings, &self.files, limits.limit)?;
         let cells = self.cells(lab, chosen.workload.about(), defaults)?;
         let template = chosen.request(self.files.clone());
         let command = std::iter::once(lab.name.to_owned())
@@ -145,7 +145,7 @@ impl Selection {
             chosen,
             template,
             cells,
-            pace: pace.clone(),
+            limits: limits.clone(),
             command: command.join(" "),
         })
     }

@@ -49,8 +49,9 @@ impl BenchArgs {
                 .collect(),
             workers: vec![cpus()],
         };
-        let pace = self.selection.pace(self.repeat, None)?;
-        self.selection.jobs(lab, &self.workload, false, &defaults, &pace)
+        let limits = self.selection.limits(self.repeat, None)?;
+        self.selection
+            .jobs(lab, &self.workload, false, &defaults, &limits)
     }
 }
 

@@ -260,8 +260,8 @@ mod tests {
         let said = job("explore").unwrap();
         assert_eq!(bare.chosen.name, "packet");
         assert_eq!(
-            (bare.pace.limit, bare.cells.len()),
-            (said.pace.limit, said.cells.len())
+            (bare.limits.limit, bare.cells.len()),
+            (said.limits.limit, said.cells.len())
         );
     }
 
@@ -279,7 +279,7 @@ mod tests {
             ["fifo/1", "lifo/1", "rayon/1", "fifo/2", "lifo/2", "rayon/2"]
         );
         assert_eq!(job.chosen.params.number("n"), 10);
-        assert_eq!(job.pace.rounds, 11);
+        assert_eq!(job.limits.rounds, 11);
     }
 
     #[test]
@@ -289,7 +289,7 @@ mod tests {
         assert_eq!(waits, [1, 50]);
         for job in jobs {
             assert_eq!(job.template.params.number("n"), 7);
-            assert_eq!(job.pace.budget, Some(Duration::from_secs(30)));
+            assert_eq!(job.limits.budget, Some(Duration::from_secs(30)));
         }
     }
 
@@ -300,7 +300,7 @@ mod tests {
             job.cells.iter().filter(|cell| cell.policy.is_some()).count()
                 >= 2 * lab().home().unwrap().1.explored().len()
         );
-        assert!(job.pace.budget.is_some());
+        assert!(job.limits.budget.is_some());
     }
 
     #[test]
@@ -309,7 +309,7 @@ mod tests {
         assert_eq!(quick.chosen.params.number("ms"), 100);
         let slow = job("compare churn").unwrap();
         assert_eq!(slow.chosen.params.number("ms"), 400);
-        assert!(slow.cells.len() > quick.cells.len() && slow.pace.rounds > quick.pace.rounds);
+        assert!(slow.cells.len() > quick.cells.len() && slow.limits.rounds > quick.limits.rounds);
         let both = job("compare churn --workers 1 --policy fifo,lifo").unwrap();
         let names: Vec<String> = both.cells.iter().map(Cell::contestant).collect();
         assert_eq!(names, ["fifo", "lifo", "tokio"]);

@@ -17,7 +17,7 @@ use crate::args::{Defaults, Selection, Usual};
 use crate::error::LabError;
 use crate::lab::Lab;
 use crate::measured::{Measured, Outputs, Papers, lines, prepared};
-use crate::plan::{self, Line};
+use crate::plan::{self, Comparison};
 use crate::report::compare::{self as page, Compared};
 use crate::session::Job;
 use crate::summary::Row;
@@ -69,7 +69,7 @@ pub(crate) struct CompareArgs {
 }
 
 /// The lines of a comparison, with what each is to run.
-type Jobs = Vec<(Line, Job)>;
+type Jobs = Vec<(Comparison, Job)>;
 
 impl CompareArgs {
     /// Returns the jobs line by line, and the time that they may take.
@@ -106,8 +106,8 @@ impl CompareArgs {
                 policies: usual.chain(line.policies).map(ToString::to_string).collect(),
                 workers: line.workers(self.quick),
             };
-            let pace = selection.pace(self.repeat.unwrap_or(if self.quick { 4 } else { 16 }), None)?;
-            let parts = selection.jobs(lab, line.workload, false, &defaults, &pace)?;
+            let limits = selection.limits(self.repeat.unwrap_or(if self.quick { 4 } else { 16 }), None)?;
+            let parts = selection.jobs(lab, line.workload, false, &defaults, &limits)?;
             jobs.extend(parts.into_iter().map(|job| (line, job)));
         }
         if jobs.is_empty() {
@@ -144,7 +144,7 @@ pub(crate) fn run(lab: &Lab, arguments: &CompareArgs) -> Result<(), LabError> {
             unmeasured.push(line.name);
             continue;
         }
-        job.pace.budget = left.map(|left| left / (count - done) as u32);
+        job.limits.budget = left.map(|left| left / (count - done) as u32);
         for job in prepared(lab, vec![job])? {
             let measured = Measured::of(lab, job, false)?;
             measured.print(&mut io::stdout().lock())?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::error::{LabError, choose};
 use crate::machine::Versions;
 use crate::params::Params;
-use crate::plan::{Line, Measurement};
+use crate::plan::{Comparison, Measurement};
 use crate::record::Outcome;
 use crate::workload::{Asked, Files, Peer, PeerInfo, Policies, Request, Workload};
 
@@ -25,7 +25,7 @@ pub struct Lab {
     /// The workload that is explored when none is named.
     pub usual: &'static str,
     /// The lines of `compare`.
-    pub comparisons: &'static [Line],
+    pub comparisons: &'static [Comparison],
     /// The tables of `results`.
     pub results: &'static [Measurement],
     /// The package of the allocator of all contestants; `None` if it is the system's.

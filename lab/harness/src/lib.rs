@@ -52,9 +52,9 @@ pub use latency::{BUCKETS, Latency, add_bucket, bucket_of, empty_histogram, midd
 pub use machine::{Usage, cpus, process_cpu, resident_bytes};
 pub use output::Pending;
 pub use params::{Domain, Param, Params, Value, Variant};
-pub use plan::{Line, Measurement, Published};
+pub use plan::{Comparison, Measurement, Published};
 pub use record::{Counters, Outcome};
-pub use session::{Cell, Job, Pace};
+pub use session::{Cell, Job, SessionLimits};
 pub use trial::{Plan, Ran, Setting, Trial, Tried};
 pub use workload::{
     About, Asked, Caveat, FileFlag, Files, Peer, PeerInfo, Policies, Request, Variables, Workload,

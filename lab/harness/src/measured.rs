@@ -44,11 +44,11 @@ impl Measured {
     /// Runs a job; with `records` each run is printed as it comes.
     pub(crate) fn of(lab: &Lab, prepared: Prepared, records: bool) -> Result<Self, LabError> {
         let (job, (cells, notes)) = prepared;
-        let mut progress = Progress::new(records, job.pace.budget);
+        let mut progress = Progress::new(records, job.limits.budget);
         for note in &notes {
             progress.say(note);
         }
-        let session = session::run(lab, cells, &job.pace, &mut progress)?;
+        let session = session::run(lab, cells, &job.limits, &mut progress)?;
         progress.end();
         let rows = summary::rows(&session);
         Ok(Self {

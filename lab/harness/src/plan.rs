@@ -21,7 +21,7 @@ pub struct Published {
 
 /// One comparison.
 #[derive(Clone, Copy, Debug)]
-pub struct Line {
+pub struct Comparison {
     /// Its name on the page and on the command line.
     pub name: &'static str,
     /// The workload, with a variant.
@@ -56,8 +56,8 @@ pub struct Measurement {
     pub measures: &'static [&'static str],
 }
 
-impl Line {
-    /// An empty comparison: `Line { name: "churn", ..Line::NEW }`.
+impl Comparison {
+    /// An empty comparison: `Comparison { name: "churn", ..Comparison::NEW }`.
     pub const NEW: Self = Self {
         name: "",
         workload: "",
@@ -95,8 +95,8 @@ impl Line {
 }
 
 /// The lines of these names, or those whose workload has that name; all if there are none.
-pub(crate) fn chosen(lines: &[Line], names: &[String]) -> Result<Vec<Line>, LabError> {
-    let family = |line: &Line| line.name.split('/').next().unwrap_or_default();
+pub(crate) fn chosen(lines: &[Comparison], names: &[String]) -> Result<Vec<Comparison>, LabError> {
+    let family = |line: &Comparison| line.name.split('/').next().unwrap_or_default();
     let mut valid: Vec<&str> = Vec::new();
     for line in lines {
         for name in [family(line), line.name] {
@@ -108,8 +108,9 @@ pub(crate) fn chosen(lines: &[Line], names: &[String]) -> Result<Vec<Line>, LabE
     for name in names {
         choose("comparisons", name, &valid)?;
     }
-    let wanted =
-        |line: &&Line| names.is_empty() || names.iter().any(|name| name == line.name || name == family(line));
+    let wanted = |line: &&Comparison| {
+        names.is_empty() || names.iter().any(|name| name == line.name || name == family(line))
+    };
     Ok(lines.iter().filter(wanted).copied().collect())
 }
 

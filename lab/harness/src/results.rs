@@ -97,7 +97,7 @@ fn measure(
     let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
     let (mut text, mut all) = (String::new(), Vec::new());
     for mut job in prepared(lab, plan(lab, &format!("bench {line}"))?)? {
-        job.0.pace.in_process |= arguments.in_process;
+        job.0.limits.in_process |= arguments.in_process;
         let measured = Measured::of(lab, job, false)?;
         measured.print(&mut io::stdout().lock())?;
         let unit = measured.job.chosen.unit;

@@ -51,7 +51,7 @@ impl Cell {
 
 /// The number of rounds of a session, and its limits of time.
 #[derive(Clone, Debug)]
-pub struct Pace {
+pub struct SessionLimits {
     /// Rounds; the first is not kept unless it is the only one.
     pub rounds: usize,
     /// No round is begun that would probably end later than this; at least two are made.
@@ -62,7 +62,7 @@ pub struct Pace {
     pub in_process: bool,
 }
 
-/// What a command runs: a workload, contestants and a pace.
+/// What a command runs: a workload, contestants and limits.
 pub struct Job {
     /// The workload with its parameters.
     pub chosen: Chosen,
@@ -71,7 +71,7 @@ pub struct Job {
     /// The contestants with their worker counts.
     pub cells: Vec<Cell>,
     /// Its rounds and limits.
-    pub pace: Pace,
+    pub limits: SessionLimits,
     /// The command line, for the records.
     pub command: String,
 }
@@ -246,7 +246,7 @@ pub(crate) fn order(cells: usize, round: usize) -> Vec<usize> {
 pub(crate) fn run(
     lab: &Lab,
     mut cells: Vec<CellRuns>,
-    pace: &Pace,
+    limits: &SessionLimits,
     progress: &mut Progress,
 ) -> Result<Session, LabError> {
     for cell in &cells {
@@ -261,9 +261,9 @@ pub(crate) fn run(
         Prober::default()
     };
     let mut retries = RETRIES_PER_CELL * cells.len();
-    let total = cells.len() * pace.rounds;
+    let total = cells.len() * limits.rounds;
     let mut rounds = 0;
-    while rounds < pace.rounds {
+    while rounds < limits.rounds {
         let cell_count = cells.len();
         for (place, at) in order(cell_count, rounds).into_iter().enumerate() {
             let cell = &mut cells[at];
@@ -278,10 +278,10 @@ pub(crate) fn run(
                     None
                 };
                 let slow = probe.filter(|probe| prober.is_slow(*probe));
-                let outcome = if pace.in_process {
+                let outcome = if limits.in_process {
                     lab.run(&cell.request)
                 } else {
-                    isolate::run_apart(&cell.request, pace.limit)
+                    isolate::run_apart(&cell.request, limits.limit)
                 };
                 let mut outcome = match outcome {
                     Ok(outcome) => outcome,
@@ -304,7 +304,7 @@ pub(crate) fn run(
                     policy: cell.request.policy.clone(),
                     workers: cell.request.workers,
                     round: rounds,
-                    kept: rounds > 0 || pace.rounds == 1,
+                    kept: rounds > 0 || limits.rounds == 1,
                     set_aside: slow.map(|probe| {
                         format!(
                             "began in a slow phase: a cache line took {probe:.0} ns to another core and back"
@@ -317,7 +317,7 @@ pub(crate) fn run(
                     machine: machine.clone(),
                 };
                 progress.ran(&record)?;
-                let again = pace.rounds > 1
+                let again = limits.rounds > 1
                     && record.kept
                     && record.set_aside.is_some()
                     && attempt < RETRIES
@@ -331,7 +331,11 @@ pub(crate) fn run(
         }
         rounds += 1;
         let each = start.elapsed() / u32::try_from(rounds).unwrap_or(u32::MAX);
-        if rounds >= 2 && pace.budget.is_some_and(|budget| start.elapsed() + each > budget) {
+        if rounds >= 2
+            && limits
+                .budget
+                .is_some_and(|budget| start.elapsed() + each > budget)
+        {
             break;
         }
         if cells.iter().all(|cell| cell.failure.is_some()) {
@@ -342,7 +346,7 @@ pub(crate) fn run(
         program: lab.name,
         cells,
         rounds,
-        rounds_asked: pace.rounds,
+        rounds_asked: limits.rounds,
         probe_usual_ns: prober.usual(),
         machine,
         versions,

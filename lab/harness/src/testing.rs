@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::error::LabError;
 use crate::lab::{Chosen, Lab};
 use crate::params::{Domain, Param, Variant};
-use crate::plan::{Line, Measurement};
+use crate::plan::{Comparison, Measurement};
 use crate::record::Outcome;
 use crate::workload::{About, FileFlag, Files, Peer, PeerInfo, Policies, Request, Workload};
 
@@ -16,7 +16,7 @@ pub(crate) fn lab() -> &'static Lab {
     static LAB: LazyLock<Lab> = LazyLock::new(|| {
         let workloads: Vec<&'static dyn Workload> = vec![&PACKET, &SPAWN, &WAIT, &CHURN];
         let peers: Vec<&'static dyn Peer> =
-            vec![&Named("rayon"), &Home, &Named("tokio"), &Named("sequential")];
+            vec![&Named("rayon"), &OwnPeer, &Named("tokio"), &Named("sequential")];
         let lab = Lab {
             name: "lab",
             workloads,
@@ -108,20 +108,20 @@ static CHURN: Nothing = Nothing(About {
     ..SMALL
 });
 
-const LINES: &[Line] = &[
-    Line {
+const LINES: &[Comparison] = &[
+    Comparison {
         name: "churn",
         workload: "churn",
         quick: &["ms=100"],
         runtimes: &["home", "tokio"],
-        ..Line::NEW
+        ..Comparison::NEW
     },
-    Line {
+    Comparison {
         name: "churn/few",
         workload: "churn/few",
         runtimes: &["home"],
         policies: &["fifo"],
-        ..Line::NEW
+        ..Comparison::NEW
     },
 ];
 
@@ -160,9 +160,9 @@ impl Peer for Named {
 }
 
 /// The contestant with policies.
-struct Home;
+struct OwnPeer;
 
-impl Peer for Home {
+impl Peer for OwnPeer {
     fn info(&self) -> PeerInfo {
         PeerInfo {
             name: "home",
@@ -176,7 +176,7 @@ impl Peer for Home {
     }
 }
 
-impl Policies for Home {
+impl Policies for OwnPeer {
     fn usual(&self) -> &'static str {
         "fifo"
     }

@@ -5,9 +5,9 @@
 //! | park | pending, until its waker was called | the same, in one `fiber::wait` for the whole body | as warpweft | as warpweft | `coroutine::park` | `thread::park` |
 //! | unpark | `Waker::wake_by_ref` | the same | the same | the same | `Coroutine::unpark` | `Thread::unpark` |
 //!
-//! Where tasks are futures, waking one *is* unparking it, so all of them have the same [`Place`]: a flag, and
-//! the waker that the task had when it came. A task has one waker for its life in each of these runtimes (a
-//! debug build checks that).
+//! Where tasks are futures, waking one *is* unparking it. So all of them have the same [`ParkSlot`]: a flag,
+//! and the waker that the task had when it came. A task has one waker for its life in each of these runtimes
+//! (a debug build checks that).
 //!
 //! ```text
 //!  unpark        flag = true ── calls the waker ──▶ the runtime lets the task run
@@ -31,11 +31,11 @@ use super::channels::Actors;
 /// From inside a pool whose tasks park.
 pub trait Parks: Actors {
     /// The place where one task parks.
-    type Place: Place;
+    type ParkSlot: ParkSlot;
 }
 
 /// A place of one task.
-pub trait Place: Default + Send + Sync + 'static {
+pub trait ParkSlot: Default + Send + Sync + 'static {
     /// The calling task is the one that parks here.
     fn enter(&self) -> impl Future<Output = ()> + Send;
 
@@ -51,12 +51,12 @@ const ENTERED: &str = "a task enters its place before it is unparked";
 
 /// The place where a future parks.
 #[derive(Default)]
-pub(crate) struct WakerPlace {
+pub(crate) struct WakerParkSlot {
     unparked: AtomicBool,
     waker: OnceLock<Waker>,
 }
 
-impl Place for WakerPlace {
+impl ParkSlot for WakerParkSlot {
     fn enter(&self) -> impl Future<Output = ()> + Send {
         poll_fn(|cx| {
             self.waker.get_or_init(|| cx.waker().clone());
@@ -100,12 +100,12 @@ pub(crate) trait Parker: Send + Sync + 'static {
 }
 
 /// The place where it parks.
-pub(crate) struct DirectPlace<T> {
+pub(crate) struct DirectParkSlot<T> {
     unparked: AtomicBool,
     parker: OnceLock<T>,
 }
 
-impl<T> Default for DirectPlace<T> {
+impl<T> Default for DirectParkSlot<T> {
     fn default() -> Self {
         Self {
             unparked: AtomicBool::new(false),
@@ -114,7 +114,7 @@ impl<T> Default for DirectPlace<T> {
     }
 }
 
-impl<T: Parker> Place for DirectPlace<T> {
+impl<T: Parker> ParkSlot for DirectParkSlot<T> {
     async fn enter(&self) {
         self.parker.get_or_init(T::current);
     }

@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn with_a_stand_in_there_is_more_than_one_worker() {
+    fn with_a_compensating_worker_there_is_more_than_one_worker() {
         let told = |runtime: &str, workers| {
             long_parts(&Request {
                 runtime: runtime.to_owned(),

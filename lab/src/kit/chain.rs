@@ -2,7 +2,7 @@
 //! Every task takes one step and spawns its successor; a packet that one task handles is a chain of one.
 //!
 //! ```text
-//!  spawner ── sends ──▶ step ── launches ──▶ step ── launches ──▶ … ──▶ step, arrives ──▶ lane
+//!  spawner ── sends ──▶ step ── launches ──▶ step ── launches ──▶ … ──▶ step, arrives ──▶ recorder
 //!     └── sends ──▶ step ── launches ──▶ …
 //! ```
 //!
@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use harness::Params;
 
-use super::lane::{COUNTS, Counts, Lane, Recorded, record};
+use super::task_recorder::{COUNTS, Counts, Recorded, TaskRecorder, record};
 use crate::idioms::{JobApi, JobPool, SpawnApi, TaskPool};
 
 /// The call of a step, whatever the idiom.
@@ -50,9 +50,9 @@ pub(crate) trait Item: Send + 'static {
     /// One task's work. Whether it was the last.
     fn step(&mut self) -> bool;
 
-    /// The end, in the last task: what was carried is gone, and its end is noted in the lane, now or by a
+    /// The end, in the last task: what was carried is gone, and its end is noted in the recorder, now or by a
     /// task that ends later.
-    fn arrive(self, lane: &'static Lane);
+    fn arrive(self, recorder: &'static TaskRecorder);
 }
 
 /// A source of items.
@@ -61,7 +61,7 @@ pub(crate) trait Source: Copy + Send + Sync + 'static {
     type Item: Item;
 
     /// The items of a spawner by number, which are asked for in order: always the same ones.
-    fn items(self, spawner: u64) -> impl FnMut(&Lane, u64) -> Self::Item + Send + 'static;
+    fn items(self, spawner: u64) -> impl FnMut(&TaskRecorder, u64) -> Self::Item + Send + 'static;
 }
 
 /// A source of packets that one task handles.
@@ -83,12 +83,12 @@ pub(crate) struct Packet<F> {
 impl<F: Feed> Source for F {
     type Item = Packet<F>;
 
-    fn items(self, spawner: u64) -> impl FnMut(&Lane, u64) -> Packet<F> + Send + 'static {
+    fn items(self, spawner: u64) -> impl FnMut(&TaskRecorder, u64) -> Packet<F> + Send + 'static {
         let mut packets = self.packets(spawner);
-        move |lane, _| Packet {
+        move |recorder, _| Packet {
             feed: self,
             copy: packets.next().expect("packets have no end").to_vec(),
-            started: lane.now(),
+            started: recorder.now(),
         }
     }
 }
@@ -100,19 +100,19 @@ impl<F: Feed> Item for Packet<F> {
     }
 
     #[inline]
-    fn arrive(self, lane: &'static Lane) {
+    fn arrive(self, recorder: &'static TaskRecorder) {
         let counts = self.feed.handle(&self.copy);
         drop(self.copy);
-        lane.finish(self.started, counts);
+        recorder.finish(self.started, counts);
     }
 }
 
 /// A link of the chain.
-fn link<I: Item>(launch: impl Launch, lane: &'static Lane, mut item: I) {
+fn link<I: Item>(launch: impl Launch, recorder: &'static TaskRecorder, mut item: I) {
     if item.step() {
-        item.arrive(lane);
+        item.arrive(recorder);
     } else {
-        launch.launch(move || link(launch, lane, item));
+        launch.launch(move || link(launch, recorder, item));
     }
 }
 
@@ -158,57 +158,59 @@ impl Listening {
         }
     }
 
-    /// A lane for each spawner, each with its part of the window.
-    pub(crate) fn lanes(&self) -> Vec<&'static Lane> {
+    /// A recorder for each spawner, each with its part of the window.
+    pub(crate) fn recorders(&self) -> Vec<&'static TaskRecorder> {
         let part = if self.window == 0 {
             0
         } else {
             (self.window / self.spawners).max(1)
         };
         let base = Instant::now();
-        (0..self.spawners).map(|_| Lane::leaked(base, part)).collect()
+        (0..self.spawners)
+            .map(|_| TaskRecorder::leaked(base, part))
+            .collect()
     }
 
     /// Sends all items out with tasks that are futures, and waits for their ends.
     pub(crate) fn tasks<P: TaskPool>(self, pool: &P, source: impl Source) -> Recorded {
-        let lanes = self.lanes();
-        for (spawner, lane) in (0..).zip(&lanes) {
-            pool.start(task(pool.tasks(), lane, source.items(spawner), self));
+        let recorders = self.recorders();
+        for (spawner, recorder) in (0..).zip(&recorders) {
+            pool.start(task(pool.tasks(), recorder, source.items(spawner), self));
         }
-        record(&lanes, self.share())
+        record(&recorders, self.share())
     }
 
     /// Sends all items out with tasks that are closures, and waits for their ends.
     pub(crate) fn jobs<P: JobPool>(self, pool: &P, source: impl Source) -> Recorded {
-        let lanes = self.lanes();
-        for (spawner, lane) in (0..).zip(&lanes) {
-            let (jobs, lane, items) = (pool.jobs(), *lane, source.items(spawner));
-            pool.start(move || job(jobs, lane, items, self));
+        let recorders = self.recorders();
+        for (spawner, recorder) in (0..).zip(&recorders) {
+            let (jobs, recorder, items) = (pool.jobs(), *recorder, source.items(spawner));
+            pool.start(move || job(jobs, recorder, items, self));
         }
-        record(&lanes, self.share())
+        record(&recorders, self.share())
     }
 }
 
 /// A spawner as a future.
 async fn task<T: SpawnApi, I: Item>(
     tasks: T,
-    lane: &'static Lane,
-    mut items: impl FnMut(&Lane, u64) -> I + Send,
+    recorder: &'static TaskRecorder,
+    mut items: impl FnMut(&TaskRecorder, u64) -> I + Send,
     listening: Listening,
 ) {
-    let mut window = lane.spawn_window();
-    lane.begin();
+    let mut window = recorder.spawn_window();
+    recorder.begin();
     for number in 0..listening.share() {
         while window.is_full(number) {
             tasks.yield_now().await;
         }
-        let item = items(lane, number);
+        let item = items(recorder, number);
         if listening.handlers {
             tasks
-                .launch_when_free(move || link(OfTasks(tasks), lane, item))
+                .launch_when_free(move || link(OfTasks(tasks), recorder, item))
                 .await;
         } else {
-            stay(lane, item);
+            stay(recorder, item);
         }
     }
 }
@@ -216,29 +218,29 @@ async fn task<T: SpawnApi, I: Item>(
 /// A spawner as a closure.
 fn job<J: JobApi, I: Item>(
     jobs: J,
-    lane: &'static Lane,
-    mut items: impl FnMut(&Lane, u64) -> I,
+    recorder: &'static TaskRecorder,
+    mut items: impl FnMut(&TaskRecorder, u64) -> I,
     listening: Listening,
 ) {
-    let mut window = lane.spawn_window();
-    lane.begin();
+    let mut window = recorder.spawn_window();
+    recorder.begin();
     for number in 0..listening.share() {
         while window.is_full(number) {
             jobs.yield_now();
         }
-        let item = items(lane, number);
+        let item = items(recorder, number);
         if listening.handlers {
-            jobs.launch(move || link(OfJobs(jobs), lane, item));
+            jobs.launch(move || link(OfJobs(jobs), recorder, item));
         } else {
-            stay(lane, item);
+            stay(recorder, item);
         }
     }
 }
 
 /// The null run: nothing is sent out.
-fn stay<I: Item>(lane: &'static Lane, item: I) {
+fn stay<I: Item>(recorder: &'static TaskRecorder, item: I) {
     drop(black_box(item));
-    lane.finish_untimed([0; COUNTS], 1);
+    recorder.finish_untimed([0; COUNTS], 1);
 }
 
 /// Chooses the given number per thousand out of `n`, shuffled, always the same ones: the nearest whole

@@ -22,7 +22,7 @@ pub fn check<T: PartialEq + std::fmt::Debug>(what: &str, counted: &T, expected: 
     )))
 }
 
-/// The time zero of a run's lanes.
+/// The time zero of a run's recorders.
 pub fn base() -> Instant {
     Instant::now()
 }

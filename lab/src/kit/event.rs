@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use super::lane::thread_number;
+use super::task_recorder::thread_number;
 
 /// Shards of the list of wakers, so that registering does not queue up.
 const SHARDS: usize = 16;

@@ -1,4 +1,4 @@
-//! Parts that several workloads share: the lanes on which tasks leave their figures, spawners and chains,
+//! Parts that several workloads share: the recorders on which tasks leave their figures, spawners and chains,
 //! made-up input, servers.
 
 pub mod actors;
@@ -12,10 +12,10 @@ pub mod choices;
 pub(crate) mod event;
 pub(crate) mod fib;
 pub(crate) mod foreign;
-pub(crate) mod lane;
 pub(crate) mod packets;
 pub(crate) mod sockets;
 pub(crate) mod task_bench;
+pub(crate) mod task_recorder;
 pub(crate) mod wire;
 
 /// More threads than this are never started in one run, nor are more coroutines of may suspended.

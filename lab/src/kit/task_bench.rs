@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  root      spawns all ──▶ parks until the last has entered ──▶ unparks those that begin ──▶ waits for all
-//!  tasks         enter, park ················································▶ turn, turn, turn … until told to stop
+//!  tasks         enter, park ··············································▶ turn, turn … until told to stop
 //!  outside                                    sleeps an eighth │ counts │ sleeps │ counts, says stop
 //! ```
 //!
@@ -19,7 +19,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::idioms::parks::{Parks, Place};
+use crate::idioms::parks::{ParkSlot, Parks};
 use crate::idioms::{SpawnApi, TaskPool};
 use harness::LabError;
 use harness::Params;
@@ -76,7 +76,7 @@ pub(crate) struct TaskBench<P> {
     clock: Option<Instant>,
 }
 
-impl<P: Place> TaskBench<P> {
+impl<P: ParkSlot> TaskBench<P> {
     /// The calling task takes this slot. Returns when all have theirs and it is unparked for the first time.
     pub(crate) async fn enter(&self, slot: usize) -> &TaskSlot<P> {
         let own = &self.slots[slot];
@@ -137,7 +137,7 @@ impl Window {
         pool: &P,
         slots: usize,
         first: impl Fn(usize) -> bool + Send + 'static,
-        task: impl Fn(Arc<TaskBench<PlaceOf<P>>>, usize) -> F + Send + Sync + 'static,
+        task: impl Fn(Arc<TaskBench<ParkSlotOf<P>>>, usize) -> F + Send + Sync + 'static,
     ) -> Result<Counted, LabError>
     where
         P: TaskPool<Tasks: Parks>,
@@ -154,18 +154,18 @@ impl Window {
         slots: usize,
         group: usize,
         first: impl Fn(usize) -> bool + Send + 'static,
-        task: impl Fn(Arc<TaskBench<PlaceOf<P>>>, usize) -> F + Send + Sync + 'static,
+        task: impl Fn(Arc<TaskBench<ParkSlotOf<P>>>, usize) -> F + Send + Sync + 'static,
     ) -> Result<Counted, LabError>
     where
         P: TaskPool<Tasks: Parks>,
         F: Future<Output = ()> + Send + 'static,
     {
         let time_zero = Instant::now();
-        let bench = Arc::new(TaskBench::<PlaceOf<P>> {
+        let bench = Arc::new(TaskBench::<ParkSlotOf<P>> {
             slots: (0..slots).map(|_| TaskSlot::default()).collect(),
             stopped: Apart::default(),
             missing: Apart(AtomicUsize::new(slots)),
-            root: PlaceOf::<P>::default(),
+            root: ParkSlotOf::<P>::default(),
             clock: self.clock.then_some(time_zero),
         });
         let ((begun, begins), (ended, ends)) = (mpsc::channel(), mpsc::channel());
@@ -240,7 +240,7 @@ impl Window {
 }
 
 /// The place where a task of a pool parks.
-pub(crate) type PlaceOf<P> = <<P as TaskPool>::Tasks as Parks>::Place;
+pub(crate) type ParkSlotOf<P> = <<P as TaskPool>::Tasks as Parks>::ParkSlot;
 
 fn look<P>(bench: &TaskBench<P>) -> Vec<u64> {
     bench.slots.iter().map(TaskSlot::turns).collect()

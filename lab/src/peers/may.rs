@@ -16,7 +16,7 @@ use may::sync::{Mutex, Semphore, mpmc, mpsc};
 use super::Contestant;
 use crate::idioms::channels::{Actors, Channels, OPEN, Promises, Sleeps, Store, Unit};
 use crate::idioms::direct::{NoPool, direct};
-use crate::idioms::parks::{DirectPlace, Parker, Parks};
+use crate::idioms::parks::{DirectParkSlot, Parker, Parks};
 use crate::idioms::{Idiom, SpawnApi};
 use crate::kit::MOST_THREADS;
 use crate::program::{Program, measured};
@@ -269,7 +269,7 @@ impl Sleeps for Api {
 }
 
 impl Parks for Api {
-    type Place = DirectPlace<Coroutine>;
+    type ParkSlot = DirectParkSlot<Coroutine>;
 }
 
 impl Parker for Coroutine {

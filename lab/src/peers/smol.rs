@@ -11,7 +11,7 @@ use harness::{LabError, Outcome, Peer, PeerInfo, Request};
 
 use super::Contestant;
 use crate::idioms::channels::{Actors, Channels, OPEN, Promises, Store, Unit};
-use crate::idioms::parks::{Parks, WakerPlace};
+use crate::idioms::parks::{Parks, WakerParkSlot};
 use crate::idioms::{Idiom, SpawnApi, TaskPool, textbook};
 use crate::program::{Program, measured};
 
@@ -253,5 +253,5 @@ impl Actors for Api {
 }
 
 impl Parks for Api {
-    type Place = WakerPlace;
+    type ParkSlot = WakerParkSlot;
 }

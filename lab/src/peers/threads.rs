@@ -15,7 +15,7 @@ use harness::{Caveat, LabError, Outcome, Peer, PeerInfo, Request};
 use super::Contestant;
 use crate::idioms::channels::{Actors, Channels, Unit};
 use crate::idioms::direct::{NoPool, direct};
-use crate::idioms::parks::{DirectPlace, Parker, Parks};
+use crate::idioms::parks::{DirectParkSlot, Parker, Parks};
 use crate::idioms::{Idiom, JobApi, JobPool, JoinApi, SpawnApi, textbook};
 use crate::kit::MOST_THREADS;
 use crate::program::{Program, measured};
@@ -253,7 +253,7 @@ impl Actors for ActorApi {
 }
 
 impl Parks for ActorApi {
-    type Place = DirectPlace<Thread>;
+    type ParkSlot = DirectParkSlot<Thread>;
 }
 
 impl Parker for Thread {

@@ -22,7 +22,7 @@ use super::sequential::Calls;
 use crate::idioms::channels::{Actors, Channels, OPEN, Promises, Sleeps, Unit};
 use crate::idioms::forks::Branch;
 use crate::idioms::mixed::Wire;
-use crate::idioms::parks::{Parks, WakerPlace};
+use crate::idioms::parks::{Parks, WakerParkSlot};
 use crate::idioms::remote::{Remote, RemotePool};
 use crate::idioms::textbook::Buffer;
 use crate::idioms::{HttpPool, Idiom, SpawnApi, TaskPool};
@@ -237,7 +237,7 @@ impl Sleeps for Api {
 }
 
 impl Parks for Api {
-    type Place = WakerPlace;
+    type ParkSlot = WakerParkSlot;
 }
 
 impl HttpPool for Pool {

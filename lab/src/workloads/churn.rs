@@ -15,7 +15,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::kit::task_bench::{Apart, Counted, PlaceOf, TaskBench, Window};
+use crate::kit::task_bench::{Apart, Counted, ParkSlotOf, TaskBench, Window};
 use crate::prelude::*;
 
 /// The number of spots.
@@ -57,7 +57,7 @@ impl Spots {
 
     /// Puts `slot` into a random spot and unparks the task that it finds there, with a gift.
     #[inline]
-    pub(super) fn push_out<P: Place>(
+    pub(super) fn push_out<P: ParkSlot>(
         &self,
         random: &mut fastrand::Rng,
         slot: usize,
@@ -83,7 +83,7 @@ impl Spots {
 
     /// Unparks all, once it is over. A task that puts its name into a spot after that has seen that it is
     /// over, and does the same.
-    pub(super) fn clear<P: Place>(&self, bench: &TaskBench<P>) {
+    pub(super) fn clear<P: ParkSlot>(&self, bench: &TaskBench<P>) {
         for spot in &self.0 {
             let found = spot.0.swap(0, Ordering::AcqRel);
             if found != 0 {
@@ -160,7 +160,7 @@ impl Plan {
     fn swap<P: TaskPool<Tasks: Parks>>(&self, pool: &P) -> Result<Counted, LabError> {
         let spots = Arc::new(Spots::new(self.spots));
         let all = Arc::clone(&spots);
-        let task = move |bench: Arc<TaskBench<PlaceOf<P>>>, slot| {
+        let task = move |bench: Arc<TaskBench<ParkSlotOf<P>>>, slot| {
             let spots = Arc::clone(&spots);
             async move {
                 let mut random = fastrand::Rng::with_seed(slot as u64);

@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use crate::kit::task_bench::{Counted, PlaceOf, TaskBench, Window};
+use crate::kit::task_bench::{Counted, ParkSlotOf, TaskBench, Window};
 use crate::prelude::*;
 
 /// The workload, ready to run.
@@ -71,7 +71,7 @@ impl Program for Plan {
     fn parks<P: TaskPool<Tasks: Parks>>(&self, pool: &P) -> Result<Outcome, LabError> {
         let ring = self.ring;
         let begins = move |slot: usize| slot.is_multiple_of(ring);
-        let task = move |bench: Arc<TaskBench<PlaceOf<P>>>, slot: usize| async move {
+        let task = move |bench: Arc<TaskBench<ParkSlotOf<P>>>, slot: usize| async move {
             let first = slot - slot % ring;
             let next = &bench.slots[first + (slot + 1 - first) % ring].place;
             let own = bench.enter(slot).await;

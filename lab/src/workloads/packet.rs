@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use fastrand::Rng;
 
 use crate::kit::chain::{Feed, Listening};
-use crate::kit::lane::{Counts, Recorded};
+use crate::kit::task_recorder::{Counts, Recorded};
 use crate::kit::packets::{Packets, newlines_of};
 use crate::prelude::*;
 

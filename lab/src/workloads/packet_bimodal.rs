@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 use super::packet_cache::{PacketItem, Reading};
 use crate::kit::burn::burn;
 use crate::kit::chain::{Item, Launch, Listening, OfJobs, OfTasks, Source, heavy_ones};
-use crate::kit::lane::{Lane, Recorded};
+use crate::kit::task_recorder::{TaskRecorder, Recorded};
 use crate::kit::packets::Packets;
 use crate::prelude::*;
 
@@ -100,7 +100,7 @@ impl<T: Sleeps> Start for Waiting<T> {
 
 /// The two of a heavy packet.
 struct Children {
-    lane: &'static Lane,
+    recorder: &'static TaskRecorder,
     started: u64,
     state: u64,
     left: AtomicU32,
@@ -118,7 +118,7 @@ impl Children {
         if self.left.fetch_sub(1, Ordering::AcqRel) == 1 {
             let short = self.short.load(Ordering::Relaxed);
             let counts = [self.state, u64::from(Self::COUNT), u64::from(short), 0];
-            self.lane.finish_heavy(self.started, counts);
+            self.recorder.finish_heavy(self.started, counts);
         }
     }
 }
@@ -139,10 +139,10 @@ struct Packet<S> {
 impl<S: Start> Source for Bimodal<S> {
     type Item = Packet<S>;
 
-    fn items(self, spawner: u64) -> impl FnMut(&Lane, u64) -> Packet<S> + Send + 'static {
+    fn items(self, spawner: u64) -> impl FnMut(&TaskRecorder, u64) -> Packet<S> + Send + 'static {
         let first = spawner * self.plan.listening.share();
-        move |lane, number| Packet {
-            item: self.plan.reading.item(lane, spawner, number),
+        move |recorder, number| Packet {
+            item: self.plan.reading.item(recorder, spawner, number),
             heavy: self.plan.heavy[(first + number) as usize].then_some(self.start),
         }
     }
@@ -155,12 +155,12 @@ impl<S: Start> Item for Packet<S> {
     }
 
     #[inline]
-    fn arrive(self, lane: &'static Lane) {
+    fn arrive(self, recorder: &'static TaskRecorder) {
         let Some(start) = self.heavy else {
-            return self.item.arrive(lane);
+            return self.item.arrive(recorder);
         };
         let children = Arc::new(Children {
-            lane,
+            recorder,
             started: self.item.started,
             state: self.item.state,
             left: AtomicU32::new(Children::COUNT),
@@ -324,18 +324,18 @@ mod tests {
 
     #[test]
     fn a_heavy_packet_ends_with_its_second() {
-        let lane = Lane::leaked(Instant::now(), 0);
+        let recorder = TaskRecorder::leaked(Instant::now(), 0);
         let children = Children {
-            lane,
+            recorder,
             started: 0,
             state: 7,
             left: AtomicU32::new(Children::COUNT),
             short: AtomicU32::new(0),
         };
         children.end(true);
-        assert_eq!(lane.done(), 0);
+        assert_eq!(recorder.done(), 0);
         children.end(false);
-        let recorded = crate::kit::lane::record(&[lane], 1);
+        let recorded = crate::kit::task_recorder::record(&[recorder], 1);
         assert_eq!(recorded.counts, [7, 2, 1, 0]);
         assert_eq!((recorded.histogram.len(), recorded.heavy.len()), (0, 1));
     }

@@ -5,7 +5,7 @@
 //! packet and its number, so the sum over all chains is known beforehand.
 
 use crate::kit::chain::{Item, Listening, Source};
-use crate::kit::lane::{Lane, Recorded};
+use crate::kit::task_recorder::{TaskRecorder, Recorded};
 use crate::kit::packets::{POOL, Packets};
 use crate::prelude::*;
 
@@ -83,7 +83,7 @@ impl Item for PacketItem {
     }
 
     #[inline]
-    fn arrive(self, lane: &'static Lane) {
+    fn arrive(self, recorder: &'static TaskRecorder) {
         let Self {
             packet,
             state,
@@ -91,28 +91,28 @@ impl Item for PacketItem {
             ..
         } = self;
         drop(packet);
-        lane.finish(started, [state, 0, 0, 0]);
+        recorder.finish(started, [state, 0, 0, 0]);
     }
 }
 
 impl Source for Reading {
     type Item = PacketItem;
 
-    fn items(self, spawner: u64) -> impl FnMut(&Lane, u64) -> PacketItem + Send + 'static {
-        move |lane, number| self.item(lane, spawner, number)
+    fn items(self, spawner: u64) -> impl FnMut(&TaskRecorder, u64) -> PacketItem + Send + 'static {
+        move |recorder, number| self.item(recorder, spawner, number)
     }
 }
 
 impl Reading {
     #[inline]
-    pub(super) fn item(self, lane: &Lane, spawner: u64, number: u64) -> PacketItem {
+    pub(super) fn item(self, recorder: &TaskRecorder, spawner: u64, number: u64) -> PacketItem {
         let (index, state) = first_state(spawner, number);
         let packet = self.packets.packets[index].clone();
         PacketItem {
             packet,
             state,
             left: self.chain,
-            started: lane.now(),
+            started: recorder.now(),
         }
     }
 

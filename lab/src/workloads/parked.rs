@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use harness::resident_bytes;
 
 use crate::kit::event::{Event, Wait};
-use crate::kit::lane::Lane;
+use crate::kit::task_recorder::TaskRecorder;
 use crate::prelude::*;
 
 /// The workload, ready to run.
@@ -23,9 +23,9 @@ pub(crate) struct Plan {
 }
 
 /// The waiting task: two words and a state.
-async fn parked(wait: Wait, lane: &'static Lane) {
+async fn parked(wait: Wait, recorder: &'static TaskRecorder) {
     wait.await;
-    lane.count();
+    recorder.count();
 }
 
 /// The figures of the three stages.
@@ -66,16 +66,16 @@ impl Program for Plan {
 
     fn tasks<P: TaskPool>(&self, pool: &P) -> Result<Outcome, LabError> {
         let (tasks, n) = (pool.tasks(), self.n);
-        // Event and lane live as long as the process: the tasks hold plain references.
+        // Event and recorder live as long as the process: the tasks hold plain references.
         let event: &'static Event = Box::leak(Box::new(Event::for_waiters(n as usize)));
-        let lane = Lane::leaked(base(), 0);
+        let recorder = TaskRecorder::leaked(base(), 0);
         wake_once(pool);
 
         let before = resident_bytes();
         let start = Instant::now();
         pool.start(async move {
             for _ in 0..n {
-                tasks.launch(parked(event.wait(), lane));
+                tasks.launch(parked(event.wait(), recorder));
             }
         });
         let create = until(start, || event.waiting() as u64 == n);
@@ -84,14 +84,14 @@ impl Program for Plan {
         let start = Instant::now();
         // From a task, as one task wakes another.
         pool.start(async move { event.set() });
-        let wake = until(start, || lane.done() == n);
-        self.outcome(&Stages { create, wake, bytes }, lane.done())
+        let wake = until(start, || recorder.done() == n);
+        self.outcome(&Stages { create, wake, bytes }, recorder.done())
     }
 
     fn jobs<P: JobPool>(&self, pool: &P) -> Result<Outcome, LabError> {
         let (jobs, n) = (pool.jobs(), self.n);
         let event: &'static ThreadEvent = Box::leak(Box::new(ThreadEvent::default()));
-        let lane = Lane::leaked(base(), 0);
+        let recorder = TaskRecorder::leaked(base(), 0);
 
         let before = resident_bytes();
         let start = Instant::now();
@@ -99,7 +99,7 @@ impl Program for Plan {
             for _ in 0..n {
                 jobs.launch(move || {
                     event.wait();
-                    lane.count();
+                    recorder.count();
                 });
             }
         });
@@ -108,8 +108,8 @@ impl Program for Plan {
 
         let start = Instant::now();
         pool.start(move || event.set());
-        let wake = until(start, || lane.done() == n);
-        self.outcome(&Stages { create, wake, bytes }, lane.done())
+        let wake = until(start, || recorder.done() == n);
+        self.outcome(&Stages { create, wake, bytes }, recorder.done())
     }
 }
 
@@ -131,16 +131,16 @@ impl Plan {
 /// queues there.
 fn wake_once<P: TaskPool>(pool: &P) {
     let tasks = pool.tasks();
-    let lane = Lane::leaked(base(), 0);
+    let recorder = TaskRecorder::leaked(base(), 0);
     pool.start(async move {
         for _ in 0..64 {
             tasks.launch(async move {
                 tasks.yield_now().await;
-                lane.count();
+                recorder.count();
             });
         }
     });
-    until(Instant::now(), || lane.done() == 64);
+    until(Instant::now(), || recorder.done() == 64);
 }
 
 /// Sleeps until something is so; returns how long it took since `start`, to a fifth of a millisecond.

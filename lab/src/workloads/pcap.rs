@@ -11,7 +11,7 @@ use etherparse::{SlicedPacket, TransportSlice};
 
 use crate::kit::capture::{BUNDLED_NAME, Capture};
 use crate::kit::chain::{Feed, Listening};
-use crate::kit::lane::{COUNTS, Counts, Recorded};
+use crate::kit::task_recorder::{COUNTS, Counts, Recorded};
 use crate::prelude::*;
 
 /// Headers that a head may have; one with more is not counted.

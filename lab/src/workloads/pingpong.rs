@@ -4,7 +4,7 @@
 //! ```text
 //!  channel   A ──▶ channel ──▶ B ──▶ channel ──▶ A
 //!  oneshot   A ──▶ channel: question and a promise ──▶ B ──▶ the promise ──▶ A
-//!  fan       A ──▶ a channel each ──▶ B1 … Bn ──▶ one channel ──▶ A      a round is `fan` messages out and back
+//!  fan       A ──▶ a channel each ──▶ B1 … Bn ──▶ one channel ──▶ A     a round is `fan` messages and back
 //! ```
 //!
 //! The answering task adds one, and A checks the answer: a message that is lost, doubled or overtaken is

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use harness::resident_bytes;
 
-use crate::kit::lane::{Lane, record};
+use crate::kit::task_recorder::{TaskRecorder, record};
 use crate::prelude::*;
 
 /// The workload, ready to run.
@@ -39,8 +39,8 @@ const BATCH: u64 = 256;
 /// other's figures.
 #[derive(Clone, Copy)]
 struct Lanes {
-    asleep: &'static Lane,
-    woken: &'static Lane,
+    asleep: &'static TaskRecorder,
+    woken: &'static TaskRecorder,
     time_zero: Instant,
 }
 
@@ -100,22 +100,22 @@ impl Program for Plan {
 
     fn sleeps<P: TaskPool<Tasks: Sleeps>>(&self, pool: &P) -> Result<Outcome, LabError> {
         let time_zero = base();
-        let lanes = || Lanes {
-            asleep: Lane::leaked(time_zero, 0),
-            woken: Lane::leaked(time_zero, 0),
+        let recorders = || Lanes {
+            asleep: TaskRecorder::leaked(time_zero, 0),
+            woken: TaskRecorder::leaked(time_zero, 0),
             time_zero,
         };
         // Threads, the poller and the first pages are there before anything is measured.
-        self.start(pool, lanes(), 64, Some(time_zero));
+        self.start(pool, recorders(), 64, Some(time_zero));
 
-        let lanes = lanes();
+        let recorders = recorders();
         let before = resident_bytes();
         let start = Instant::now();
         let first = self.lead.map(|lead| start + lead);
-        lanes.woken.begin();
-        self.launch(pool, lanes, self.n, first);
+        recorders.woken.begin();
+        self.launch(pool, recorders, self.n, first);
         let bytes = first.and_then(|first| {
-            while lanes.asleep.done() < self.n && Instant::now() < first {
+            while recorders.asleep.done() < self.n && Instant::now() < first {
                 thread::sleep(Duration::from_millis(1));
             }
             Some(resident_bytes()?.saturating_sub(before?))
@@ -125,12 +125,12 @@ impl Program for Plan {
             return Err(LabError::Wrong(format!(
                 "after the lead of {} ms only {} of {} tasks sleep: a longer one is needed, such as lead={}",
                 self.lead.unwrap_or_default().as_millis(),
-                lanes.asleep.done(),
+                recorders.asleep.done(),
                 self.n,
                 2 * self.lead.unwrap_or_default().as_millis()
             )));
         }
-        let recorded = record(&[lanes.woken], self.n);
+        let recorded = record(&[recorders.woken], self.n);
         check("tasks that woke early", &recorded.counts[0], &0)?;
         let mut outcome = Outcome::new(self.n, recorded.elapsed).with_latency(&recorded.histogram);
         if let Some(bytes) = bytes {
@@ -144,17 +144,17 @@ impl Program for Plan {
 
 impl Plan {
     /// Runs a few tasks to their end.
-    fn start<P: TaskPool<Tasks: Sleeps>>(&self, pool: &P, lanes: Lanes, n: u64, first: Option<Instant>) {
+    fn start<P: TaskPool<Tasks: Sleeps>>(&self, pool: &P, recorders: Lanes, n: u64, first: Option<Instant>) {
         let few = Self {
             spread: Duration::from_millis(2),
             ..*self
         };
-        few.launch(pool, lanes, n, first);
-        record(&[lanes.woken], n);
+        few.launch(pool, recorders, n, first);
+        record(&[recorders.woken], n);
     }
 
     /// Makes `n` tasks from a task of the pool.
-    fn launch<P: TaskPool<Tasks: Sleeps>>(&self, pool: &P, lanes: Lanes, n: u64, first: Option<Instant>) {
+    fn launch<P: TaskPool<Tasks: Sleeps>>(&self, pool: &P, recorders: Lanes, n: u64, first: Option<Instant>) {
         let (tasks, spread) = (pool.tasks(), self.spread);
         pool.start(async move {
             // The same deadlines for all contestants, in no order.
@@ -162,7 +162,7 @@ impl Plan {
             let shortest = SHORTEST.min(spread).as_nanos() as u64;
             for made in 1..=n {
                 let duration = Duration::from_nanos(random.u64(shortest..=spread.as_nanos() as u64));
-                tasks.launch(lanes.sleep::<P::Tasks>(first, duration));
+                tasks.launch(recorders.sleep::<P::Tasks>(first, duration));
                 if made % BATCH == 0 {
                     tasks.yield_now().await;
                 }

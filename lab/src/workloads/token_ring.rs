@@ -23,7 +23,7 @@ pub(crate) struct Plan {
 
 /// The counts of a player.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Seen {
+pub(crate) struct PlayerCounts {
     /// The number of times it had the token.
     turns: u64,
     /// The number of times at which that was not its turn.
@@ -52,7 +52,7 @@ impl ActorProgram for Plan {
         ("java", Caveat::same("blocking queues are its mailboxes")),
     ];
 
-    type Counted = Vec<Seen>;
+    type Counted = Vec<PlayerCounts>;
 
     fn load(request: &Request) -> Self {
         let params = &request.params;
@@ -69,7 +69,7 @@ impl ActorProgram for Plan {
         }
     }
 
-    async fn play<W: Actors>(self, tasks: W) -> (Duration, Vec<Seen>) {
+    async fn play<W: Actors>(self, tasks: W) -> (Duration, Vec<PlayerCounts>) {
         let (mut senders, mut receivers) = (Vec::new(), Vec::new());
         for _ in 0..self.players {
             let (sender, receiver) = W::mailbox::<u64>(1);
@@ -91,8 +91,8 @@ impl ActorProgram for Plan {
         (start.elapsed(), seen)
     }
 
-    fn outcome(&self, elapsed: Duration, seen: Vec<Seen>) -> Result<Outcome, LabError> {
-        let each = Seen {
+    fn outcome(&self, elapsed: Duration, seen: Vec<PlayerCounts>) -> Result<Outcome, LabError> {
+        let each = PlayerCounts {
             turns: self.rounds,
             wrong: 0,
         };
@@ -102,8 +102,8 @@ impl ActorProgram for Plan {
     }
 }
 
-async fn player<W: Actors>(plan: Plan, place: u64, mut from: W::Receiver<u64>, to: W::Sender<u64>) -> Seen {
-    let mut seen = Seen::default();
+async fn player<W: Actors>(plan: Plan, place: u64, mut from: W::Receiver<u64>, to: W::Sender<u64>) -> PlayerCounts {
+    let mut seen = PlayerCounts::default();
     while seen.turns < plan.rounds {
         let Some(passes) = W::recv(&mut from).await else {
             break;

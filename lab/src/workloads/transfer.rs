@@ -24,7 +24,7 @@ use harness::{Counters, empty_histogram};
 use hdrhistogram::Histogram;
 
 use crate::kit::check::dropped;
-use crate::kit::task_bench::{Apart, PlaceOf};
+use crate::kit::task_bench::{Apart, ParkSlotOf};
 use crate::prelude::*;
 
 /// The workload, ready to run.
@@ -141,10 +141,10 @@ impl Program for Plan {
 
     fn parks<P: TaskPool<Tasks: Parks>>(&self, pool: &P) -> Result<Outcome, LabError> {
         let now = Instant::now();
-        let stage = Arc::new(Stage::<PlaceOf<P>> {
+        let stage = Arc::new(Stage::<ParkSlotOf<P>> {
             plan: *self,
             members: (0..self.tasks).map(|_| Member::default()).collect(),
-            root: PlaceOf::<P>::default(),
+            root: ParkSlotOf::<P>::default(),
             missing: AtomicUsize::new(self.tasks),
             word: Apart::default(),
             protocol: Mutex::new(Protocol {
@@ -198,9 +198,9 @@ impl Protocol {
     }
 }
 
-impl<P: Place> Stage<P> {
+impl<P: ParkSlot> Stage<P> {
     /// Starts the tasks, lets the first one lead, and waits for all. Returns how often a task saw a leader.
-    async fn root<W: Parks<Place = P>>(self: &Arc<Self>, api: W) -> u64 {
+    async fn root<W: Parks<ParkSlot = P>>(self: &Arc<Self>, api: W) -> u64 {
         self.root.enter().await;
         let handles: Vec<_> = (0..self.members.len())
             .map(|own| {

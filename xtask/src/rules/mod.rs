@@ -5,6 +5,7 @@ mod doors;
 mod lengths;
 mod links;
 mod named_files;
+mod records;
 pub(crate) mod rooms;
 mod widths;
 mod words;
@@ -18,7 +19,7 @@ type Rule = (&'static str, fn(&Repo) -> Result<Vec<String>>);
 
 /// Checks all rules and lists what breaks them.
 pub(crate) fn run(repo: &Repo) -> Result<()> {
-    let rules: [Rule; 10] = [
+    let rules: [Rule; 11] = [
         ("files are short", lengths::check),
         ("comments and documents are narrow", widths::check),
         ("retired words are gone", words::check),
@@ -27,6 +28,7 @@ pub(crate) fn run(repo: &Repo) -> Result<()> {
         ("imports form no circles", rooms::check),
         ("links lead somewhere", links::check),
         ("files that documents name exist", named_files::check),
+        ("records that are named exist", records::check),
         ("mutants fit their sources", mutants::fit),
         ("the index of tests is current", tests_index::check),
     ];

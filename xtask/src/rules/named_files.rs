@@ -1,5 +1,5 @@
 //! A file or folder that a document names exists: in the architecture, in CONTRIBUTING, in the guide, and in
-//! the documents beside the code.
+//! the documents beside the code. So do the documents that comments name.
 //!
 //! A name is a code span that looks like a path, `pool/mod.rs` or `crates/`, or such a word in a block of
 //! plain text. It is relative to the root, to `crates/warpweft/src`, or to the folder of the document or one
@@ -7,6 +7,7 @@
 //! `crates/warpweft-task/src/header.rs`. A star is any letters.
 
 use crate::repo::{self, Repo};
+use crate::text::{self, Kind};
 use anyhow::Result;
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 use std::fs;
@@ -40,6 +41,15 @@ pub(super) fn check(repo: &Repo) -> Result<Vec<String>> {
         };
         broken.extend(names.missing(&text));
     }
+    for (path, _) in repo.sources(&["rs", "toml"])? {
+        let text = fs::read_to_string(repo.root.join(&path))?;
+        let names = Names {
+            root: &repo.root,
+            document: &path,
+            crates: &crates,
+        };
+        broken.extend(names.missing_documents(&text));
+    }
     Ok(broken)
 }
 
@@ -62,6 +72,20 @@ impl Names<'_> {
             if !of_reader && self.looks_like_a_path(&name) && !self.exists(&name) {
                 let document = self.document.display();
                 found.push(format!("{document}:{line}: there is no `{name}`"));
+            }
+        }
+        found
+    }
+
+    /// The documents that comments name and that are not there.
+    fn missing_documents(&self, text: &str) -> Vec<String> {
+        let mut found = Vec::new();
+        for (line, name) in named_in_comments(self.document, text) {
+            if self.looks_like_a_path(&name) && !self.exists(&name) {
+                found.push(format!(
+                    "{}:{line}: there is no `{name}`",
+                    self.document.display()
+                ));
             }
         }
         found
@@ -151,12 +175,33 @@ fn named(text: &str) -> Vec<(usize, String)> {
     found
 }
 
+/// The documents that the comments of a file name: code spans that end in `.md`, and words that begin with
+/// `docs/` besides.
+fn named_in_comments(path: &Path, text: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    for piece in text::pieces(path, text) {
+        let words = match piece.kind {
+            Kind::Quoted => vec![piece.text],
+            Kind::Prose => {
+                let is_in_name = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
+                let words = piece.text.split(|c| !is_in_name(c));
+                let words = words.map(|word| word.trim_end_matches('.'));
+                words.filter(|word| word.starts_with("docs/")).collect()
+            }
+            Kind::Code | Kind::String => Vec::new(),
+        };
+        let documents = words.into_iter().filter(|word| word.ends_with(".md"));
+        found.extend(documents.map(|word| (piece.line, word.to_owned())));
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::{Names, matches};
     use std::path::Path;
 
-    /// Lists the missing names in a document of this project's own tree.
+    /// Lists the missing names in a document of this project's own tree, or in the comments of a source.
     fn missing(document: &str, text: &str) -> Vec<String> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         let crates = [("queue".to_owned(), root.join("crates/warpweft-queue/src"))];
@@ -165,7 +210,27 @@ mod tests {
             document: Path::new(document),
             crates: &crates,
         };
-        names.missing(text)
+        if document.ends_with(".md") {
+            names.missing(text)
+        } else {
+            names.missing_documents(text)
+        }
+    }
+
+    #[test]
+    fn documents_that_comments_name_are_found() {
+        let text = "//! See `docs/GONE.md`, `README.md`, `docs/ARCHITECTURE.md` and docs/lost.md.\n\
+                    let x = \"docs/no.md\"; // `gone.rs` `x y.md`\n";
+        let file = "crates/warpweft/src/fork/mod.rs";
+        let found = missing(file, text);
+        assert_eq!(
+            found,
+            [
+                format!("{file}:1: there is no `docs/GONE.md`"),
+                format!("{file}:1: there is no `docs/lost.md`")
+            ]
+        );
+        assert_eq!(missing("mutants/x.toml", "# See docs/lost.md.\n").len(), 1);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use warpweft_policy::{Clock, Counters, Cx, Policy, TaskRef, Wake, Why};
-use warpweft_task::probe::{self, TestTasks, number};
+use warpweft_task::test_tasks::{self, TestTasks, number};
 
 impl Hook {
     pub(crate) const ALL: [Self; 4] = [Self::Next, Self::PollGlobal, Self::Search, Self::Scan];
@@ -247,7 +247,7 @@ impl<'n, P: Policy> Bench<'n, P> {
         let number = self.number_of(&task)?;
         let word = task.policy_word();
         // A task of `TestTasks` is a closure: it ends in one step.
-        probe::run(task);
+        test_tasks::run(task);
         if P::WATCHES_COMPLETIONS {
             P::completed(&self.shared, &mut self.workers[worker].local, word);
             self.nothing_dropped("completed")?;

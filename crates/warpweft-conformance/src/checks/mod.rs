@@ -2,17 +2,17 @@
 
 mod bench;
 mod events;
-mod hops;
 mod panics;
 mod scan;
 mod starvation;
 mod threads;
+mod transfers;
 mod urgency;
 
 pub use events::nothing_lost;
-pub use hops::nothing_lost_in_hops;
 pub use panics::panics_end_cleanly;
 pub use scan::{scan_is_exhaustive, wakes_are_honest};
 pub use starvation::{MOST_STEPS, TURNS, nothing_starves, steps};
 pub use threads::nothing_lost_with_threads;
+pub use transfers::nothing_lost_in_transfers;
 pub use urgency::{urgent_comes_first, urgent_steps};

@@ -7,7 +7,7 @@ use warpweft_platform::random::Rng;
 use warpweft_platform::sync::Arc;
 use warpweft_platform::thread;
 use warpweft_policy::{Clock, Counters, Cx, Policy, TaskRef, Why};
-use warpweft_task::probe::{self, TestTasks};
+use warpweft_task::test_tasks::{self, TestTasks};
 
 const WORKERS: usize = 3;
 const ROUNDS: usize = 8;
@@ -70,7 +70,7 @@ pub(super) fn each_ran_once(name: &str, probe: &TestTasks, tasks: usize) -> Verd
             ));
         }
         if runs + lost != 1 || lost > 0 {
-            let fate = if lost > 0 {
+            let outcome = if lost > 0 {
                 "was dropped"
             } else {
                 "is in no place that a scan finds"
@@ -78,7 +78,7 @@ pub(super) fn each_ran_once(name: &str, probe: &TestTasks, tasks: usize) -> Verd
             return Err(Violation::new(
                 name,
                 Duty::NothingLost,
-                format!("Task {number} {fate}."),
+                format!("Task {number} {outcome}."),
             ));
         }
     }
@@ -123,7 +123,7 @@ fn work<P: Policy>(shared: &P::Shared, worker: &mut TestWorker<P>, probe: &TestT
 pub(super) fn end<P: Policy>(shared: &P::Shared, local: &mut P::Local, task: TaskRef) {
     let word = task.policy_word();
     // A task of `TestTasks` is a closure: it ends in one step.
-    probe::run(task);
+    test_tasks::run(task);
     if P::WATCHES_COMPLETIONS {
         P::completed(shared, local, word);
     }

@@ -1,7 +1,7 @@
 //! The signal: its handler, and the thread that sends it.
 
 use super::request::{Request, Withdrawn};
-use super::{Describe, MOST_BYTES, NoCopy, Note, PATIENCE, Registers, StackCopy};
+use super::{Describe, MOST_BYTES, NoCopy, PATIENCE, Registers, StackCopy, StackDescription};
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
 use std::sync::{Mutex, OnceLock, TryLockError};
@@ -32,7 +32,7 @@ struct Copied {
     start: usize,
     length: usize,
     error: i32,
-    note: Note,
+    note: StackDescription,
     bytes: [u8; MOST_BYTES],
 }
 
@@ -134,7 +134,7 @@ pub fn copy_at(registers: Registers) -> Result<StackCopy, NoCopy> {
             registers,
             start: start as u64,
             bytes,
-            note: Note::NOTHING,
+            note: StackDescription::NOTHING,
         }),
     }
 }
@@ -356,7 +356,7 @@ fn answer(slot: &Slot, context: *const libc::ucontext_t) {
     let copied = unsafe { &mut *buffer.0.get() };
     // SAFETY: the system passes a valid context.
     copied.registers = registers(unsafe { &*context });
-    copied.note = Note::NOTHING;
+    copied.note = StackDescription::NOTHING;
     if let Some(describe) = DESCRIBE.get() {
         describe(&mut copied.note);
     }

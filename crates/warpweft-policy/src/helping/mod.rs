@@ -5,7 +5,7 @@
 //!   worker 0   [ queue 0 ] [ queue 1 ]     its tasks usually wait for 2 µs
 //!   worker 1   [ queue 2 ] [ queue 3 ]     queue 2: the last task that was taken came 40 µs ago
 //!                 ▲
-//!                 └── one pop chooses a queue at random, the next one compares: 40 > 8 × 2, so take one from there
+//!                 └── one pop chooses a queue at random, the next one compares: 40 > 8 × 2, so it takes one
 //! ```
 //!
 //! # Time stamps

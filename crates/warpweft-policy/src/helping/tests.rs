@@ -2,9 +2,9 @@
 
 use super::lanes::log2;
 use crate::testing::{Pool, next_step};
-use crate::{Cforall, Helping, LifoOrder, Place, Policy, PoolEnv};
+use crate::{Cforall, CoreLocation, Helping, LifoOrder, Policy, PoolEnv};
 use warpweft_task::Why;
-use warpweft_task::probe::number;
+use warpweft_task::test_tasks::number;
 
 #[test]
 fn logarithms_in_sixteenths() {
@@ -71,9 +71,9 @@ fn who_waits_eight_times_longer_is_helped() {
 
 #[test]
 fn lanes_behind_another_cache_are_helped_seldom() {
-    let apart = [Place::new(0, 0, 0), Place::new(1, 1, 0)];
+    let apart = [CoreLocation::new(0, 0, 0), CoreLocation::new(1, 1, 0)];
     let far = PoolEnv::new(2).with_places(apart.to_vec());
-    let near = PoolEnv::new(2).with_places(apart.map(|place| Place::new(place.core, 0, 0)).to_vec());
+    let near = PoolEnv::new(2).with_places(apart.map(|place| CoreLocation::new(place.core, 0, 0)).to_vec());
     let usual = helped_after(&Cforall::new(), 16, &near).expect("helped");
     assert_eq!(
         usual,

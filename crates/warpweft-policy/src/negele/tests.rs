@@ -3,7 +3,7 @@
 use crate::testing::{Pool, next_step};
 use crate::{Count, Negele, NegeleLocal, Policy, PoolEnv, Wake, priority};
 use warpweft_task::Why;
-use warpweft_task::probe::number;
+use warpweft_task::test_tasks::number;
 
 /// The word of a task with the priority `number - 1`; 0 is none.
 fn given(number: u64) -> u64 {

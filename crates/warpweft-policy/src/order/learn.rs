@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   some tasks, the oldest first ──▶ sample ─┐
-//!   some tasks, the newest first ──▶ sample ─┴─▶ the better order for a while ──▶ the other one once more, and so on
+//!   some tasks, the newest first ──▶ sample ─┴─▶ the better order for a while ─▶ the other one, and so on
 //! ```
 //!
 //! The observation puts no stamp on any task. The time of a task is the time between two looks, divided by

@@ -2,7 +2,7 @@
 //! the worker's loop.
 //!
 //! ```text
-//!   Order (a recipe) ──local_queue()──▶ LocalQueue (the worker's) ──thief()──▶ LocalQueueThief (all workers')
+//!   Order (a recipe) ─local_queue()─▶ LocalQueue (the worker's) ─thief()─▶ LocalQueueThief (all workers')
 //!
 //!   push ──▶ [ oldest … newest ] ──▶ pop: the task whose turn it is
 //!               ▲ steal: the oldest   ▲ push_last: a task that has waited before

@@ -73,9 +73,9 @@ impl Order for LifoOrder {
     }
 }
 
-/// Newest first, as [`LifoOrder`], and the oldest task has no turn before that: it waits until all newer ones have
-/// run, or a thief takes it. This is the order of work-stealing deques (Chase and Lev 2005; rayon). Where tasks
-/// yield, or wake each other all the time, an older one may wait for ever.
+/// Newest first, as [`LifoOrder`], and the oldest task has no turn before that: it waits until all newer ones
+/// have run, or a thief takes it. This is the order of work-stealing deques (Chase and Lev 2005; rayon).
+/// Where tasks yield, or wake each other all the time, an older one may wait for ever.
 ///
 /// No text names it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -8,7 +8,7 @@
 //!
 //! The running task has woken or spawned the new one, so its data is in the cache. The limit keeps two tasks
 //! that wake each other from starving the local queue. A thief takes the task in the slot if the local queue
-//! is empty, and the task was there when the thief last looked. So a worker in a long task strands nothing.
+//! is empty, and the task was there when the thief last looked. So a worker in a long task holds up no task.
 
 use super::{LocalQueue, LocalQueueThief, Order};
 use crate::{Cx, PolicyError};

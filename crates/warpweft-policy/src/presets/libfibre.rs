@@ -63,14 +63,14 @@ impl fmt::Display for Libfibre {
 }
 
 /// A worker's queue, as others use it.
-struct Home {
+struct WorkerQueue {
     own: FifoThief<TaskRef>,
     /// The tasks that others pushed.
     brought: Locked<TaskRef>,
 }
 
 /// All workers' queues.
-pub struct Shared(Box<[Home]>);
+pub struct Shared(Box<[WorkerQueue]>);
 
 /// A worker's half of its queue.
 pub struct Own {
@@ -99,11 +99,11 @@ impl Policy for Libfibre {
         let owns = (0..env.workers)
             .map(own)
             .collect::<Result<Vec<Own>, PolicyError>>()?;
-        let home = |own: &Own| Home {
+        let queue = |own: &Own| WorkerQueue {
             own: own.queue.thief(),
             brought: Locked::new(),
         };
-        Ok((Shared(owns.iter().map(home).collect()), owns))
+        Ok((Shared(owns.iter().map(queue).collect()), owns))
     }
 
     #[inline]

@@ -100,7 +100,7 @@ fn tokio_tunes_how_often_it_looks_at_the_injector() {
 }
 
 #[test]
-fn libfibre_brings_a_woken_task_home() {
+fn libfibre_brings_a_woken_task_back() {
     let mut pool = Pool::new(&Libfibre, 3);
     pool.spawn(1, [7]);
     let mut task = pool.call(1, Libfibre::next).expect("its own");

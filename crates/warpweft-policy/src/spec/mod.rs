@@ -3,7 +3,8 @@
 //! ```text
 //! policy   = ( name | order ) { "+" option } | piece
 //! name     = one of `PolicySpec::presets`
-//! order    = "fifo" | "chain" | "lifo" | "slot:" N | "alternate:" N | "stochastic:" PERCENT | "reverse:" N | "adaptive:" N | "priority:" LEVELS
+//! order    = "fifo" | "chain" | "lifo" | "slot:" N | "alternate:" N | "stochastic:" PERCENT
+//!          | "reverse:" N | "adaptive:" N | "priority:" LEVELS
 //! option   = "steal="    ( "one" | "half" | "atleast:" K | "adaptive" )
 //!          | "victims="  ( "random" | "nearest:" N | "topology" | "adaptive" )
 //!          | "help="     ( "none" | "shed" | "shed-sticky" | "tickets" )
@@ -23,9 +24,9 @@
 //! meant. Options of the axes are for policies that are assembled from parts; a policy that is one piece has
 //! its own, or none.
 //!
-//! A pool's code is compiled for each type of policy that a text can name, so features bound them: without any
-//! it is `fifo` with its options; `policies` adds `lifo`, `slot` and `priority`, and `all-policies` the rest.
-//! A text that needs a feature is an error that names it.
+//! A pool's code is compiled for each type of policy that a text can name, so features bound them: without
+//! any it is `fifo` with its options; `policies` adds `lifo`, `slot` and `priority`, and `all-policies` the
+//! rest. A text that needs a feature is an error that names it.
 //!
 //! # A policy more
 //!

@@ -2,8 +2,8 @@
 //! from busy to free).
 //!
 //! ```text
-//!   shed:     busy worker ──swap(its number)──▶ slot of another worker, in turn ──▶ it steals there at its next occasion
-//!   tickets:  busy worker ──push(its number)──▶ queue of numbers ──pop──▶ a worker that searches steals there first
+//!   shed:     busy worker ─swap(its number)─▶ slot of another worker, in turn ─▶ it steals there
+//!   tickets:  busy worker ─push(its number)─▶ queue of numbers ─pop─▶ a searcher steals there first
 //! ```
 //!
 //! They ask on slow paths only: when their local queue is full, and when they poll after some tasks.

@@ -37,7 +37,7 @@ pub struct Shared<O: Order> {
     /// True if woken tasks go where they ran last.
     to_last: bool,
     /// True if a worker that polls has more to do than to poll: it has an affine queue, or may ask for help.
-    has_errands: bool,
+    has_requests: bool,
     thieves: Box<[ThiefOf<O>]>,
     queues: PoolQueues<O::Classes>,
     help_requests: HelpRequests,
@@ -143,7 +143,7 @@ impl<O: Order> Policy for Stealing<O> {
         let shared = Shared {
             detours,
             to_last,
-            has_errands: to_last || axes.help != Help::None,
+            has_requests: to_last || axes.help != Help::None,
             thieves: locals.iter().map(|local| local.queue.thief()).collect(),
             queues: PoolQueues::new(levels, env.workers, affine, axes.overflow)?,
             help_requests: HelpRequests::new(axes.help, env.workers)?,
@@ -210,7 +210,7 @@ impl<O: Order> Policy for Stealing<O> {
 
     #[inline]
     fn poll_global(shared: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
-        let came_home = shared.has_errands && run_requests(shared, local, cx.tally());
+        let affine_came = shared.has_requests && run_requests(shared, local, cx.tally());
         if O::Classes::BY_PRIORITY
             && let Some(task) = most_urgent(shared, local, cx)
         {
@@ -221,10 +221,10 @@ impl<O: Order> Policy for Stealing<O> {
             local.rebalancer.tick();
         }
         // The common case: a worker that is busy with its own tasks.
-        if !came_home && is_nothing_shared(shared, local) {
+        if !affine_came && is_nothing_shared(shared, local) {
             return rebalance(shared, local, cx).or_else(|| local.queue.passed_over());
         }
-        by_turns(shared, local, came_home, cx)
+        by_turns(shared, local, affine_came, cx)
     }
 
     fn search(shared: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
@@ -323,12 +323,12 @@ impl<O: Order> Policy for Stealing<O> {
 #[cold]
 #[inline(never)]
 fn run_requests<O: Order>(shared: &Shared<O>, local: &mut Local<O>, tally: Tally<'_>) -> bool {
-    let came_home = take_affine(shared, local, tally);
+    let affine_came = take_affine(shared, local, tally);
     // The worker that may sleep was woken when the tasks were pushed.
     let _ = shared
         .help_requests
         .ask(local.me, local.queue.len(), local.pick(), tally);
-    came_home
+    affine_came
 }
 
 /// Takes the oldest task of one other worker, if it is time to look at one, and if that one has clearly more
@@ -348,7 +348,7 @@ fn rebalance<O: Order>(shared: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) ->
 fn by_turns<O: Order>(
     shared: &Shared<O>,
     local: &mut Local<O>,
-    came_home: bool,
+    affine_came: bool,
     cx: &Cx<'_>,
 ) -> Option<TaskRef> {
     local.turn = local.turn.wrapping_add(1);
@@ -366,12 +366,12 @@ fn by_turns<O: Order>(
         // A worker in a long task does not look at its affine queue.
         _ => shared.queues.affine.pop_by_turns(turn / PLACES),
     });
-    by_turns.or_else(|| came_home.then(|| local.queue.pop(cx)).flatten())
+    by_turns.or_else(|| affine_came.then(|| local.queue.pop(cx)).flatten())
 }
 
 /// Returns true if all shared queues seem empty, and no worker has asked this one to steal.
 fn is_nothing_shared<O: Order>(shared: &Shared<O>, local: &Local<O>) -> bool {
-    shared.queues.is_empty() && (!shared.has_errands || has_no_request(shared, local))
+    shared.queues.is_empty() && (!shared.has_requests || has_no_request(shared, local))
 }
 
 /// Returns true if all affine queues seem empty, and no worker has asked this one to steal.

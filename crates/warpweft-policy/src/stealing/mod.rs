@@ -74,8 +74,7 @@ pub(crate) const MOST_CAPACITY: usize = 1 << 24;
 /// A work-stealing policy with the order `O`.
 ///
 /// ```
-/// use warpweft_policy::{Fifo, Lifo, Overflow};
-/// use warpweft_queue::Amount;
+/// use warpweft_policy::{Amount, Fifo, Lifo, Overflow};
 /// let tail_first = Fifo::new();
 /// let local_first = Lifo::new().steal(Amount::One).capacity(128).overflow(Overflow::Locked);
 /// assert_eq!(local_first.to_string(), "lifo+steal=one+overflow=locked+capacity=128+yield=global");

@@ -2,8 +2,9 @@
 //! equally long.
 //!
 //! ```text
-//!   61 steps ─▶ poll_global ─▶ … ─▶ every Nth ─▶ look at one other, in turn ─┬▶ it has clearly more: run its oldest, and look again at the next call but one
-//!                                                                            └▶ it has not: look at the next one at the next time
+//!   61 steps ─▶ poll_global ─▶ … ─▶ every Nth ─▶ look at one other, in turn
+//!                  it has clearly more ─▶ run its oldest, and look again at the next call but one
+//!                  it has not          ─▶ look at the next one the next time
 //! ```
 //!
 //! The poorer worker looks and steals. So only the look costs anything, and a thief's one compare-and-swap is
@@ -104,7 +105,7 @@ mod tests {
     use proptest::prelude::*;
     use std::num::NonZeroUsize;
     use warpweft_task::Why;
-    use warpweft_task::probe::number;
+    use warpweft_task::test_tasks::number;
 
     fn n(number: usize) -> NonZeroUsize {
         NonZeroUsize::new(number).expect("not 0")

@@ -9,7 +9,7 @@ use crate::{Lifo, Policy as _, priority};
 use proptest::prelude::*;
 use std::num::NonZeroUsize;
 use warpweft_task::Why;
-use warpweft_task::probe::number;
+use warpweft_task::test_tasks::number;
 
 fn n(number: usize) -> NonZeroUsize {
     NonZeroUsize::new(number).expect("not 0")
@@ -72,7 +72,7 @@ proptest! {
 }
 
 #[test]
-fn who_relieves_another_takes_half_of_little_and_one_of_much() {
+fn a_steal_from_a_stuck_worker_takes_half_of_little_and_one_of_much() {
     let mut pool = Pool::new(&Fifo::new(), 2);
     pool.spawn(0, 0..10);
     pool.spawn(1, 10..12);

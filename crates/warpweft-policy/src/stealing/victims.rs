@@ -114,7 +114,7 @@ impl VictimOrder {
 #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
 mod tests {
     use super::*;
-    use crate::{Clock, Counters, Place, WorkerId};
+    use crate::{Clock, CoreLocation, Counters, WorkerId};
     use std::cell::RefCell;
     use std::num::NonZeroUsize;
     use warpweft_platform::random::Rng;
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn the_near_come_first_and_the_far_are_not_out_of_reach() {
-        let place = |core, cache, node| Place::new(core, cache, node);
+        let place = |core, cache, node| CoreLocation::new(core, cache, node);
         let env = PoolEnv::new(6).with_places(vec![
             place(0, 0, 0),
             place(0, 0, 0),
@@ -227,7 +227,7 @@ mod tests {
                     .is_none()
             );
         }
-        let place = |core, cache| Place::new(core, cache, 0);
+        let place = |core, cache| CoreLocation::new(core, cache, 0);
         let env = PoolEnv::new(4).with_places(vec![place(0, 0), place(1, 1), place(2, 1), place(3, 0)]);
         let victims = VictimOrder::of(0, Victims::Adaptive, &env);
         let first = rounds(&victims).into_iter().filter(|round| round[0] == 3).count();

@@ -1,10 +1,10 @@
 //! A table that finds a suspended deque under the number that its task carries.
 //!
 //! ```text
-//!   word = generation:32 | index:32          index = own * shards + shard: each worker gives out its own numbers
+//!   word = generation:32 | index:32       index = own * shards + shard: each worker has its own numbers
 //!                             │
-//!   DequeEntry { generation, home, at }      home: the set that the deque is in, and `at` its member in that set
-//!                                            NOWHERE: it has no tasks, so it is in no set
+//!   DequeEntry { generation, home, at }   home: the set that the deque is in; `at`: its member of that set
+//!                                         NOWHERE: it has no tasks, so it is in no set
 //! ```
 //!
 //! # Invariants

@@ -17,7 +17,7 @@ pub enum DequeState {
     Muggable,
 }
 
-/// A deque in the report of [`Deques::census`].
+/// A deque in the report of [`Deques::stats`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DequeView {
     /// Its state.
@@ -31,7 +31,7 @@ pub struct DequeView {
 impl<T: Word> Deques<T> {
     /// Returns every deque that there is at one moment: those with tasks, and those that wait for a task.
     /// Locks all sets; for tests and reports.
-    pub fn census(&self) -> Vec<DequeView> {
+    pub fn stats(&self) -> Vec<DequeView> {
         let sets: Vec<_> = (0..self.slots.len()).map(|set| self.lock(set)).collect();
         let mut deques = Vec::new();
         for (number, set) in sets.iter().enumerate() {

@@ -2,14 +2,15 @@
 //! hand.
 //!
 //! ```text
-//! cargo bench -p warpweft --bench by_hand                    paired, interleaved runs; median and quartiles of the ratio
-//! valgrind --tool=callgrind … by_hand count hand|trait|steps|times batch|one     one run of 200 000 spawns on one worker, for
-//!     instruction counts; `steps` records the steps, `times` measures them
+//! cargo bench -p warpweft --bench by_hand        paired, interleaved runs; median and quartiles of the ratio
+//! valgrind --tool=callgrind … by_hand count hand|trait|steps|times batch|one
+//!     one run of 200 000 spawns on one worker, for instruction counts; `steps` records the steps,
+//!     `times` measures them
 //! ```
 
 mod pool;
 
-use pool::Hand;
+use pool::HandPool;
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
@@ -25,7 +26,7 @@ trait Contestant: Clone + Send + Sync + 'static {
 }
 
 #[derive(Clone)]
-struct ByHand(Arc<Hand>);
+struct ByHand(Arc<HandPool>);
 
 impl Contestant for ByHand {
     #[inline]
@@ -109,8 +110,8 @@ fn quartiles(mut values: Vec<f64>) -> [f64; 3] {
 }
 
 fn compare(workers: usize, repeats: usize) {
-    let (hand, threads) = Hand::start(workers);
-    let by_hand = ByHand(Arc::clone(&hand));
+    let (pool, threads) = HandPool::start(workers);
+    let by_hand = ByHand(Arc::clone(&pool));
     let runtime = Runtime::builder()
         .workers(workers)
         // The loop by hand has no monitor either.
@@ -149,7 +150,7 @@ fn compare(workers: usize, repeats: usize) {
             "{workers} workers  {name:<17} by hand {by_hand:7.1} ns  trait {by_trait:7.1} ns  ratio {median:.3} [{low:.3}, {high:.3}]"
         );
     }
-    hand.stop(threads);
+    pool.stop(threads);
 }
 
 fn main() {
@@ -160,9 +161,9 @@ fn main() {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words[..] {
         ["count", "hand", workload] => {
-            let (hand, threads) = Hand::start(1);
-            count(&ByHand(Arc::clone(&hand)), workload);
-            hand.stop(threads);
+            let (pool, threads) = HandPool::start(1);
+            count(&ByHand(Arc::clone(&pool)), workload);
+            pool.stop(threads);
         }
         ["count", mode @ ("trait" | "steps" | "times"), workload] => {
             let runtime = Runtime::builder()

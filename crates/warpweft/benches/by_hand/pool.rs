@@ -6,7 +6,7 @@
 //! whether it still carries it where a task stays pending (hand-overs); it reads whether fibers are ready,
 //! and keeps count of their turns; it notes the task's origin (reports of stuck workers), and takes note of
 //! where a task wants to go that gave way (soft and hard yields). Nobody ever asks it for any of these, and
-//! what would follow is not there: it is a yardstick, not a runtime, and never shuts down before its tasks
+//! what would follow is not there: it is a baseline, not a runtime, and never shuts down before its tasks
 //! have ended.
 //!
 //! What its pushes need beside the queue is out of line, and comes last, as in the runtime; and they are
@@ -30,7 +30,7 @@ use warpweft_platform::CachePadded;
 use warpweft_platform::atomic::{AtomicBool, AtomicPtr, Ordering, spin_loop};
 use warpweft_platform::barrier::Asymmetric;
 use warpweft_platform::random::Rng;
-use warpweft_platform::thread::{pause, sharply};
+use warpweft_platform::thread::{pause, with_exact_timer};
 use warpweft_policy::{Count, Counters};
 use warpweft_queue::{Amount, EventCount, Fifo, FifoThief, Full, Glance, Locked, Owner, Steal, Thief};
 use warpweft_task::pool::{PoolHeader, PoolVtable};
@@ -38,9 +38,9 @@ use warpweft_task::spawn::{self, SpawnInfo};
 use warpweft_task::{Header, JoinHandle, Pending, Ran, Runnable, Suspended, Why};
 
 #[repr(C)]
-pub(crate) struct Hand {
+pub(crate) struct HandPool {
     header: PoolHeader,
-    lanes: Box<[FifoThief<Runnable>]>,
+    thieves: Box<[FifoThief<Runnable>]>,
     injector: Locked<Runnable>,
     overflow: Locked<Runnable>,
     events: EventCount,
@@ -53,13 +53,13 @@ pub(crate) struct Hand {
 struct Worker {
     id: usize,
     /// Set by the worker's own thread.
-    hand: Cell<*const Hand>,
+    pool: Cell<*const HandPool>,
     /// The origin of the task that it is in.
     running: AtomicPtr<()>,
     /// Where its running task wants to wait.
     gave_way: Cell<u8>,
-    lane: UnsafeCell<Fifo<Runnable>>,
-    spared: UnsafeCell<Vec<Option<Glance>>>,
+    queue: UnsafeCell<Fifo<Runnable>>,
+    declined: UnsafeCell<Vec<Option<Glance>>>,
     random: UnsafeCell<Rng>,
     counters: Counters,
 }
@@ -67,12 +67,12 @@ struct Worker {
 // SAFETY: the cells of a worker are touched by its own thread only.
 unsafe impl Sync for Worker {}
 // SAFETY: a header's pointers are only used as the task crate demands.
-unsafe impl Sync for Hand {}
+unsafe impl Sync for HandPool {}
 // SAFETY: as above.
-unsafe impl Send for Hand {}
+unsafe impl Send for HandPool {}
 
 /// What a thread knows of itself.
-struct Seat {
+struct ThreadState {
     /// The worker that it carries.
     worker: Cell<*const Worker>,
     /// Whether fibers of this thread are ready.
@@ -89,55 +89,55 @@ static VTABLE: PoolVtable = PoolVtable {
     unregister,
 };
 
-unsafe fn hand<'a>(pool: NonNull<PoolHeader>) -> &'a Hand {
-    // SAFETY: headers of this table are the first field of a `Hand` that outlives its tasks.
-    unsafe { pool.cast::<Hand>().as_ref() }
+unsafe fn pool_of<'a>(pool: NonNull<PoolHeader>) -> &'a HandPool {
+    // SAFETY: headers of this table are the first field of a `HandPool` that outlives its tasks.
+    unsafe { pool.cast::<HandPool>().as_ref() }
 }
 
 unsafe fn push(pool: NonNull<PoolHeader>, task: Runnable, why: Why) {
     // SAFETY: by the table's contract.
-    unsafe { hand(pool) }.push(task, why);
+    unsafe { pool_of(pool) }.push(task, why);
 }
 
 unsafe fn woken(pool: NonNull<PoolHeader>, task: Runnable) {
     // SAFETY: by the table's contract.
-    unsafe { hand(pool) }.push(task, Why::Woken);
+    unsafe { pool_of(pool) }.push(task, Why::Woken);
 }
 
 unsafe fn dropped(_: NonNull<PoolHeader>, _: Runnable) {
-    unreachable!("the yardstick drops no token");
+    unreachable!("the baseline drops no runnable");
 }
 
 unsafe fn unregister(pool: NonNull<PoolHeader>, _: NonNull<Header>, place: usize) {
     // SAFETY: by the table's contract.
-    let hand = unsafe { hand(pool) };
-    hand.register.lock().expect("unpoisoned")[place] = 0;
+    let pool = unsafe { pool_of(pool) };
+    pool.register.lock().expect("unpoisoned")[place] = 0;
 }
 
-impl Hand {
+impl HandPool {
     pub(crate) fn start(workers: usize) -> (Arc<Self>, Vec<thread::JoinHandle<()>>) {
-        let lanes: Vec<Fifo<Runnable>> = (0..workers)
+        let thieves: Vec<Fifo<Runnable>> = (0..workers)
             .map(|_| Fifo::with_capacity(256).expect("room"))
             .collect();
-        let hand = Arc::new(Self {
+        let pool = Arc::new(Self {
             header: PoolHeader::new(&VTABLE),
-            lanes: lanes.iter().map(Owner::thief).collect(),
+            thieves: thieves.iter().map(Owner::thief).collect(),
             injector: Locked::new(),
             overflow: Locked::new(),
             events: EventCount::new(workers, (workers / 2).max(1), Asymmetric::new()),
             closing: CachePadded::new(AtomicBool::new(false)),
             register: Mutex::new(Vec::new()),
-            workers: lanes
+            workers: thieves
                 .into_iter()
                 .enumerate()
-                .map(|(id, lane)| {
+                .map(|(id, queue)| {
                     CachePadded::new(Worker {
                         id,
-                        hand: Cell::new(std::ptr::null()),
+                        pool: Cell::new(std::ptr::null()),
                         running: AtomicPtr::new(std::ptr::null_mut()),
                         gave_way: Cell::new(0),
-                        lane: UnsafeCell::new(lane),
-                        spared: UnsafeCell::new(vec![None; workers]),
+                        queue: UnsafeCell::new(queue),
+                        declined: UnsafeCell::new(vec![None; workers]),
                         random: UnsafeCell::new(Rng::seeded(0x9e37_79b9_7f4a_7c15 ^ id as u64)),
                         counters: Counters::default(),
                     })
@@ -146,20 +146,20 @@ impl Hand {
         });
         let threads = (0..workers)
             .map(|id| {
-                let hand = Arc::clone(&hand);
+                let pool = Arc::clone(&pool);
                 thread::spawn(move || {
-                    hand.workers[id].hand.set(&*hand);
-                    CURRENT.with(|current| current.set(&*hand.workers[id]));
-                    let seat = Seat {
-                        worker: Cell::new(&*hand.workers[id]),
+                    pool.workers[id].pool.set(&*pool);
+                    CURRENT.with(|current| current.set(&*pool.workers[id]));
+                    let thread = ThreadState {
+                        worker: Cell::new(&*pool.workers[id]),
                         ready: AtomicBool::new(false),
                     };
                     // Escapes: what a task leaves there is not known when this is compiled.
-                    run_loop(&hand, black_box(&seat));
+                    run_loop(&pool, black_box(&thread));
                 })
             })
             .collect();
-        (hand, threads)
+        (pool, threads)
     }
 
     pub(crate) fn stop(&self, threads: Vec<thread::JoinHandle<()>>) {
@@ -182,7 +182,7 @@ impl Hand {
     where
         F: Future<Output: Send + 'static> + Send + 'static,
     {
-        // SAFETY: the yardstick waits for its tasks before it goes.
+        // SAFETY: the baseline waits for its tasks before it goes.
         let (task, handle) = unsafe { spawn::future(future, self.info()) };
         self.push(task, Why::Spawned);
         handle
@@ -192,7 +192,7 @@ impl Hand {
         &self,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> JoinHandle<T> {
-        // SAFETY: the yardstick waits for its tasks before it goes.
+        // SAFETY: the baseline waits for its tasks before it goes.
         let (task, handle) = unsafe { spawn::job(job, self.info()) };
         self.push(task, Why::Spawned);
         handle
@@ -208,7 +208,7 @@ impl Hand {
     fn push(&self, task: Runnable, why: Why) {
         // SAFETY: null, or the worker of this thread, which lives until the thread ends.
         let worker = unsafe { CURRENT.with(Cell::get).as_ref() };
-        let Some(worker) = worker.filter(|worker| std::ptr::eq(worker.hand.get(), self)) else {
+        let Some(worker) = worker.filter(|worker| std::ptr::eq(worker.pool.get(), self)) else {
             return self.push_from_outside(task);
         };
         worker.push(self, task, why);
@@ -220,92 +220,92 @@ impl Worker {
         clippy::mut_from_ref,
         reason = "the worker's own thread asks, one use at a time"
     )]
-    fn lane(&self) -> &mut Fifo<Runnable> {
+    fn queue(&self) -> &mut Fifo<Runnable> {
         // SAFETY: only the worker's own thread is here, and no other borrow is alive during a use.
-        unsafe { &mut *self.lane.get() }
+        unsafe { &mut *self.queue.get() }
     }
 
     #[inline]
-    fn push(&self, hand: &Hand, task: Runnable, why: Why) {
+    fn push(&self, pool: &HandPool, task: Runnable, why: Why) {
         self.counters.pushed(why);
         // What is more than that comes last, and is out of line, as in the runtime.
-        match self.lane().push(task) {
-            Ok(()) if hand.events.is_wanted() => self.wake_one(hand),
+        match self.queue().push(task) {
+            Ok(()) if pool.events.is_wanted() => self.wake_one(pool),
             Ok(()) => {}
-            Err(Full(task)) => self.no_room(hand, task),
+            Err(Full(task)) => self.no_room(pool, task),
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn wake_one(&self, hand: &Hand) {
-        if hand.events.notify_one() {
+    fn wake_one(&self, pool: &HandPool) {
+        if pool.events.notify_one() {
             self.counters.add(Count::Wakes, 1);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn no_room(&self, hand: &Hand, task: Runnable) {
+    fn no_room(&self, pool: &HandPool, task: Runnable) {
         self.counters.add(Count::Grown, 1);
-        if self.lane().grow().is_ok() {
-            match self.lane().push(task) {
+        if self.queue().grow().is_ok() {
+            match self.queue().push(task) {
                 Ok(()) => {}
-                Err(Full(task)) => hand.overflow.push(task),
+                Err(Full(task)) => pool.overflow.push(task),
             }
         } else {
-            hand.overflow.push(task);
+            pool.overflow.push(task);
         }
-        self.wake_one(hand);
+        self.wake_one(pool);
     }
 
     #[cold]
-    fn wait(&self, hand: &Hand) -> Option<Runnable> {
+    fn wait(&self, pool: &HandPool) -> Option<Runnable> {
         self.counters.add(Count::Searches, 1);
-        let rounds = if hand.workers.len() == 1 { 1 } else { 14 };
-        let nobody_sleeps = hand.events.snapshot().1 == 0;
-        let mut registered = !nobody_sleeps && hand.events.try_search();
+        let rounds = if pool.workers.len() == 1 { 1 } else { 14 };
+        let nobody_sleeps = pool.events.snapshot().1 == 0;
+        let mut registered = !nobody_sleeps && pool.events.try_search();
         let mut searching = nobody_sleeps || registered;
-        let mut spared = self.counters.get(Count::StealsDeclined);
+        let mut declined = self.counters.get(Count::StealsDeclined);
         loop {
-            if hand.closing.load(Ordering::Acquire) {
-                if registered && hand.events.found() {
-                    hand.events.notify_one();
+            if pool.closing.load(Ordering::Acquire) {
+                if registered && pool.events.found() {
+                    pool.events.notify_one();
                 }
                 return None;
             }
             if searching
                 && let Some(task) = self
-                    .search_for_long(hand, rounds)
-                    .or_else(|| self.linger(hand, rounds, &mut spared))
+                    .search_for_long(pool, rounds)
+                    .or_else(|| self.search_timed(pool, rounds, &mut declined))
             {
-                if registered && hand.events.found() {
-                    hand.events.notify_one();
+                if registered && pool.events.found() {
+                    pool.events.notify_one();
                 }
                 return Some(task);
             }
-            hand.events.prepare(self.id, registered);
-            if hand.closing.load(Ordering::Acquire) {
-                hand.events.cancel(self.id);
-            } else if let Some(task) = self.scan(hand) {
-                hand.events.cancel(self.id);
-                if hand.events.found() {
-                    hand.events.notify_one();
+            pool.events.prepare(self.id, registered);
+            if pool.closing.load(Ordering::Acquire) {
+                pool.events.cancel(self.id);
+            } else if let Some(task) = self.scan(pool) {
+                pool.events.cancel(self.id);
+                if pool.events.found() {
+                    pool.events.notify_one();
                 }
                 return Some(task);
             } else {
                 self.counters.add(Count::Parks, 1);
-                hand.events.park(self.id);
+                pool.events.park(self.id);
             }
             registered = true;
             searching = true;
         }
     }
 
-    fn search_for_long(&self, hand: &Hand, rounds: u32) -> Option<Runnable> {
+    fn search_for_long(&self, pool: &HandPool, rounds: u32) -> Option<Runnable> {
         let mut hints = 4;
         for round in 1..=rounds {
-            let task = self.search(hand);
+            let task = self.search(pool);
             if task.is_some() {
                 return task;
             }
@@ -318,18 +318,18 @@ impl Worker {
     }
 
     /// As the runtime's searchers do that see lone tasks.
-    fn linger(&self, hand: &Hand, rounds: u32, spared: &mut u64) -> Option<Runnable> {
+    fn search_timed(&self, pool: &HandPool, rounds: u32, declined: &mut u64) -> Option<Runnable> {
         let mut leaves = || {
             let now = self.counters.get(Count::StealsDeclined);
-            std::mem::replace(spared, now) != now
+            std::mem::replace(declined, now) != now
         };
         if rounds == 1 || !leaves() {
             return None;
         }
         let (mut left, mut in_vain) = (40, 0);
-        while left > 0 && in_vain < 4 && !hand.closing.load(Ordering::Relaxed) {
-            sharply(|| pause(50_000));
-            let found = self.search(hand);
+        while left > 0 && in_vain < 4 && !pool.closing.load(Ordering::Relaxed) {
+            with_exact_timer(|| pause(50_000));
+            let found = self.search(pool);
             if found.is_some() {
                 return found;
             }
@@ -339,26 +339,26 @@ impl Worker {
         None
     }
 
-    fn search(&self, hand: &Hand) -> Option<Runnable> {
-        if let Some(task) = hand.injector.pop().or_else(|| hand.overflow.pop()) {
+    fn search(&self, pool: &HandPool) -> Option<Runnable> {
+        if let Some(task) = pool.injector.pop().or_else(|| pool.overflow.pop()) {
             return Some(task);
         }
         // SAFETY: only the worker's own thread is here.
-        let first = unsafe { &mut *self.random.get() }.below(hand.lanes.len());
+        let first = unsafe { &mut *self.random.get() }.below(pool.thieves.len());
         // SAFETY: only the worker's own thread is here.
-        let spared = unsafe { &mut *self.spared.get() };
-        (first..hand.lanes.len()).chain(0..first).find_map(|victim| {
-            let glance = hand.lanes[victim].glance();
+        let declined = unsafe { &mut *self.declined.get() };
+        (first..pool.thieves.len()).chain(0..first).find_map(|victim| {
+            let glance = pool.thieves[victim].glance();
             if victim == self.id || glance.len == 0 {
                 return None;
             }
-            if glance.len == 1 && spared[victim] != Some(glance) {
-                spared[victim] = Some(glance);
+            if glance.len == 1 && declined[victim] != Some(glance) {
+                declined[victim] = Some(glance);
                 self.counters.add(Count::StealsDeclined, 1);
                 return None;
             }
             self.counters.add(Count::StealAttempts, 1);
-            let Steal::Taken { first, moved } = hand.lanes[victim].steal_into(self.lane(), Amount::Half)
+            let Steal::Taken { first, moved } = pool.thieves[victim].steal_into(self.queue(), Amount::Half)
             else {
                 return None;
             };
@@ -368,16 +368,16 @@ impl Worker {
         })
     }
 
-    fn scan(&self, hand: &Hand) -> Option<Runnable> {
+    fn scan(&self, pool: &HandPool) -> Option<Runnable> {
         let near = self
-            .lane()
+            .queue()
             .pop()
-            .or_else(|| hand.injector.pop())
-            .or_else(|| hand.overflow.pop());
+            .or_else(|| pool.injector.pop())
+            .or_else(|| pool.overflow.pop());
         near.or_else(|| {
-            hand.lanes.iter().find_map(|lane| {
+            pool.thieves.iter().find_map(|queue| {
                 loop {
-                    match lane.steal_one() {
+                    match queue.steal_one() {
                         Steal::Taken { first, .. } => return Some(first),
                         Steal::Empty | Steal::Few(_) => return None,
                         Steal::Lost => spin_loop(),
@@ -389,15 +389,15 @@ impl Worker {
 }
 
 #[inline(never)]
-fn run_loop(hand: &Hand, seat: &Seat) {
+fn run_loop(pool: &HandPool, thread: &ThreadState) {
     let mut until_overdue = 61;
     let mut fibers = 1;
     // SAFETY: null, or a worker of `hand`.
-    while let Some(worker) = unsafe { seat.worker.get().as_ref() } {
-        if hand.closing.load(Ordering::Acquire) {
+    while let Some(worker) = unsafe { thread.worker.get().as_ref() } {
+        if pool.closing.load(Ordering::Acquire) {
             return;
         }
-        if seat.ready.load(Ordering::Acquire) {
+        if thread.ready.load(Ordering::Acquire) {
             black_box(fibers);
         }
         fibers = 1;
@@ -405,19 +405,19 @@ fn run_loop(hand: &Hand, seat: &Seat) {
         let task = 'found: {
             if until_overdue == 0 {
                 until_overdue = 61;
-                if let Some(task) = hand.injector.pop().or_else(|| hand.overflow.pop()) {
+                if let Some(task) = pool.injector.pop().or_else(|| pool.overflow.pop()) {
                     worker.counters.add(Count::GlobalPolls, 1);
                     break 'found task;
                 }
             }
-            if let Some(task) = worker.lane().pop() {
+            if let Some(task) = worker.queue().pop() {
                 worker.counters.add(Count::LocalPops, 1);
                 break 'found task;
             }
-            if seat.ready.load(Ordering::Acquire) {
+            if thread.ready.load(Ordering::Acquire) {
                 fibers = 16;
             }
-            match worker.wait(hand) {
+            match worker.wait(pool) {
                 Some(task) => task,
                 None => return,
             }
@@ -428,10 +428,10 @@ fn run_loop(hand: &Hand, seat: &Seat) {
             .store(task.origin_word().cast_mut(), Ordering::Relaxed);
         if let Ran::Pending(pending) = task.run() {
             // SAFETY: as above.
-            let Some(worker) = (unsafe { seat.worker.get().as_ref() }) else {
+            let Some(worker) = (unsafe { thread.worker.get().as_ref() }) else {
                 return;
             };
-            worker.suspend(hand, pending);
+            worker.suspend(pool, pending);
         }
     }
 }
@@ -439,34 +439,34 @@ fn run_loop(hand: &Hand, seat: &Seat) {
 impl Worker {
     /// The step left the task pending.
     #[inline(always)]
-    fn suspend(&self, hand: &Hand, mut pending: Pending) {
+    fn suspend(&self, pool: &HandPool, mut pending: Pending) {
         if pending.is_notified() {
-            return self.go_on(hand, pending);
+            return self.go_on(pool, pending);
         }
         self.gave_way.set(0);
         self.counters.add(Count::Suspensions, 1);
         if !pending.is_registered() {
-            let mut register = hand.register.lock().expect("unpoisoned");
+            let mut register = pool.register.lock().expect("unpoisoned");
             register.push(1);
             // SAFETY: this pool never ends while it has tasks, and looks at no place when one is struck off.
             unsafe { pending.register(register.len() - 1) };
         }
         if let Suspended::Again(task) = pending.suspend() {
-            self.push_again(hand, task, 0);
+            self.push_again(pool, task, 0);
         }
     }
 
     #[inline(never)]
-    fn go_on(&self, hand: &Hand, pending: Pending) {
+    fn go_on(&self, pool: &HandPool, pending: Pending) {
         let gave_way = self.gave_way.replace(0);
         if let Suspended::Again(task) = pending.suspend() {
-            self.push_again(hand, task, gave_way);
+            self.push_again(pool, task, gave_way);
         }
     }
 
     #[inline(never)]
-    fn push_again(&self, hand: &Hand, task: Runnable, gave_way: u8) {
+    fn push_again(&self, pool: &HandPool, task: Runnable, gave_way: u8) {
         let why = if gave_way == 0 { Why::Woken } else { Why::Yielded };
-        self.push(hand, task, why);
+        self.push(pool, task, why);
     }
 }

@@ -1,6 +1,6 @@
 //! A limit of concurrent tasks on the workers of a pool.
 
-use crate::execution::listen::block_on;
+use crate::execution::block_on::block_on;
 use crate::runtime::TaskBuilder;
 use crate::runtime::pool::Pool;
 use crate::runtime::pool_error::ConcurrencyLimitError;
@@ -41,15 +41,15 @@ impl Pool {
 #[derive(Debug, Clone)]
 pub struct ConcurrencyLimit {
     pool: Pool,
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     limit: usize,
     priority: Option<Priority>,
 }
 
-/// The place of one task, which has been admitted.
-struct Place(Arc<Semaphore>);
+/// The permit of one task, which has been admitted.
+struct LimitPermit(Arc<Semaphore>);
 
-impl Drop for Place {
+impl Drop for LimitPermit {
     fn drop(&mut self) {
         self.0.add(1);
     }
@@ -61,10 +61,10 @@ impl ConcurrencyLimit {
             return Err(ConcurrencyLimitError);
         }
         // There cannot be more tasks than `MAX_PERMITS`.
-        let places = Arc::new(Semaphore::new(limit.min(Semaphore::MAX_PERMITS)));
+        let permits = Arc::new(Semaphore::new(limit.min(Semaphore::MAX_PERMITS)));
         Ok(Self {
             pool,
-            places,
+            permits,
             limit,
             priority: None,
         })
@@ -97,15 +97,15 @@ impl ConcurrencyLimit {
         }
     }
 
-    /// Takes a place, if one is free.
-    fn try_place(&self) -> Result<Place, SpawnError> {
+    /// Takes a permit, if one is free.
+    fn try_permit(&self) -> Result<LimitPermit, SpawnError> {
         self.pool.check()?;
-        let permit = self.places.try_acquire(1).map_err(|error| match error {
+        let permit = self.permits.try_acquire(1).map_err(|error| match error {
             TryAcquireError::Closed => SpawnError::Closed,
             TryAcquireError::NoPermits => SpawnError::Full,
         })?;
         permit.forget();
-        Ok(Place(Arc::clone(&self.places)))
+        Ok(LimitPermit(Arc::clone(&self.permits)))
     }
 
     /// Spawns a future, which begins when the limit admits it. Dropping the handle detaches the task.
@@ -116,10 +116,10 @@ impl ConcurrencyLimit {
     where
         F: Future<Output: Send + 'static> + Send + 'static,
     {
-        let places = Arc::clone(&self.places);
+        let permits = Arc::clone(&self.permits);
         self.builder().spawn(async move {
             // The semaphore is never closed, so this is a permit.
-            let _place = places.acquire(1).await;
+            let _permit = permits.acquire(1).await;
             future.await
         })
     }
@@ -129,16 +129,16 @@ impl ConcurrencyLimit {
     ///
     /// # Errors
     ///
-    /// [`SpawnError::Full`] if the limit or the pool has no place, or another [`SpawnError`]; the future was
+    /// [`SpawnError::Full`] if the limit or the pool has no permit, or another [`SpawnError`]; the future was
     /// dropped.
     #[track_caller]
     pub fn try_spawn<F>(&self, future: F) -> Result<JoinHandle<F::Output>, SpawnError>
     where
         F: Future<Output: Send + 'static> + Send + 'static,
     {
-        let place = self.try_place()?;
+        let permit = self.try_permit()?;
         self.builder().try_spawn(async move {
-            let _place = place;
+            let _permit = permit;
             future.await
         })
     }
@@ -166,9 +166,9 @@ impl ConcurrencyLimit {
         T: Send + 'static,
         F: FnOnce() -> T + Send + 'static,
     {
-        let place = self.try_place()?;
+        let permit = self.try_permit()?;
         self.builder().try_spawn_job(move || {
-            let _place = place;
+            let _permit = permit;
             job()
         })
     }
@@ -183,21 +183,21 @@ impl ConcurrencyLimit {
         self.spawn_job(job).detach();
     }
 
-    /// Spawns a [fiber](crate::fiber), whose closure is called when the limit admits it. A fiber that waits for
-    /// that has a stack already. Dropping the handle detaches it.
+    /// Spawns a [fiber](crate::fiber), whose closure is called when the limit admits it. A fiber that waits
+    /// for that has a stack already. Dropping the handle detaches it.
     ///
-    /// If the pool is shutting down, the handle returns [`JoinError::Shutdown`](crate::JoinError::Shutdown); if
-    /// there is no stack for the fiber, [`JoinError::NoStack`](crate::JoinError::NoStack).
+    /// If the pool is shutting down, the handle returns [`JoinError::Shutdown`](crate::JoinError::Shutdown);
+    /// if there is no stack for the fiber, [`JoinError::NoStack`](crate::JoinError::NoStack).
     #[track_caller]
     pub fn spawn_fiber<T, F>(&self, body: F) -> JoinHandle<T>
     where
         T: Send + 'static,
         F: FnOnce() -> T + Send + 'static,
     {
-        let places = Arc::clone(&self.places);
+        let permits = Arc::clone(&self.permits);
         self.builder().spawn_fiber(move || {
             // The semaphore is never closed, so this is a permit.
-            let _place = block_on(places.acquire(1));
+            let _permit = block_on(permits.acquire(1));
             body()
         })
     }
@@ -214,9 +214,9 @@ impl ConcurrencyLimit {
         T: Send + 'static,
         F: FnOnce() -> T + Send + 'static,
     {
-        let place = self.try_place()?;
+        let permit = self.try_permit()?;
         self.builder().try_spawn_fiber(move || {
-            let _place = place;
+            let _permit = permit;
             body()
         })
     }
@@ -229,10 +229,10 @@ impl ConcurrencyLimit {
         M: FnOnce() -> F + Send + 'static,
         F: Future<Output: Send + 'static> + 'static,
     {
-        let places = Arc::clone(&self.places);
+        let permits = Arc::clone(&self.permits);
         self.builder().spawn_local(move || async move {
             // The semaphore is never closed, so this is a permit.
-            let _place = places.acquire(1).await;
+            let _permit = permits.acquire(1).await;
             make().await
         })
     }
@@ -248,9 +248,9 @@ impl ConcurrencyLimit {
         M: FnOnce() -> F + Send + 'static,
         F: Future<Output: Send + 'static> + 'static,
     {
-        let place = self.try_place()?;
+        let permit = self.try_permit()?;
         self.builder().try_spawn_local(move || async move {
-            let _place = place;
+            let _permit = permit;
             make().await
         })
     }
@@ -270,6 +270,6 @@ impl ConcurrencyLimit {
     /// Returns how many more tasks it would admit now.
     #[must_use]
     pub fn free(&self) -> usize {
-        self.places.free()
+        self.permits.free()
     }
 }

@@ -36,7 +36,8 @@ impl Pool {
     ///
     /// ```
     /// use warpweft::{Pool, Runtime};
-    /// let runtime = Runtime::builder().name("parse").workers(1).then("index", Runtime::builder().workers(1)).build()?;
+    /// let second = Runtime::builder().workers(1);
+    /// let runtime = Runtime::builder().name("parse").workers(1).then("index", second).build()?;
     /// let index = runtime.pool("index")?.clone();
     /// let task = runtime.spawn(async move {
     ///     let parse = Pool::current().expect("a task has a pool");
@@ -85,7 +86,7 @@ impl<'a> Enter<'a> {
     }
 
     /// Takes what the task needs to enter.
-    fn poll_ticket(&mut self, cx: &mut Context<'_>) -> Poll<Result<Destination, EnterError>> {
+    fn poll_permit(&mut self, cx: &mut Context<'_>) -> Poll<Result<Destination, EnterError>> {
         let pool = self.pool;
         pool.check().map_err(EnterError::of)?;
         let claim = match &mut self.claim {
@@ -94,7 +95,7 @@ impl<'a> Enter<'a> {
                 Some(claim) => self.claim.insert(claim),
                 None => return Poll::Ready(Ok(Destination::new(Arc::clone(pool.any()), false))),
             },
-            None => return Poll::Ready(Ok(pool.try_ticket().map_err(EnterError::of)?)),
+            None => return Poll::Ready(Ok(pool.try_permit().map_err(EnterError::of)?)),
         };
         let permit = ready!(Pin::new(claim).poll(cx));
         self.claim = None;
@@ -113,7 +114,7 @@ impl Future for Enter<'_> {
             return Poll::Ready(Ok(()));
         }
         let task = task_of(cx.waker()).ok_or(EnterError::NotATask)?;
-        let destination = ready!(self.poll_ticket(cx))?;
+        let destination = ready!(self.poll_permit(cx))?;
         let Some(worker_ref) = stack_context::here().and_then(StackContext::worker_ref) else {
             return Poll::Ready(Err(EnterError::NotATask));
         };

@@ -3,7 +3,7 @@
 
 use super::stack::Stack;
 use std::panic::Location;
-use warpweft_platform::stack_copy::Note;
+use warpweft_platform::stack_copy::StackDescription;
 use warpweft_task::TaskInfo;
 
 /// As in `overflow.rs`; it says nothing about a fiber.
@@ -34,7 +34,7 @@ pub(crate) const FIBER: &str = "fiber";
 pub(crate) const NOTED_FIBER: usize = 1;
 
 /// As in `overflow.rs`; it says nothing.
-pub(crate) fn describe(_note: &mut Note) {}
+pub(crate) fn describe(_note: &mut StackDescription) {}
 
 /// As in `overflow.rs`.
 pub(crate) type Find = fn() -> *const Label;

@@ -17,11 +17,11 @@ use std::cell::Cell;
 use std::fmt::{self, Write};
 use std::panic::Location;
 use std::sync::OnceLock;
-use warpweft_platform::stack_copy::Note;
+use warpweft_platform::stack_copy::StackDescription;
 use warpweft_task::TaskInfo;
 
 /// The number of bytes of a name that the report shows.
-const SHOWN: usize = Note::NOTHING.text.len();
+const SHOWN: usize = StackDescription::NOTHING.text.len();
 
 /// What the label of a fiber's stack says.
 pub(crate) const FIBER: &str = "fiber";
@@ -82,7 +82,7 @@ impl Label {
     }
 
     /// Writes what it knows of a fiber.
-    fn note(&self, note: &mut Note) {
+    fn note(&self, note: &mut StackDescription) {
         if self.what != FIBER {
             return;
         }
@@ -116,7 +116,7 @@ impl Label {
 
 /// Writes a note on the stack of the calling thread, if it is a fiber's. It is called in a handler of a
 /// signal, and does what the report of an overflow does there.
-pub(crate) fn describe(note: &mut Note) {
+pub(crate) fn describe(note: &mut StackDescription) {
     if let Some(label) = OF_POOLS.find() {
         label.note(note);
     }

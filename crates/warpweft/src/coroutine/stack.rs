@@ -1,9 +1,9 @@
 //! The stacks of a pool's fibers.
 //!
 //! ```text
-//!   mapping  ┌─guard─┬──────── stack ──────┬shade┬─guard─┬──────── stack ──────┬shade┬ …     16 to 4096 stacks each
-//!            limit                        top    limit                        top
-//!            ◀────────── distance ─────────────▶
+//!   mapping  ┌─guard─┬──────── stack ──────┬unused┬─guard─┬──────── stack ──────┬unused┬ …
+//!            limit                        top     limit                        top
+//!            ◀────────── distance ──────────────▶           16 to 4096 stacks in each mapping
 //! ```
 //!
 //! The frames of waiting fibers are the same few cache lines at each stack's top. If all tops were a power of
@@ -18,8 +18,8 @@
 //!
 //! - A stack belongs to one `Stack` value at a time, which gives it back when it is dropped. The value keeps
 //!   its pool alive.
-//! - Where stacks are limited, the user of one holds a `Claim`. Stacks that threads keep for later are not in
-//!   use.
+//! - Where stacks are limited, the user of one holds a `StackPermit`. Stacks that
+//!   threads keep for later are not in use.
 //! - Mappings are freed when the last `Stack` and the pool are gone.
 
 use super::memory::{self, Guards, Mapping};
@@ -151,9 +151,9 @@ impl Stacks {
     /// # Errors
     ///
     /// The largest allowed number is in use.
-    pub(crate) fn claim(self: &Arc<Self>) -> Result<Claim, NoStack> {
+    pub(crate) fn claim(self: &Arc<Self>) -> Result<StackPermit, NoStack> {
         if !self.are_limited() {
-            return Ok(Claim::none());
+            return Ok(StackPermit::none());
         }
         let more = |in_use: usize| (in_use < self.most).then(|| in_use + 1);
         // Ordering: Relaxed, also when the claim is given up. It is a number and guards nothing: stacks
@@ -162,7 +162,7 @@ impl Stacks {
             .in_use
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
         match claimed {
-            Ok(_) => Ok(Claim(Some(Arc::clone(self)))),
+            Ok(_) => Ok(StackPermit(Some(Arc::clone(self)))),
             Err(most) => Err(NoStack::Limit(most)),
         }
     }
@@ -279,16 +279,16 @@ impl Stacks {
 
 /// The right to use a stack, where they are limited. Dropping it gives the right up.
 #[derive(Debug)]
-pub(crate) struct Claim(Option<Arc<Stacks>>);
+pub(crate) struct StackPermit(Option<Arc<Stacks>>);
 
-impl Claim {
+impl StackPermit {
     /// Creates the claim of a thread that uses no stack, or needs no claim.
     pub(crate) const fn none() -> Self {
         Self(None)
     }
 }
 
-impl Drop for Claim {
+impl Drop for StackPermit {
     fn drop(&mut self) {
         if let Some(stacks) = &self.0 {
             stacks.in_use.fetch_sub(1, Ordering::Relaxed);
@@ -300,7 +300,7 @@ impl Drop for Claim {
 #[derive(Debug)]
 pub(crate) struct Reserved {
     pub(crate) stack: Stack,
-    pub(crate) claim: Claim,
+    pub(crate) claim: StackPermit,
 }
 
 /// A stack. No other code uses it.

@@ -17,7 +17,7 @@ use super::poller::{Events, Poller};
 use super::sleep_deadline::SleepDeadline;
 use super::source::Source;
 use super::sources::Sources;
-use super::timers::{NEVER, Timers, Token};
+use super::timers::{NEVER, TimerKey, Timers};
 use crate::observe::raw::RawWait;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -149,7 +149,7 @@ impl Driver {
     }
 
     /// Sets a timer; `worker` is the caller's worker. Returns `None` if the pool has shut down.
-    pub(crate) fn set_timer(&self, worker: Option<usize>, deadline: u64, waker: Waker) -> Option<Token> {
+    pub(crate) fn set_timer(&self, worker: Option<usize>, deadline: u64, waker: Waker) -> Option<TimerKey> {
         let (token, first) = self.timers.insert(worker, deadline, waker)?;
         if first {
             delay::point("driver.set_timer: inserted");

@@ -3,7 +3,7 @@
 //! ```text
 //!   epoll ◀── sources       both directions, edge-triggered, registered once
 //!         ◀── `wakeup`        an event descriptor: each write is an edge, so no thread reads it
-//!         ◀── `sleep_deadline`       a timer descriptor, for sleeps below `COARSE_NS`; each expiry is an edge
+//!         ◀── `sleep_deadline`  a timer descriptor, for sleeps below `COARSE_NS`; each expiry is an edge
 //! ```
 //!
 //! The [`Source`](super::source::Source) remembers what has become ready. Other systems use `poller.rs`, over

@@ -67,7 +67,7 @@ struct WaitQueue {
 #[derive(Debug, Default)]
 struct Waiting {
     wakers: Vec<(u64, Waker)>,
-    tickets: u64,
+    last_id: u64,
 }
 
 /// A place among the waiters for a direction. Dropping it gives the place up.
@@ -321,9 +321,9 @@ impl Waiting {
             self.wakers.push((0, waker));
             return oldest.map(Replaced::Oldest);
         };
-        self.tickets += 1;
-        *waiter_id = self.tickets;
-        self.wakers.push((self.tickets, waker));
+        self.last_id += 1;
+        *waiter_id = self.last_id;
+        self.wakers.push((self.last_id, waker));
         None
     }
 }

@@ -280,13 +280,13 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_with_a_ticket_leaves_with_it() {
+    fn a_waiter_with_an_id_leaves_with_it() {
         let sources = Sources::default();
         let (_, source) = sources.insert().expect("open");
         let cx = Context::from_waker(Waker::noop());
-        let mut tickets: Vec<_> = (0..100).map(|_| source.waiter_id(Direction::Out)).collect();
+        let mut ids: Vec<_> = (0..100).map(|_| source.waiter_id(Direction::Out)).collect();
         for _ in 0..3 {
-            for waiter_id in &mut tickets {
+            for waiter_id in &mut ids {
                 assert!(waiter_id.poll(&cx, || Ok(()), blocks, never).is_pending());
             }
         }
@@ -294,12 +294,12 @@ mod tests {
             (source.waiting(Direction::Out), source.waiting(Direction::In)),
             (100, 0)
         );
-        drop(tickets);
+        drop(ids);
         assert_eq!(source.waiting(Direction::Out), 0);
     }
 
     #[test]
-    fn those_without_a_ticket_are_few() {
+    fn waiters_without_an_id_are_few() {
         let sources = Sources::default();
         let (_, source) = sources.insert().expect("open");
         let counts: Vec<_> = (0..20).map(|_| std::sync::Arc::new(Count::default())).collect();

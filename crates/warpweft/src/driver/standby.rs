@@ -4,7 +4,7 @@
 //! ```text
 //!   worker 0   ──a sort──────────a sort──────────a sort─────────▶   no look at the poller for milliseconds
 //!   worker 1   ─────a sort──────────a sort──────────a sort──────▶
-//!   standby poller    ┈┈┈┈┈┈┈┈┈┈task┈┈┈┈┈┈┈┈task─task┈┈┈┈┈┈┈┈┈┈┈┈┈┈┈┈┈▶   asleep in the poller; runs what it wakes
+//!   standby poller    ┈┈┈┈┈┈┈┈┈┈task┈┈┈┈┈┈┈┈task─task┈┈┈┈┈┈┈┈┈┈┈┈┈┈┈┈┈▶ in the poller; runs what it wakes
 //! ```
 //!
 //! A worker whose tasks take long wants one (`PollInterval`), the monitor sends it, and it stays while it is

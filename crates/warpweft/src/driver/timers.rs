@@ -42,7 +42,7 @@ struct Open {
 
 /// The owner's reference to a timer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Token {
+pub(crate) struct TimerKey {
     shard: u32,
     place: EntryId,
 }
@@ -84,7 +84,12 @@ impl Timers {
 
     /// Sets a timer in the shard of `worker`. Returns true if it is now the first of its shard: the poller
     /// may have to be woken. Returns `None` if the driver is closed.
-    pub(crate) fn insert(&self, worker: Option<usize>, deadline: u64, waker: Waker) -> Option<(Token, bool)> {
+    pub(crate) fn insert(
+        &self,
+        worker: Option<usize>,
+        deadline: u64,
+        waker: Waker,
+    ) -> Option<(TimerKey, bool)> {
         let outside = self.shards.len() - 1;
         let number = worker.map_or(outside, |worker| worker.min(outside));
         let shard = &self.shards[number];
@@ -97,11 +102,11 @@ impl Timers {
         let place = open.wheel.insert(deadline, waker);
         let first = shard.note_first(&open.wheel);
         let shard = u32::try_from(number).unwrap_or_else(|_| unreachable!("there are fewer workers"));
-        Some((Token { shard, place }, first))
+        Some((TimerKey { shard, place }, first))
     }
 
     /// Removes a timer. Returns `false` if it has expired.
-    pub(crate) fn cancel(&self, token: Token) -> bool {
+    pub(crate) fn cancel(&self, token: TimerKey) -> bool {
         let shard = &self.shards[token.shard as usize];
         let mut open = shard.wheel.lock();
         let waker = open.wheel.remove(token.place);
@@ -111,7 +116,7 @@ impl Timers {
     }
 
     /// Replaces the waker of a timer. Returns `false` if the timer has expired.
-    pub(crate) fn renew(&self, token: Token, waker: &Waker) -> bool {
+    pub(crate) fn renew(&self, token: TimerKey, waker: &Waker) -> bool {
         let clone = waker.clone();
         let mut open = self.shards[token.shard as usize].wheel.lock();
         let Some(place) = open.wheel.waker(token.place) else {
@@ -192,12 +197,12 @@ impl Shard {
 
 #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
 mod tests {
-    use super::{NEVER, Timers, Token};
+    use super::{NEVER, TimerKey, Timers};
     use std::collections::BTreeMap;
     use std::task::Waker;
     use warpweft_platform::random::Rng;
 
-    fn set(timers: &Timers, deadline: u64) -> Token {
+    fn set(timers: &Timers, deadline: u64) -> TimerKey {
         timers
             .insert(None, deadline, Waker::noop().clone())
             .expect("open")
@@ -210,7 +215,7 @@ mod tests {
         let mut random = Rng::seeded(7);
         let mut below = |n: u64| random.below(n as usize) as u64;
         let timers = Timers::new(2);
-        let mut model: BTreeMap<(u64, usize), Token> = BTreeMap::new();
+        let mut model: BTreeMap<(u64, usize), TimerKey> = BTreeMap::new();
         let mut now = 0;
         for number in 0..20_000 {
             match below(8) {

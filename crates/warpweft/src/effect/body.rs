@@ -19,7 +19,7 @@
 use super::Discontinued;
 use crate::coroutine::Input;
 use crate::coroutine::overflow::Label;
-use crate::coroutine::stack::{Claim, Reserved};
+use crate::coroutine::stack::{Reserved, StackPermit};
 use crate::coroutine::switch::{RawCoroutine, Switch};
 use crate::execution::bodies;
 use crate::execution::body_link::{self, BodyLink};
@@ -47,7 +47,7 @@ pub(crate) struct HandledBody {
     /// `None` on a thread of no pool.
     context: Option<StackContext>,
     /// The right to use its stack.
-    _claim: Claim,
+    _claim: StackPermit,
     /// `Some` from the first run to the end; touched by `run` alone.
     coroutine: UnsafeCell<Option<RawCoroutine>>,
     switch: Cell<*const Switch>,

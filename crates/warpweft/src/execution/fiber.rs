@@ -13,10 +13,10 @@ pub(crate) use super::fiber_state::MustWait;
 use super::fiber_state::State;
 use super::fiber_waker::{FiberWaker, wake_of};
 use super::stack_context::StackContext;
-use super::thread_fibers::{ThreadFibers, Turn};
+use super::thread_fibers::{NextStack, ThreadFibers};
 use crate::coroutine::Input;
 use crate::coroutine::overflow::{FIBER, Label};
-use crate::coroutine::stack::{Claim, Stack};
+use crate::coroutine::stack::{Stack, StackPermit};
 use crate::coroutine::switch::{RawCoroutine, SWITCHES_DIRECTLY, Switch, leave_for};
 use crate::observe::raw::FiberView;
 use crate::pool::current::WorkerRef;
@@ -76,7 +76,7 @@ pub(crate) struct Fiber {
     /// Present while it has no body.
     stack: Cell<Option<Stack>>,
     /// Present while it has a body.
-    claim: Cell<Claim>,
+    claim: Cell<StackPermit>,
     /// Its slot in the thread's table, once it has waited.
     slot: Cell<Option<u32>>,
     /// The turn of its present or last wait for a key. No other wait of a fiber of this thread ever had it.
@@ -117,7 +117,7 @@ impl Fiber {
             context,
             fiber_waker,
             stack: Cell::new(Some(stack)),
-            claim: Cell::new(Claim::none()),
+            claim: Cell::new(StackPermit::none()),
             slot: Cell::new(None),
             turn: Cell::new(0),
             task: Cell::new(None),
@@ -160,7 +160,7 @@ impl Fiber {
 
     /// Sets the claim under which it uses its stack.
     #[inline]
-    pub(crate) fn set_claim(&self, claim: Claim) {
+    pub(crate) fn set_claim(&self, claim: StackPermit) {
         self.claim.set(claim);
     }
 
@@ -452,9 +452,9 @@ impl Fiber {
     #[inline(always)]
     pub(crate) fn give_way_plainly(&self, worker_ref: &WorkerRef) -> bool {
         let next = match self.fibers().turn_after(self, worker_ref) {
-            Turn::Own => return false,
-            Turn::Of(next) => Some(next),
-            Turn::Loops => None,
+            NextStack::Same => return false,
+            NextStack::Fiber(next) => Some(next),
+            NextStack::Loop => None,
         };
         self.leave(State::of(State::READY, MustWait::No), next) == Input::Unwind
     }
@@ -465,8 +465,8 @@ impl Fiber {
     #[inline(always)]
     pub(crate) fn listen_plainly(&self, worker_ref: &WorkerRef) -> bool {
         let next = match self.fibers().turn_instead(self, worker_ref) {
-            Turn::Of(next) => Some(next),
-            Turn::Own | Turn::Loops => None,
+            NextStack::Fiber(next) => Some(next),
+            NextStack::Same | NextStack::Loop => None,
         };
         self.leave(State::of(State::LISTENS, MustWait::No), next) == Input::Unwind
     }

@@ -3,8 +3,8 @@
 //! # Invariants
 //!
 //! - A probe is in its pool's register while its fiber exists, so `state` points at the fiber's word.
-//! - `task` is not 0 only while the closure of that task is on the fiber's stack: the task is alive. It changes
-//!   under its lock, under which a report looks at the task.
+//! - `task` is not 0 only while the closure of that task is on the fiber's stack: the task is alive. It
+//!   changes under its lock, under which a report looks at the task.
 
 use super::fiber_state::State;
 use crate::observe::raw::{FiberView, RawState, RawTask};
@@ -101,7 +101,8 @@ impl FiberView for FiberProbe {
         let latch = self.latch.load(Ordering::Relaxed);
         let joiner = self.task.lock_unless_lost().and_then(|task| {
             let header = NonNull::new(std::ptr::with_exposed_provenance_mut(*task))?;
-            // SAFETY: the closure of the task is on the fiber's stack, and does not end while the lock is held.
+            // SAFETY: the closure of the task is on the fiber's stack, and does not end while the lock is
+            // held.
             unsafe { task_view::look(header) }?.joiner
         });
         Some(RawTask {

@@ -87,7 +87,7 @@ impl FiberWaker {
         // Ordering: Release publishes what the caller did before, also to a thread that an earlier
         // notification wakes: this is a swap.
         if !self.entered.swap(true, Ordering::Release) {
-            delay::point("fiber waker.ring: said");
+            delay::point("fiber waker.notify: said");
             if let Some(thread_handle) = self.thread_handle.upgrade() {
                 let waker = Arc::clone(self) as Arc<dyn MailboxWaker>;
                 thread_handle.post(Entry::Notified(waker));

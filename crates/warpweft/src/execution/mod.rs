@@ -8,7 +8,7 @@
 //! | `fork_cx` | the right to fork on a stack |
 //! | `thread_fibers` | the fibers of one thread: those that are ready, and which is next |
 //! | `fiber_waker` | what wakes a fiber |
-//! | `listen` | how a fiber waits for a future |
+//! | `block_on` | how a fiber waits for a future |
 //! | `wait` | how a stack waits: a fiber switches, a thread gives its worker away |
 //! | `bodies`, `body_link` | the handled bodies that run on this thread |
 //! | `blocking` | closures that may block: another thread takes the worker over |
@@ -20,6 +20,7 @@
 //! `stack_context`, `fiber`, `thread_fibers` and `fiber_waker` know each other, because a switch of fibers
 //! touches all four.
 
+pub(crate) mod block_on;
 pub(crate) mod blocking;
 pub(crate) mod bodies;
 pub(crate) mod body_link;
@@ -31,7 +32,6 @@ pub(crate) mod fiber_state;
 pub(crate) mod fiber_waker;
 pub(crate) mod fork_cx;
 pub(crate) mod forked;
-pub(crate) mod listen;
 #[cfg(doctest)]
 mod must_not_compile;
 pub(crate) mod spawn_local;

@@ -29,7 +29,7 @@ impl SpawnLocal {
 
     /// Takes the next fiber to start if it is its turn: starts and continuing fibers alternate.
     #[inline]
-    pub(crate) fn take_in_turn(&self) -> Option<Runnable> {
+    pub(crate) fn take_next(&self) -> Option<Runnable> {
         if self.is_empty() || self.had_turn.replace(false) {
             return None;
         }

@@ -8,7 +8,7 @@
 //!     └── gave its worker to a blocked thread whose runnable it ran ──────────────────────┘
 //! ```
 //!
-//! See `docs/THREADS.md` for the table of states and the reasons, and `threads/README.md` for the hand-over.
+//! See `threads/README.md` for the table of states, the reasons and the hand-over.
 //!
 //! # Invariants
 //!
@@ -404,8 +404,8 @@ impl StackContext {
     }
 
     /// Returns true if the worker would find nothing but parts of `ancestor`, a fork of this stack. A hint.
-    pub(crate) fn has_nothing_beside(&self, ancestor: *const StealableJob) -> bool {
-        self.is_without_tasks() && !self.offer_board().any_beside(ancestor)
+    pub(crate) fn has_nothing_but(&self, ancestor: *const StealableJob) -> bool {
+        self.is_without_tasks() && !self.offer_board().any_but(ancestor)
     }
 
     fn is_without_tasks(&self) -> bool {
@@ -426,15 +426,16 @@ pub(crate) struct Occupied {
 
 impl Drop for Occupied {
     fn drop(&mut self) {
-        // SAFETY: the context of this thread that was occupied before is still there: it is left after this one.
+        // SAFETY: the context of this thread that was occupied before is still there: it is left after this
+        // one.
         if let Some(before) = unsafe { self.before.as_ref() } {
             before.begin();
             return before.arrive();
         }
         set_wait(None);
         STACK_CONTEXT.with(|context| context.set(std::ptr::null()));
-        // The destructors of the thread's locals still run. They must not find what is dropped with the thread's
-        // fibers.
+        // The destructors of the thread's locals still run. They must not find what is dropped with the
+        // thread's fibers.
         current::set(std::ptr::null());
     }
 }

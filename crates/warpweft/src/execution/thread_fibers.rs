@@ -22,7 +22,7 @@ use super::fiber::Fiber;
 use super::spawn_local::SpawnLocal;
 use super::stack_context::StackContext;
 use crate::coroutine::Input;
-use crate::coroutine::stack::{Claim, NoStack, Reserved, Stack};
+use crate::coroutine::stack::{NoStack, Reserved, Stack, StackPermit};
 use crate::coroutine::switch::SWITCHES_DIRECTLY;
 use crate::pool::current::WorkerRef;
 use crate::pool::dyn_pool::DynPool;
@@ -40,13 +40,13 @@ use warpweft_task::{BlockingHooks, OnStackJob};
 const WARM: usize = 64;
 
 /// The stack that runs next, when a fiber yields or waits.
-pub(crate) enum Turn<'fibers> {
+pub(crate) enum NextStack<'fibers> {
     /// The same fiber continues.
-    Own,
+    Same,
     /// The first fiber of the line runs.
-    Of(&'fibers Fiber),
+    Fiber(&'fibers Fiber),
     /// The loop runs.
-    Loops,
+    Loop,
 }
 
 pub(crate) struct ThreadFibers {
@@ -69,7 +69,7 @@ pub(crate) struct ThreadFibers {
     /// True if the last fiber that continued came from the mailbox.
     mailbox_was_first: Cell<bool>,
     /// The fibers that will start here.
-    beside: SpawnLocal,
+    local_spawns: SpawnLocal,
     warm: RefCell<Vec<NonNull<Fiber>>>,
     /// True if the use of a stack needs a claim.
     is_limited: bool,
@@ -105,7 +105,7 @@ impl ThreadFibers {
             on: Cell::new(ptr::null()),
             turns_left: Cell::new(0),
             mailbox_was_first: Cell::new(false),
-            beside: SpawnLocal::default(),
+            local_spawns: SpawnLocal::default(),
             warm: RefCell::default(),
             bare: RefCell::default(),
             turn: Cell::new(0),
@@ -231,13 +231,13 @@ impl ThreadFibers {
     /// Chooses the next stack. The running fiber yields, and is in the line from now on unless it continues
     /// itself.
     #[inline]
-    pub(crate) fn turn_after(&self, fiber: &Fiber, worker_ref: &WorkerRef) -> Turn<'_> {
+    pub(crate) fn turn_after(&self, fiber: &Fiber, worker_ref: &WorkerRef) -> NextStack<'_> {
         if !self.takes_turn(worker_ref) {
             self.line_up(fiber);
-            return Turn::Loops;
+            return NextStack::Loop;
         }
         let Some(first) = NonNull::new(self.first.get().cast_mut()) else {
-            return Turn::Own;
+            return NextStack::Same;
         };
         self.line_up(fiber);
         // SAFETY: it is in the line, so it is there.
@@ -247,19 +247,19 @@ impl ThreadFibers {
         self.first.set(behind);
         // SAFETY: as above.
         unsafe { &*behind }.warm_up();
-        Turn::Of(self.let_on(first, fiber.context()))
+        NextStack::Fiber(self.let_on(first, fiber.context()))
     }
 
     /// Chooses the next stack. The running fiber waits.
     #[inline]
-    pub(crate) fn turn_instead(&self, fiber: &Fiber, worker_ref: &WorkerRef) -> Turn<'_> {
+    pub(crate) fn turn_instead(&self, fiber: &Fiber, worker_ref: &WorkerRef) -> NextStack<'_> {
         if self.first.get().is_null() || !self.takes_turn(worker_ref) {
-            return Turn::Loops;
+            return NextStack::Loop;
         }
-        self.take_first().map_or(Turn::Loops, |first| {
+        self.take_first().map_or(NextStack::Loop, |first| {
             // SAFETY: it was in the line, so it is there.
             let first = unsafe { first.as_ref() };
-            Turn::Of(self.let_on(first, fiber.context()))
+            NextStack::Fiber(self.let_on(first, fiber.context()))
         })
     }
 
@@ -287,7 +287,7 @@ impl ThreadFibers {
             self.count_live(-1);
         }
         if self.is_limited {
-            it.set_claim(Claim::none());
+            it.set_claim(StackPermit::none());
         }
         let mut warm = self.warm.borrow_mut();
         if warm.len() < WARM {
@@ -405,7 +405,7 @@ impl ThreadFibers {
     #[inline(never)]
     fn next_or_none(&self) -> Option<NonNull<Fiber>> {
         let woken = self.next_woken();
-        if woken.is_none() && self.beside.is_empty() {
+        if woken.is_none() && self.local_spawns.is_empty() {
             // An entry that came in between has set the flag.
             self.thread_handle.clear_ready();
         }
@@ -437,13 +437,13 @@ impl ThreadFibers {
         // The fibers say themselves that they run.
         worker_ref.running.set(0, ptr::null());
         while self.turns_left.get() > 0 && base.carries(worker_ref) {
-            if let Some(task) = self.beside.take_in_turn() {
+            if let Some(task) = self.local_spawns.take_next() {
                 self.count_turn(worker_ref);
                 self.begin(task);
             } else if let Some(fiber) = self.next() {
                 self.count_turn(worker_ref);
                 self.go(base, fiber, Input::Go);
-            } else if self.beside.is_empty() {
+            } else if self.local_spawns.is_empty() {
                 break;
             }
         }
@@ -461,11 +461,11 @@ impl ThreadFibers {
     #[cold]
     #[inline(never)]
     pub(crate) fn run_one(&self, base: &StackContext) -> bool {
-        if let Some(task) = self.beside.take_in_turn() {
+        if let Some(task) = self.local_spawns.take_next() {
             self.begin(task);
             return true;
         }
-        self.resume_one(base) || !self.beside.is_empty()
+        self.resume_one(base) || !self.local_spawns.is_empty()
     }
 
     fn resume_one(&self, base: &StackContext) -> bool {

@@ -9,8 +9,8 @@
 //!                        CARRYING(w'): runs the thread's fibers; when they wait, gives it away again
 //! ```
 
+use super::block_on::drive;
 use super::fiber::{Fiber, MustWait};
-use super::listen::drive;
 use super::stack_context::{StackContext, give_to, here, with_stack_context};
 use crate::observe::spans::LeftSpans;
 use crate::pool::current::{self, WorkerRef};
@@ -33,8 +33,8 @@ const TURNS: u32 = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
     64
 };
 
-/// Returns true if the task with that spawn site is not the program's: it leads a thread back to its frame, or
-/// to a fork of it.
+/// Returns true if the task with that spawn site is not the program's: it leads a thread back to its frame,
+/// or to a fork of it.
 pub(crate) fn is_of_runtime(site: &Location<'_>) -> bool {
     site.file() == file!()
 }
@@ -52,14 +52,14 @@ impl StackContext {
     #[inline(never)]
     fn promote_all_forks(&self, worker_ref: &WorkerRef) {
         self.forks().promote(|claim| {
-            let ticket = self.job(move || {
+            let job = self.job(move || {
                 if let Some(fork) = claim.steal() {
                     fork.run();
                 }
             });
             // Unwind: a policy that panics closes the pool, and its worker's `Local` is not touched any more.
             // Frames below wait for other threads, and must not be unwound.
-            let _ = catch_unwind(AssertUnwindSafe(|| worker_ref.push(ticket, Why::Forked)));
+            let _ = catch_unwind(AssertUnwindSafe(|| worker_ref.push(job, Why::Forked)));
         });
     }
 
@@ -197,8 +197,8 @@ impl StackContext {
         }
         let Some(worker_ref) = self.worker_ref() else {
             self.tell_others();
-            // A hook that waits may be below a frame that waits already, or that has listed its thread as a spare
-            // one: what the thread is given then is for that frame.
+            // A hook that waits may be below a frame that waits already, or that has listed its thread as a
+            // spare one: what the thread is given then is for that frame.
             let thread_handle = self.thread_handle();
             let takes_workers =
                 self.fiber().is_none() && thread_handle.fibers() > 0 && thread_handle.handoff.is_busy();

@@ -59,7 +59,7 @@ pub(crate) mod scope;
 pub use crate::coroutine::stack::Fibers;
 pub use scope::{Scope, scope};
 
-use crate::execution::listen::block_on;
+use crate::execution::block_on::block_on;
 use crate::execution::stack_context;
 use crate::runtime::spawn_error::SpawnError;
 use crate::runtime::task_builder::TaskBuilder;

@@ -2,7 +2,7 @@
 //!
 //! # Invariants
 //!
-//! - `latent` and `tickets` are touched by the owner's thread alone.
+//! - `latent` and `claims` are touched by the owner's thread alone.
 //! - `given` counts the jobs that other threads may have, plus one for the owner until it has run all its own
 //!   jobs. The decrement that reaches zero sets `done`, and touches nothing of the scope afterwards.
 
@@ -43,7 +43,7 @@ pub(crate) struct Jobs {
     /// the owner's thread touches this.
     pub(crate) latent: RefCell<VecDeque<NonNull<StealableJob>>>,
     /// The claims of the jobs that are in a queue, oldest first. Only the owner's thread touches this.
-    pub(crate) tickets: RefCell<Vec<Arc<ForkClaim>>>,
+    pub(crate) claims: RefCell<Vec<Arc<ForkClaim>>>,
     /// The youngest fork of the stack when the scope was opened: older than its jobs.
     pub(crate) found: *const Record,
     pub(crate) given: AtomicUsize,
@@ -70,12 +70,12 @@ impl Jobs {
     }
 
     /// Makes a claim of each latent job.
-    pub(crate) fn promote(&self, ticket: &mut impl FnMut(Arc<ForkClaim>)) {
+    pub(crate) fn promote(&self, push_job: &mut impl FnMut(Arc<ForkClaim>)) {
         for job in self.latent.take() {
             let claim = Arc::new(ForkClaim::new(job));
             self.give();
-            self.tickets.borrow_mut().push(Arc::clone(&claim));
-            ticket(claim);
+            self.claims.borrow_mut().push(Arc::clone(&claim));
+            push_job(claim);
         }
     }
 
@@ -84,7 +84,7 @@ impl Jobs {
     /// The owner keeps the claim, too: if a closing pool drops the job's task, the owner runs the job.
     pub(crate) fn claim_offered(&self, job: NonNull<StealableJob>) -> Arc<ForkClaim> {
         let claim = Arc::new(ForkClaim::new(job));
-        self.tickets.borrow_mut().push(Arc::clone(&claim));
+        self.claims.borrow_mut().push(Arc::clone(&claim));
         claim
     }
 

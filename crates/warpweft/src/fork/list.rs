@@ -1,7 +1,7 @@
 //! The list of latent forks of one stack.
 //!
 //! ```text
-//!   foot ──▶ ● ──▶ ● ──▶ ○ ──▶ ○ ──▶ ○          ● was offered or promoted   ○ latent: its stack alone knows it
+//!   foot ──▶ ● ──▶ ● ──▶ ○ ──▶ ○ ──▶ ○     ● was offered or promoted   ○ latent: its stack alone knows it
 //!            oldest ▲                 ▲ youngest
 //!                   public            tail
 //! ```
@@ -42,7 +42,7 @@ pub(crate) enum TakenBack {
     /// It was on offer. A thief runs it, and sets its latch at the end.
     Taken,
     /// It is not on offer any more: it was taken, or the first to claim it runs it.
-    Ticket,
+    Promoted,
 }
 
 /// `repr(C)`: the words that a switch of stacks reads come first, next to each other.
@@ -264,7 +264,7 @@ impl List {
         self.tail.set(before);
         self.public.set(before);
         if !ptr::eq(self.offered.get().cast(), record) {
-            TakenBack::Ticket
+            TakenBack::Promoted
         } else if self.withdraw() {
             TakenBack::Mine
         } else {
@@ -301,12 +301,12 @@ impl List {
 
     /// Takes back what is on offer, and makes a claim of each fork and job that no thief has taken, oldest
     /// fork first. The stack is about to wait.
-    pub(crate) fn promote(&self, mut ticket: impl FnMut(Arc<ForkClaim>)) {
+    pub(crate) fn promote(&self, mut push_job: impl FnMut(Arc<ForkClaim>)) {
         let scope = self.scope.replace(ptr::null());
         if let Some(offered) = NonNull::new(self.offered.get().cast_mut())
             && self.withdraw()
         {
-            ticket(if scope.is_null() {
+            push_job(if scope.is_null() {
                 // SAFETY: it was on offer, and no thief has taken it.
                 unsafe { Record::claimable(offered.cast()) }
             } else {
@@ -317,11 +317,11 @@ impl List {
         while let Some(record) = self.oldest_latent() {
             self.told(record);
             // SAFETY: it was made public just now.
-            ticket(unsafe { Record::claimable(record) });
+            push_job(unsafe { Record::claimable(record) });
         }
         for &jobs in &*self.scopes.borrow() {
             // SAFETY: an open scope is alive.
-            unsafe { jobs.as_ref() }.promote(&mut ticket);
+            unsafe { jobs.as_ref() }.promote(&mut push_job);
         }
     }
 

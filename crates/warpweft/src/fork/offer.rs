@@ -1,4 +1,5 @@
-//! One fork on offer. A thief takes it, or its owner takes it back for the price of a store, a fence and a load.
+//! One fork on offer. A thief takes it, or its owner takes it back for the price of a store, a fence and a
+//! load.
 //!
 //! ```text
 //!   owner                                thief
@@ -56,7 +57,8 @@ pub(crate) struct Offer<T> {
     word: AtomicPtr<T>,
     turn: AtomicU64,
     want: AtomicU64,
-    /// The stolen fork that the owner's stack runs, of which the one on offer is a part; null if it runs none.
+    /// The stolen fork that the owner's stack runs, of which the one on offer is a part; null if it runs
+    /// none.
     ancestor: AtomicPtr<T>,
 }
 
@@ -137,8 +139,8 @@ impl<T> Offer<T> {
     /// Returns the turn of the fork on offer, if it is a part of `ancestor`.
     pub(crate) fn look_below(&self, ancestor: *const T) -> Option<u64> {
         let turn = self.look()?;
-        // Ordering: Relaxed; it was written before the turn. A later turn may have changed it, but then this turn
-        // is decided, and cannot be taken.
+        // Ordering: Relaxed; it was written before the turn. A later turn may have changed it, but then this
+        // turn is decided, and cannot be taken.
         ptr::eq(self.ancestor.load(Ordering::Relaxed), ancestor).then_some(turn)
     }
 

@@ -143,7 +143,8 @@ impl OfferBoard {
         self.take(victim, turn, seen)
     }
 
-    /// Takes a ripe fork that is a part of `ancestor`, for the owner of `ancestor`, which waits until it is done.
+    /// Takes a ripe fork that is a part of `ancestor`, for the owner of `ancestor`, which waits until it is
+    /// done.
     ///
     /// The source is leapfrogging (Wagner and Calder, 1993): the frame that waits runs what it waits for.
     pub(crate) fn steal_below(&self, ancestor: *const StealableJob, seen: &OfferView) -> Option<Stolen> {
@@ -191,8 +192,8 @@ impl OfferBoard {
         watches.then_some(timed_park)
     }
 
-    /// Returns true if that thief, which has been waiting since `since_ns`, will take an offer as soon as it is
-    /// ripe, unless its owner takes it back.
+    /// Returns true if that thief, which has been waiting since `since_ns`, will take an offer as soon as it
+    /// is ripe, unless its owner takes it back.
     ///
     /// Where small forks come and go, it ends after twice the time in which one ripens.
     pub(crate) fn is_ripening(&self, seen: &OfferView, since_ns: u64) -> bool {
@@ -225,7 +226,7 @@ impl OfferBoard {
     }
 
     /// Returns true if a worker offers something that is no part of `ancestor`.
-    pub(crate) fn any_beside(&self, ancestor: *const StealableJob) -> bool {
+    pub(crate) fn any_but(&self, ancestor: *const StealableJob) -> bool {
         self.offers
             .iter()
             .any(|offer| offer.look().is_some() && offer.look_below(ancestor).is_none())

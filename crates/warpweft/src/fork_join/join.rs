@@ -108,14 +108,14 @@ fn come_back(context: &StackContext, record: &Record, before: *const Record) -> 
     match context.forks().back(record, before) {
         TakenBack::Mine => true,
         TakenBack::Taken => taken(context, record),
-        TakenBack::Ticket => ticket_back(context, record),
+        TakenBack::Promoted => promoted_back(context, record),
     }
 }
 
 /// Takes back a fork that is not on offer. Its owner needs a claim, if there is one.
 #[cold]
 #[inline(never)]
-fn ticket_back(context: &StackContext, record: &Record) -> bool {
+fn promoted_back(context: &StackContext, record: &Record) -> bool {
     // SAFETY: the fork was published.
     unsafe { record.take_claim() }.is_some_and(|claim| claim.take()) || taken(context, record)
 }
@@ -180,7 +180,7 @@ fn wait(context: &StackContext, record: &Record) {
         if run_part().is_some() {
             start = clock::now_ns();
         } else if !cfg!(any(warpweft_loom, warpweft_shuttle))
-            && context.has_nothing_beside(ancestor)
+            && context.has_nothing_but(ancestor)
             && clock::now_ns() - start < PATIENCE_NS
         {
             yield_now();

@@ -46,7 +46,7 @@ fn finish(jobs: &Jobs, forks: &List, context: &StackContext) {
             unsafe { run_own(job) };
             continue;
         }
-        let claim = jobs.tickets.borrow_mut().pop();
+        let claim = jobs.claims.borrow_mut().pop();
         if let Some(claim) = claim {
             claim.steal().into_iter().for_each(Stolen::run);
             continue;
@@ -233,8 +233,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// Returns the pool of the stack that opened the scope, where its jobs run.
     #[must_use]
     pub fn pool(&self) -> Pool {
-        // SAFETY: the owner's thread waits in the scope's frame, so its context is there. The pool of a context
-        // does not change.
+        // SAFETY: the owner's thread waits in the scope's frame, so its context is there. The pool of a
+        // context does not change.
         let owner = unsafe { &*self.owner };
         Pool::new(Arc::clone(owner.fibers().pool()))
     }
@@ -314,7 +314,7 @@ impl ForkCx<'_> {
         let scope = Scope {
             jobs: Jobs {
                 latent: RefCell::default(),
-                tickets: RefCell::default(),
+                claims: RefCell::default(),
                 found: forks.tail(),
                 given: AtomicUsize::new(1),
                 done: Latch::new(),

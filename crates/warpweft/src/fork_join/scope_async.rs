@@ -210,7 +210,8 @@ impl fmt::Debug for AsyncScope {
 /// whose handle was dropped before it returned a result, the scope panics when all have ended, with the first
 /// such panic.
 ///
-/// With [`PanicPolicy::CancelScope`](crate::PanicPolicy::CancelScope) the panic of one task cancels the others.
+/// With [`PanicPolicy::CancelScope`](crate::PanicPolicy::CancelScope) the panic of one task cancels the
+/// others.
 pub async fn scope_async<F: Future>(body: impl FnOnce(AsyncScope) -> F) -> F::Output {
     let shared = Arc::new(Shared {
         state: Mutex::new(State::default()),

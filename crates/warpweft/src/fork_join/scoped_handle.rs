@@ -7,7 +7,7 @@
 
 use super::latent_fork::Outcome;
 use super::panics::{of_future, report_displaced};
-use crate::execution::listen::block_on;
+use crate::execution::block_on::block_on;
 use crate::fork::jobs::{FirstPanic, Panic, note};
 use crate::sync::oneshot;
 use std::fmt;

@@ -7,7 +7,7 @@ pub(crate) use sleep_history::SleepHistory;
 use sleep_history::BRIEF_PARK_NS;
 use warpweft_platform::barrier::Asymmetric;
 use warpweft_platform::clock;
-use warpweft_platform::thread::{pause, sharply, yield_now};
+use warpweft_platform::thread::{pause, with_exact_timer, yield_now};
 use warpweft_queue::EventCount;
 
 /// How an idle worker waits for work, and how it is woken.
@@ -197,8 +197,8 @@ impl Idle {
         }
     }
 
-    /// Sleeps, in `poller_park` if there is one, for at most `at_most_ns` nanoseconds. Returns whether a waker
-    /// chose the worker, and whether anything happened in the poller.
+    /// Sleeps, in `poller_park` if there is one, for at most `at_most_ns` nanoseconds. Returns whether a
+    /// waker chose the worker, and whether anything happened in the poller.
     fn sleep<S: Searcher>(
         &self,
         w: usize,
@@ -206,12 +206,12 @@ impl Idle {
         at_most_ns: Option<u64>,
         searcher: &S,
     ) -> (bool, bool) {
-        let sharp = at_most_ns.is_some_and(|ns| ns < BRIEF_PARK_NS);
-        let sharply = |sleep: &mut dyn FnMut()| if sharp { sharply(sleep) } else { sleep() };
+        let exact = at_most_ns.is_some_and(|ns| ns < BRIEF_PARK_NS);
+        let exactly = |sleep: &mut dyn FnMut()| if exact { with_exact_timer(sleep) } else { sleep() };
         let mut woken = true;
         let Some(mut poller_park) = poller_park else {
             match at_most_ns {
-                Some(ns) => sharply(&mut || woken = self.events.park_timeout(w, ns)),
+                Some(ns) => exactly(&mut || woken = self.events.park_timeout(w, ns)),
                 None => self.events.park(w),
             }
             searcher.unparks();
@@ -219,7 +219,7 @@ impl Idle {
         };
         woken = self
             .events
-            .park_elsewhere(w, || sharply(&mut || poller_park.sleep(at_most_ns)));
+            .park_elsewhere(w, || exactly(&mut || poller_park.sleep(at_most_ns)));
         searcher.unparks();
         // The worker is a registered searcher again: what it hands out wakes no sleeper. The end of the
         // search wakes one.
@@ -260,7 +260,7 @@ impl Idle {
         }
         let (mut left, mut in_vain) = (LINGERS, 0);
         while left > 0 && in_vain < IN_VAIN && !searcher.stops() && !searcher.is_in_haste() {
-            sharply(|| pause(SPIN_NS));
+            with_exact_timer(|| pause(SPIN_NS));
             let found = searcher.look();
             if found.is_some() {
                 return found;

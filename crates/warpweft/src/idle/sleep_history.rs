@@ -1,4 +1,5 @@
-//! What a worker remembers of its last sleeps, so that it knows beforehand whether the next one will be short.
+//! What a worker remembers of its last sleeps, so that it knows beforehand whether the next one will be
+//! short.
 
 use std::cell::Cell;
 

@@ -8,8 +8,8 @@ use warpweft_policy::Count;
 
 /// What a runtime does, in numbers, at one moment. See [`Runtime::metrics`](crate::Runtime::metrics).
 ///
-/// Each number is recent, but they are not read at the same instant: two of them may disagree by what happened
-/// in between. As text it is a few lines for each pool.
+/// Each number is recent, but they are not read at the same instant: two of them may disagree by what
+/// happened in between. As text it is a few lines for each pool.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Metrics {

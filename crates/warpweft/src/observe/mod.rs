@@ -1,5 +1,5 @@
-//! What a program can see of a pool: its counters and metrics, its flight recorder, what its tasks wait for, the
-//! spans in which they run, and stacks of code that is stuck.
+//! What a program can see of a pool: its counters and metrics, its flight recorder, what its tasks wait for,
+//! the spans in which they run, and stacks of code that is stuck.
 
 pub(crate) mod dump;
 pub(crate) mod metrics;

@@ -5,16 +5,17 @@
 //!   fiber waits:  entered spans ── exited, innermost first ──▶ LeftSpans ── entered again ──▶ it continues
 //! ```
 //!
-//! A subscriber keeps the spans that are entered by thread. It knows nothing of fibers, several of which share
-//! a thread. So a stack that is left takes its spans along.
+//! A subscriber keeps the spans that are entered by thread. It knows nothing of fibers, several of which
+//! share a thread. So a stack that is left takes its spans along.
 //!
 //! # Invariants
 //!
 //! - On a thread only the spans of the stack that runs are entered. A stack exits all before it is left, and
 //!   the one below a fiber before it runs fibers.
-//! - Spans are exited before a wait is announced, and entered after it is over. So what a subscriber does then
-//!   is not inside of the wait.
-//! - A panic of a subscriber at such a point ends here. It must not unwind a frame that other threads work on.
+//! - Spans are exited before a wait is announced, and entered after it is over. So what a subscriber does
+//!   then is not inside of the wait.
+//! - A panic of a subscriber at such a point ends here. It must not unwind a frame that other threads work
+//!   on.
 //! - Without a subscriber nothing is looked up: one load per point says so.
 //!
 //! `no_spans.rs` has the same interface, without the feature.

@@ -1,5 +1,5 @@
-//! Functions that make tasks, each in the span of its spawn site. Without the feature `tracing` they are those
-//! of the crate `warpweft_task`.
+//! Functions that make tasks, each in the span of its spawn site. Without the feature `tracing` they are
+//! those of the crate `warpweft_task`.
 
 use super::spans::SpawnSpan;
 use warpweft_task::spawn::{self, TaskAlloc};

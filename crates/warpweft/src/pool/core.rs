@@ -113,8 +113,8 @@ impl PoolCore {
         process::generation() != self.generation
     }
 
-    /// Wakes the worker that the policy named, and returns true if it slept. Counts the wake for the worker that
-    /// pushed, if there is one; that worker records it. Otherwise it is recorded here.
+    /// Wakes the worker that the policy named, and returns true if it slept. Counts the wake for the worker
+    /// that pushed, if there is one; that worker records it. Otherwise it is recorded here.
     pub(crate) fn wake(&self, wake: Wake, counters: Option<&Counters>) -> bool {
         let woken = match wake {
             Wake::None => false,

@@ -86,7 +86,7 @@ mod tests {
     use super::Ledger;
 
     #[test]
-    fn what_came_home_before_the_end_is_not_waited_for() {
+    fn what_came_back_before_the_end_is_not_waited_for() {
         let ledger = Ledger::new();
         assert!(!ledger.release_one() && !ledger.release_one());
         assert_eq!(ledger.remaining(2), 0);

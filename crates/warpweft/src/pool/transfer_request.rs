@@ -7,7 +7,7 @@
 //!   wakes its own task: NOTIFIED    `completed`: for this policy the task has ended
 //!   Pending ──────────────────────▶ pool pointer := the other; policy word := 0
 //!                                   entered there, if it has a place there
-//!                                   RUNNING → QUEUED, pushed: `Why::Injected` ─────▶ injector ─▶ a worker runs it
+//!                                   RUNNING → QUEUED, pushed: `Why::Injected` ─▶ injector ─▶ a worker
 //! ```
 //!
 //! # Invariants

@@ -382,8 +382,8 @@ impl Builder {
     /// # Errors
     ///
     /// The number of workers is out of range, the policy cannot be built, the system starts no more threads,
-    /// two pools have the same name, or a variable of the [environment](Self#environment) has a text that means
-    /// nothing or names a file that cannot be written. Whatever was started is ended again.
+    /// two pools have the same name, or a variable of the [environment](Self#environment) has a text that
+    /// means nothing or names a file that cannot be written. Whatever was started is ended again.
     pub fn build(self) -> Result<Runtime, BuildError> {
         if small_stack::is_here() {
             return small_stack::on_own_thread(|| self.build());

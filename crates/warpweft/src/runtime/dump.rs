@@ -34,9 +34,9 @@ impl Runtime {
     /// and a task of which no waker exists. The last chapter of the guide
     /// teaches how to read a dump.
     ///
-    /// It can be called at any time, also from a task, from a hook of a policy, and in a child made by `fork()`,
-    /// where it shows what the parent had and no lock hides. It costs about a microsecond a task, and 2 ms
-    /// more if it has a finding.
+    /// It can be called at any time, also from a task, from a hook of a policy, and in a child made by
+    /// `fork()`, where it shows what the parent had and no lock hides. It costs about a microsecond a task,
+    /// and 2 ms more if it has a finding.
     ///
     /// ```
     /// use warpweft::{Runtime, TaskState, sync::Notify};
@@ -203,7 +203,8 @@ fn of_queued(task: &Runnable) -> RawTask {
     }
 }
 
-/// The kind of what is identified by `who`: without a spawn site it is a part of a join or scope, or a thread.
+/// The kind of what is identified by `who`: without a spawn site it is a part of a join or scope, or a
+/// thread.
 fn kind(who: Who) -> Option<TaskKind> {
     if !who.origin.is_null() {
         Some(kind_of(who.origin))

@@ -6,10 +6,10 @@ use super::pool::Pool;
 use super::pool_error::EnterError;
 use super::spawn_error::SpawnError;
 use super::task_builder::TaskBuilder;
+use crate::execution::block_on;
 use crate::execution::enter_guard::EnterGuard;
 use crate::execution::fiber_start::NoUnwindGuard;
 use crate::execution::fork_cx::{ForkCx, with_forks};
-use crate::execution::listen;
 use crate::execution::stack_context::{self, StackContext};
 use crate::pool::current::with_current;
 use crate::threads::thread_context::ThreadRole;
@@ -305,7 +305,7 @@ impl Pool {
         }
         // The permit is returned at the end of this function.
         let _place = match self.claim()? {
-            Some(claim) => Some(listen::block_on(claim).map_err(|_| EnterError::Closed)?),
+            Some(claim) => Some(block_on::block_on(claim).map_err(|_| EnterError::Closed)?),
             None => None,
         };
         self.install(|_| closure()).map_err(EnterError::of)

@@ -5,8 +5,8 @@
 //! The future is made, polled and dropped in one frame of a fiber that has started, and such a fiber stays on
 //! its thread. So no other thread ever touches what the future holds.
 
+use crate::execution::block_on::block_on;
 use crate::execution::fiber::Fiber;
-use crate::execution::listen::block_on;
 use crate::execution::stack_context::{self, StackContext};
 use std::future::poll_fn;
 use std::panic::resume_unwind;

@@ -6,8 +6,8 @@ use crate::driver::core::Driver;
 use crate::observe::metrics::{ClassMetrics, Depths, Metrics, PoolMetrics, TaskCounts, ThreadCounts};
 
 impl Runtime {
-    /// Returns what the runtime does, in numbers: tasks, queues, threads, busy time, counters and, if steps are
-    /// [measured](crate::Recorder::measure_steps), how long tasks ran and waited.
+    /// Returns what the runtime does, in numbers: tasks, queues, threads, busy time, counters and, if steps
+    /// are [measured](crate::Recorder::measure_steps), how long tasks ran and waited.
     ///
     /// Costs some microseconds for each worker. It stops no worker, and takes short locks of the poller, the
     /// timers and the blocking threads.

@@ -116,7 +116,8 @@ impl Pool {
     /// let sums: Vec<_> = (0..runtime.worker_slots()).map(|_| AtomicU64::new(0)).collect();
     /// runtime.install(|_| {
     ///     par_for(0..1000, 10, |n| {
-    ///         let worker = Pool::current_worker().unwrap_or_else(|| unreachable!("a piece of a loop has a worker"));
+    ///         let worker = Pool::current_worker();
+    ///         let worker = worker.unwrap_or_else(|| unreachable!("a piece of a loop has a worker"));
     ///         let sum = &sums[worker];
     ///         sum.store(sum.load(Ordering::Relaxed) + n as u64, Ordering::Relaxed);
     ///     });
@@ -138,7 +139,7 @@ impl Pool {
     }
 
     /// Takes what a task needs to enter the pool, without waiting.
-    pub(crate) fn try_ticket(&self) -> Result<Destination, SpawnError> {
+    pub(crate) fn try_permit(&self) -> Result<Destination, SpawnError> {
         self.check()?;
         if let Some(places) = self.places() {
             let permit = places.free.try_acquire(1).map_err(|error| match error {

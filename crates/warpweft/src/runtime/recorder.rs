@@ -62,8 +62,8 @@ impl Recorder {
     }
 
     /// Begins or ends to measure how long tasks run and how long they wait for a worker, for
-    /// [`Runtime::metrics`]. Begins and costs as [`record_steps`](Self::record_steps) does; both together cost
-    /// one look at the clock.
+    /// [`Runtime::metrics`]. Begins and costs as [`record_steps`](Self::record_steps) does; both together
+    /// cost one look at the clock.
     pub fn measure_steps(&self, on: bool) {
         for pool in &self.pools {
             let recorder = &pool.any().core().recorder;
@@ -78,8 +78,9 @@ impl Recorder {
         self.pools.iter().any(is_on)
     }
 
-    /// Copies what is recorded. Costs time and memory in proportion to it, up to some 100 ms for 4 MiB of each
-    /// worker, and stops no worker. Of what a worker records meanwhile, some may be missing at the old end.
+    /// Copies what is recorded. Costs time and memory in proportion to it, up to some 100 ms for 4 MiB of
+    /// each worker, and stops no worker. Of what a worker records meanwhile, some may be missing at the old
+    /// end.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         let copy = |pool: &Pool| pool.any().core().recorder.snapshot(pool.name(), pool.workers());
@@ -111,8 +112,8 @@ impl Pool {
 
 impl Builder {
     /// Sets the memory of each worker's flight recorder in bytes, for steps; rare events have 1/32 of it in
-    /// addition. The default is 4 MiB. Memory is used only as far as there are events: 16 bytes for each. With
-    /// 0 nothing is recorded.
+    /// addition. The default is 4 MiB. Memory is used only as far as there are events: 16 bytes for each.
+    /// With 0 nothing is recorded.
     pub fn recorder_bytes(mut self, bytes: usize) -> Self {
         self.config.recorder.bytes = bytes;
         self

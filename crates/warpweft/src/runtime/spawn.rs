@@ -67,8 +67,8 @@ where
     TaskBuilder::new().spawn_detached(job);
 }
 
-/// Spawns a future that is not `Send`, made by `make` on the thread where it stays: on the pool of the calling
-/// task, or outside of any pool on the [default runtime](crate::default_runtime).
+/// Spawns a future that is not `Send`, made by `make` on the thread where it stays: on the pool of the
+/// calling task, or outside of any pool on the [default runtime](crate::default_runtime).
 ///
 /// `make` itself is `Send`, because any worker may start it. What it makes is polled and dropped on that one
 /// thread, so it may hold an [`Rc`](std::rc::Rc) or a thread-local's value across its waits. The thread stays

@@ -2,7 +2,7 @@
 
 use super::default::default_runtime;
 use super::handle::Runtime;
-use crate::execution::listen::block_on;
+use crate::execution::block_on::block_on;
 use crate::observe::tasks;
 use crate::pool::current::with_current;
 use crate::pool::dyn_pool::DynPool;
@@ -42,7 +42,8 @@ use warpweft_task::{JoinError, JoinHandle};
 ///
 /// ```
 /// let runtime = warpweft::Runtime::builder().workers(1).build()?;
-/// let size = runtime.block_on(async { warpweft::spawn_blocking(|| std::fs::metadata(".").map(|about| about.len())).await });
+/// let size = || std::fs::metadata(".").map(|about| about.len());
+/// let size = runtime.block_on(async { warpweft::spawn_blocking(size).await });
 /// assert!(size?.is_ok());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

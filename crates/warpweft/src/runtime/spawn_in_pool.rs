@@ -23,7 +23,8 @@ impl Pool {
         TaskBuilder::new().on_pool(self).spawn(future)
     }
 
-    /// Spawns a future on this pool, unless it is shutting down, or [bounded](crate::Builder::capacity) and full.
+    /// Spawns a future on this pool, unless it is shutting down, or [bounded](crate::Builder::capacity) and
+    /// full.
     ///
     /// # Errors
     ///
@@ -49,7 +50,8 @@ impl Pool {
         TaskBuilder::new().on_pool(self).spawn_job(job)
     }
 
-    /// Spawns a closure on this pool, unless it is shutting down, or [bounded](crate::Builder::capacity) and full.
+    /// Spawns a closure on this pool, unless it is shutting down, or [bounded](crate::Builder::capacity) and
+    /// full.
     ///
     /// # Errors
     ///
@@ -63,9 +65,8 @@ impl Pool {
         TaskBuilder::new().on_pool(self).try_spawn_job(job)
     }
 
-    /// Spawns a closure without a handle on this pool: the cheapest form. If it is shutting down, the closure is
-    /// dropped. Takes no permit of a
-    /// bounded pool.
+    /// Spawns a closure without a handle on this pool: the cheapest form. If it is shutting down, the closure
+    /// is dropped. Takes no permit of a bounded pool.
     #[track_caller]
     pub fn spawn_detached<F>(&self, job: F)
     where
@@ -77,8 +78,8 @@ impl Pool {
     /// Spawns a [fiber](crate::fiber) on this pool. Dropping the handle detaches it. Takes no permit of a
     /// bounded pool.
     ///
-    /// If the pool is shutting down, the handle returns [`JoinError::Shutdown`](crate::JoinError::Shutdown); if there
-    /// is no stack for the fiber, [`JoinError::NoStack`](crate::JoinError::NoStack).
+    /// If the pool is shutting down, the handle returns [`JoinError::Shutdown`](crate::JoinError::Shutdown);
+    /// if there is no stack for the fiber, [`JoinError::NoStack`](crate::JoinError::NoStack).
     #[track_caller]
     pub fn spawn_fiber<T, F>(&self, body: F) -> JoinHandle<T>
     where
@@ -88,8 +89,8 @@ impl Pool {
         TaskBuilder::new().on_pool(self).spawn_fiber(body)
     }
 
-    /// Spawns a [fiber](crate::fiber) on this pool, unless it is shutting down, or [bounded](crate::Builder::capacity) and
-    /// full, or there is no stack.
+    /// Spawns a [fiber](crate::fiber) on this pool, unless it is shutting down, or
+    /// [bounded](crate::Builder::capacity) and full, or there is no stack.
     ///
     /// # Errors
     ///
@@ -103,8 +104,8 @@ impl Pool {
         TaskBuilder::new().on_pool(self).try_spawn_fiber(body)
     }
 
-    /// Spawns a future that is not `Send` on this pool: see the free [`spawn_local`](crate::spawn_local). Takes no permit of a
-    /// bounded pool.
+    /// Spawns a future that is not `Send` on this pool: see the free [`spawn_local`](crate::spawn_local).
+    /// Takes no permit of a bounded pool.
     #[track_caller]
     pub fn spawn_local<M, F>(&self, make: M) -> JoinHandle<F::Output>
     where
@@ -114,7 +115,8 @@ impl Pool {
         TaskBuilder::new().on_pool(self).spawn_local(make)
     }
 
-    /// Spawns a future that is not `Send` on this pool, or fails as [`try_spawn_fiber`](Self::try_spawn_fiber) does.
+    /// Spawns a future that is not `Send` on this pool, or fails as
+    /// [`try_spawn_fiber`](Self::try_spawn_fiber) does.
     ///
     /// # Errors
     ///

@@ -6,8 +6,8 @@ use super::task_builder::TaskBuilder;
 use warpweft_task::JoinHandle;
 
 impl Runtime {
-    /// Spawns a future on this runtime's [first pool](Self::first). Dropping the handle detaches the task. Takes no permit of a
-    /// bounded pool.
+    /// Spawns a future on this runtime's [first pool](Self::first). Dropping the handle detaches the task.
+    /// Takes no permit of a bounded pool.
     ///
     /// If the pool is shutting down, the handle returns [`JoinError::Shutdown`](crate::JoinError::Shutdown).
     #[track_caller]
@@ -18,7 +18,8 @@ impl Runtime {
         TaskBuilder::new().on(self).spawn(future)
     }
 
-    /// Spawns a future on this runtime's [first pool](Self::first), unless it is shutting down, or [bounded](crate::Builder::capacity) and full.
+    /// Spawns a future on this runtime's [first pool](Self::first), unless it is shutting down, or
+    /// [bounded](crate::Builder::capacity) and full.
     ///
     /// # Errors
     ///
@@ -31,8 +32,8 @@ impl Runtime {
         TaskBuilder::new().on(self).try_spawn(future)
     }
 
-    /// Spawns a closure on this runtime's [first pool](Self::first). Dropping the handle detaches the task. Takes no permit of a
-    /// bounded pool.
+    /// Spawns a closure on this runtime's [first pool](Self::first). Dropping the handle detaches the task.
+    /// Takes no permit of a bounded pool.
     ///
     /// If the pool is shutting down, the handle returns [`JoinError::Shutdown`](crate::JoinError::Shutdown).
     #[track_caller]
@@ -44,7 +45,8 @@ impl Runtime {
         TaskBuilder::new().on(self).spawn_job(job)
     }
 
-    /// Spawns a closure on this runtime's [first pool](Self::first), unless it is shutting down, or [bounded](crate::Builder::capacity) and full.
+    /// Spawns a closure on this runtime's [first pool](Self::first), unless it is shutting down, or
+    /// [bounded](crate::Builder::capacity) and full.
     ///
     /// # Errors
     ///
@@ -58,9 +60,8 @@ impl Runtime {
         TaskBuilder::new().on(self).try_spawn_job(job)
     }
 
-    /// Spawns a closure without a handle on this runtime's [first pool](Self::first): the cheapest form. If it is shutting down, the closure is
-    /// dropped. Takes no permit of a
-    /// bounded pool.
+    /// Spawns a closure without a handle on this runtime's [first pool](Self::first): the cheapest form. If
+    /// it is shutting down, the closure is dropped. Takes no permit of a bounded pool.
     #[track_caller]
     pub fn spawn_detached<F>(&self, job: F)
     where
@@ -69,11 +70,11 @@ impl Runtime {
         TaskBuilder::new().on(self).spawn_detached(job);
     }
 
-    /// Spawns a [fiber](crate::fiber) on this runtime's [first pool](Self::first). Dropping the handle detaches it. Takes no permit of a
-    /// bounded pool.
+    /// Spawns a [fiber](crate::fiber) on this runtime's [first pool](Self::first). Dropping the handle
+    /// detaches it. Takes no permit of a bounded pool.
     ///
-    /// If the pool is shutting down, the handle returns [`JoinError::Shutdown`](crate::JoinError::Shutdown); if there
-    /// is no stack for the fiber, [`JoinError::NoStack`](crate::JoinError::NoStack).
+    /// If the pool is shutting down, the handle returns [`JoinError::Shutdown`](crate::JoinError::Shutdown);
+    /// if there is no stack for the fiber, [`JoinError::NoStack`](crate::JoinError::NoStack).
     #[track_caller]
     pub fn spawn_fiber<T, F>(&self, body: F) -> JoinHandle<T>
     where
@@ -83,8 +84,8 @@ impl Runtime {
         TaskBuilder::new().on(self).spawn_fiber(body)
     }
 
-    /// Spawns a [fiber](crate::fiber) on this runtime's [first pool](Self::first), unless it is shutting down, or [bounded](crate::Builder::capacity) and
-    /// full, or there is no stack.
+    /// Spawns a [fiber](crate::fiber) on this runtime's [first pool](Self::first), unless it is shutting
+    /// down, or [bounded](crate::Builder::capacity) and full, or there is no stack.
     ///
     /// # Errors
     ///
@@ -98,8 +99,8 @@ impl Runtime {
         TaskBuilder::new().on(self).try_spawn_fiber(body)
     }
 
-    /// Spawns a future that is not `Send` on this runtime's [first pool](Self::first): see the free [`spawn_local`](crate::spawn_local). Takes no permit of a
-    /// bounded pool.
+    /// Spawns a future that is not `Send` on this runtime's [first pool](Self::first): see the free
+    /// [`spawn_local`](crate::spawn_local). Takes no permit of a bounded pool.
     #[track_caller]
     pub fn spawn_local<M, F>(&self, make: M) -> JoinHandle<F::Output>
     where
@@ -109,7 +110,8 @@ impl Runtime {
         TaskBuilder::new().on(self).spawn_local(make)
     }
 
-    /// Spawns a future that is not `Send` on this runtime's [first pool](Self::first), or fails as [`try_spawn_fiber`](Self::try_spawn_fiber) does.
+    /// Spawns a future that is not `Send` on this runtime's [first pool](Self::first), or fails as
+    /// [`try_spawn_fiber`](Self::try_spawn_fiber) does.
     ///
     /// # Errors
     ///

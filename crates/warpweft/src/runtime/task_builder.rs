@@ -1,5 +1,5 @@
-//! [`TaskBuilder`]: the one place where tasks are spawned. The free functions, `Runtime`, `Pool` and the limits
-//! call it.
+//! [`TaskBuilder`]: the one place where tasks are spawned. The free functions, `Runtime`, `Pool` and the
+//! limits call it.
 
 use super::default::default_runtime;
 use super::handle::Runtime;
@@ -188,7 +188,7 @@ impl<'a> TaskBuilder<'a> {
         F: Future<Output: Send + 'static> + Send + 'static,
     {
         let pool = self.pool_or_here();
-        let destination = pool.try_ticket()?;
+        let destination = pool.try_permit()?;
         // SAFETY: a runtime's pool ends its tasks before itself.
         Ok(self.admit(&pool, destination, |info| unsafe { tasks::future(future, info) }))
     }
@@ -208,7 +208,7 @@ impl<'a> TaskBuilder<'a> {
         F: FnOnce() -> T + Send + 'static,
     {
         let pool = self.pool_or_here();
-        let destination = pool.try_ticket()?;
+        let destination = pool.try_permit()?;
         // SAFETY: a runtime's pool ends its tasks before itself.
         Ok(self.admit(&pool, destination, |info| unsafe { tasks::job(job, info) }))
     }
@@ -229,7 +229,7 @@ impl<'a> TaskBuilder<'a> {
         F: FnOnce() -> T + Send + 'static,
     {
         let pool = self.pool_or_here();
-        let destination = pool.try_ticket()?;
+        let destination = pool.try_permit()?;
         let reserved = pool.any().core().stacks.reserve();
         let reserved = reserved.map_err(|_| SpawnError::NoStack)?;
         // SAFETY: a runtime's pool ends its tasks before itself.
@@ -283,8 +283,8 @@ impl<'a> TaskBuilder<'a> {
         self.place(|info| (unsafe { tasks::detached_job(job, info) }, ()));
     }
 
-    /// Spawns a closure that only this worker of the chosen pool runs, or of the default runtime. A busy worker
-    /// runs it between two tasks, after at most 61 of them. Priorities have no effect.
+    /// Spawns a closure that only this worker of the chosen pool runs, or of the default runtime. A busy
+    /// worker runs it between two tasks, after at most 61 of them. Priorities have no effect.
     ///
     /// # Panics
     ///

@@ -18,7 +18,7 @@
 //! Everything here is generic over the policy, so that pushes and steals are direct calls. What is not
 //! generic is in `pool/`.
 
-pub(crate) mod evict;
+pub(crate) mod eviction;
 mod neighbour;
 pub(crate) mod poll_interval;
 pub(crate) mod pool;

@@ -109,9 +109,9 @@ impl<P: Policy> Pool<P> {
         let (count, asked) = (locals.len(), parts.info.workers);
         Arc::new_cyclic(|this: &Weak<Self>| {
             let pool = NonNull::new(this.as_ptr().cast_mut().cast()).unwrap_or_else(|| unreachable!());
-            let keeps = P::is_fast_path(&shared, Why::Spawned);
+            let is_fast = P::is_fast_path(&shared, Why::Spawned);
             let worker =
-                |(id, local)| CachePadded::new(Worker::new(pool, id, count, id >= asked, keeps, local));
+                |(id, local)| CachePadded::new(Worker::new(pool, id, count, id >= asked, is_fast, local));
             let vtable = Self::table(&shared, false);
             let watches_waits = P::watches_waits(&shared);
             Self {
@@ -381,8 +381,8 @@ impl<P: Policy> PoolRef for Pool<P> {
         Box::new(move || {
             exit(&self, &context, contexts);
             drop(occupied);
-            // Frames of this thread may still refer to them: nothing keeps a program from leaving the pool inside
-            // of a fork. The context is dropped first.
+            // Frames of this thread may still refer to them: nothing keeps a program from leaving the pool
+            // inside of a fork. The context is dropped first.
             keep_until_exit(Box::new((context, fibers)));
             self.core.threads.retire(&thread);
         })

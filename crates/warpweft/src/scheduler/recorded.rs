@@ -1,5 +1,5 @@
-//! What the flight recorder gets of a worker's steps. Nothing here is called while steps are not recorded, but
-//! for wakes of workers, which are rare.
+//! What the flight recorder gets of a worker's steps. Nothing here is called while steps are not recorded,
+//! but for wakes of workers, which are rare.
 
 use super::pool::Pool;
 use super::worker::{Work, Worker};
@@ -62,8 +62,8 @@ impl<P: Policy> Worker<P> {
         if let Some(worker_ref) = context.worker_ref()
             && !pool.core.lifecycle.is_closing()
         {
-            let keeps = P::is_fast_path(pool.shared(), warpweft_task::Why::Spawned);
-            worker_ref.set_spawned(Self::spawner(keeps, recorded));
+            let is_fast = P::is_fast_path(pool.shared(), warpweft_task::Why::Spawned);
+            worker_ref.set_spawned(Self::spawner(is_fast, recorded));
         }
         recorded
     }

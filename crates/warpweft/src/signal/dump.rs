@@ -25,9 +25,9 @@ pub struct DumpOnSignal {
     here: u64,
 }
 
-/// Calls `tell` with a [dump](Runtime::dump) of all pools at each `SIGUSR2`, on a thread that does nothing else:
-/// it also works while all workers are stuck. Signals that come during a dump count as one. Costs a thread and
-/// two descriptors.
+/// Calls `tell` with a [dump](Runtime::dump) of all pools at each `SIGUSR2`, on a thread that does nothing
+/// else: it also works while all workers are stuck. Signals that come during a dump count as one. Costs a
+/// thread and two descriptors.
 ///
 /// The signal does not end the process any more, even after the result was dropped. A forked child is not
 /// concerned: its signals call nothing. A panic of `tell` ends the thread, and so the dumps.
@@ -75,8 +75,8 @@ pub fn dump_on_signal(
         thread: Some(thread),
         here,
     };
-    // SAFETY: the action does only what a signal handler may do: it reads an atomic and writes to a descriptor
-    // that it owns, which does not block.
+    // SAFETY: the action does only what a signal handler may do: it reads an atomic and writes to a
+    // descriptor that it owns, which does not block.
     dumps.registered = Some(Registered(unsafe { register(SIGUSR2, ask) }?));
     Ok(dumps)
 }

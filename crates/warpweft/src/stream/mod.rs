@@ -6,7 +6,9 @@
 //! # struct Numbers(std::ops::Range<u32>);
 //! # impl futures_core::Stream for Numbers {
 //! #     type Item = u32;
-//! #     fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<u32>> { Poll::Ready(self.0.next()) }
+//! #     fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<u32>> {
+//! #         Poll::Ready(self.0.next())
+//! #     }
 //! # }
 //!
 //! let runtime = warpweft::Runtime::builder().workers(2).build()?;

@@ -23,8 +23,8 @@ impl Listed {
         self.0.get_or_init(|| {
             // SAFETY: only the lifetime changes. The entry is removed before the object goes.
             let object: &(dyn Watched + 'static) = unsafe { std::mem::transmute(object) };
-            // SAFETY: by contract the object stays until `self` is dropped. What `look` does is done under the
-            // object's lock, and touches no value of the user.
+            // SAFETY: by contract the object stays until `self` is dropped. What `look` does is done under
+            // the object's lock, and touches no value of the user.
             unsafe { objects.insert(NonNull::from(object)) }
         });
     }

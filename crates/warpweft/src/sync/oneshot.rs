@@ -16,7 +16,7 @@
 //! - Both sides hold the memory until they have finished with it.
 
 use super::error::{Closed, SendError, TryRecvError};
-use crate::execution::listen::block_on;
+use crate::execution::block_on::block_on;
 use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};

@@ -1,6 +1,6 @@
 //! [`Wait`]: one wait, which can be awaited or blocked on.
 
-use crate::execution::listen::block_on;
+use crate::execution::block_on::block_on;
 use crate::execution::stack_context::is_on_fiber;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker, ready};

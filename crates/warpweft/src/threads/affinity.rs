@@ -8,7 +8,7 @@ use std::fmt;
 use std::io;
 use warpweft_platform::affinity;
 use warpweft_platform::thread::available_cpus;
-use warpweft_platform::topology::{Cpu, Place, Topology};
+use warpweft_platform::topology::{CoreLocation, Cpu, Topology};
 
 /// The choice of CPUs for the workers.
 ///
@@ -98,7 +98,7 @@ impl std::error::Error for PinError {
 pub(crate) struct Plan {
     /// For each worker the CPUs that it may use, all at the same place.
     cpus: Vec<Vec<usize>>,
-    places: Vec<Place>,
+    places: Vec<CoreLocation>,
     /// All CPUs that the process may use.
     allowed: Vec<usize>,
 }
@@ -115,7 +115,7 @@ impl Plan {
         &self.allowed
     }
 
-    pub(crate) fn places(&self) -> &[Place] {
+    pub(crate) fn places(&self) -> &[CoreLocation] {
         &self.places
     }
 }
@@ -174,7 +174,7 @@ impl Pin {
 #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
 mod tests {
     use super::{Pin, PinError, Plan};
-    use warpweft_platform::topology::{Place, Topology};
+    use warpweft_platform::topology::{CoreLocation, Topology};
 
     /// Four cores of two threads each, of which CPU 6 may not be used; the last two cores are slow.
     fn machine() -> Topology {
@@ -202,7 +202,10 @@ mod tests {
         let plan = Pin::PhysicalCores.plan(4, &machine()).expect("4 cores");
         let plan = plan.expect("pinned");
         assert_eq!(cpus_of(&plan, 4), [vec![4, 5], vec![7], vec![0, 1], vec![2, 3]]);
-        assert_eq!(plan.places(), [2, 3, 0, 1].map(|core| Place::new(core, 0, 0)));
+        assert_eq!(
+            plan.places(),
+            [2, 3, 0, 1].map(|core| CoreLocation::new(core, 0, 0))
+        );
         assert_eq!(plan.everywhere(), [0, 1, 2, 3, 4, 5, 7]);
         let error = Pin::PhysicalCores.plan(5, &machine()).expect_err("4 cores");
         assert!(matches!(error, PinError::Cores { workers: 5, cores: 4 }));

@@ -82,7 +82,7 @@ pub(crate) struct BlockingThreads {
 }
 
 /// A place in the queue for one task. The queue is locked meanwhile.
-pub(crate) struct Place<'a> {
+pub(crate) struct QueueSlot<'a> {
     threads: &'a BlockingThreads,
     state: MutexGuard<'a, State>,
 }
@@ -133,7 +133,7 @@ impl BlockingThreads {
         &self,
         pool: impl FnOnce() -> Arc<dyn PoolRef>,
         waiter: Waiter,
-    ) -> Result<Place<'_>, RejectReason> {
+    ) -> Result<QueueSlot<'_>, RejectReason> {
         let mut state = self.state.lock();
         if state.closed {
             state.quit(waiter);
@@ -160,7 +160,7 @@ impl BlockingThreads {
         if promised {
             state.promised -= 1;
         }
-        Ok(Place { threads: self, state })
+        Ok(QueueSlot { threads: self, state })
     }
 
     /// Registers `waker`, which is woken when it is worth asking again. Returns the number to ask under, or
@@ -373,7 +373,7 @@ impl State {
     }
 }
 
-impl Place<'_> {
+impl QueueSlot<'_> {
     pub(crate) fn put(mut self, task: Runnable) {
         self.state.queue.push_back(task);
         drop(self.state);

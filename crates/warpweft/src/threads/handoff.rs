@@ -180,8 +180,8 @@ impl Handoff {
         state_of(self.word.load(Ordering::Relaxed)) == SPARE
     }
 
-    /// Returns true if the thread waits nowhere, and is no spare: a frame of it may open the word. On the thread
-    /// itself.
+    /// Returns true if the thread waits nowhere, and is no spare: a frame of it may open the word. On the
+    /// thread itself.
     pub(crate) fn is_busy(&self) -> bool {
         state_of(self.word.load(Ordering::Relaxed)) == BUSY
     }

@@ -20,10 +20,11 @@ pub(crate) trait PoolRef: Send + Sync {
     fn send_worker_to(&self, thread: &Arc<ThreadHandle>);
     /// Runs a thread that carries workers, until it ends.
     fn run_thread(self: Arc<Self>, thread: Arc<ThreadHandle>);
-    /// Makes the calling thread carry the worker that `thread` is given. The result ends this, on the same thread.
+    /// Makes the calling thread carry the worker that `thread` is given. The result ends this, on the same
+    /// thread.
     fn enter_thread(self: Arc<Self>, thread: Arc<ThreadHandle>) -> Box<dyn FnOnce()>;
-    /// Closes the pool, because `thread` will never run. The calling thread ends the worker that it is given, and
-    /// calls no hook of the program.
+    /// Closes the pool, because `thread` will never run. The calling thread ends the worker that it is given,
+    /// and calls no hook of the program.
     fn abandon_thread(self: Arc<Self>, thread: &Arc<ThreadHandle>);
     /// Runs the thread with that number for closures that block, until it ends.
     fn run_blocking_thread(self: Arc<Self>, number: usize);

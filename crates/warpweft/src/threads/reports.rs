@@ -1,9 +1,9 @@
 //! The reports of a pool that are being made: they wait for a stack, and then go to the program or to the
 //! standard error stream.
 //!
-//! The monitor looks after them at each of its ticks, and waits for none. A stack comes from a thread that may
-//! have no CPU, and its symbols from a file. Nor does the monitor write to the standard error stream: the code
-//! that is stuck may hold its lock.
+//! The monitor looks after them at each of its ticks, and waits for none. A stack comes from a thread that
+//! may have no CPU, and its symbols from a file. Nor does the monitor write to the standard error stream: the
+//! code that is stuck may hold its lock.
 //!
 //! # Invariants
 //!
@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use warpweft_platform::clock;
 use warpweft_platform::rate::Rate;
-use warpweft_platform::stack_copy::Note;
+use warpweft_platform::stack_copy::StackDescription;
 use warpweft_platform::thread::{pause, spawn_named};
 use warpweft_task::TaskKind;
 
@@ -215,7 +215,7 @@ fn text_of(stall: &Stall) -> String {
 }
 
 /// Notes which fiber the copied stack belongs to.
-fn take_note(stall: &mut Stall, note: &Note) {
+fn take_note(stall: &mut Stall, note: &StackDescription) {
     if note.kind != NOTED_FIBER {
         return;
     }

@@ -29,8 +29,8 @@ pub struct Stall {
     /// The [name](crate::TaskBuilder::name) of the task, if it has one. With the name from a
     /// [stack](Self::stack), at most 48 bytes.
     pub name: Option<String>,
-    /// What the task is; [`TaskKind::Fork`] for a fork that the worker took. `None` if the task had a name and
-    /// has ended, or may be a fiber that has waited and whose stack could not be asked.
+    /// What the task is; [`TaskKind::Fork`] for a fork that the worker took. `None` if the task had a name
+    /// and has ended, or may be a fiber that has waited and whose stack could not be asked.
     pub kind: Option<TaskKind>,
     /// Where the task was spawned. `None` if it is a fork, or [`kind`](Self::kind) is `None`.
     pub spawned_at: Option<&'static Location<'static>>,

@@ -6,7 +6,7 @@
 //! - A fiber that has started is resumed by its own thread. Its wake-ups are in the mailbox. Each names the
 //!   suspension that it ends, so one that comes too late does nothing.
 //! - A thread that puts something into the mailbox of a thread without a worker makes sure that a worker
-//!   comes: once (`Place::Away`).
+//!   comes: once (`Carrying::Nothing`).
 
 use super::handoff::Handoff;
 use super::pool_ref::PoolRef;
@@ -55,19 +55,19 @@ pub(crate) enum Entry {
 
 /// The state of the worker that the mailbox needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Carrying {
     /// The thread carries it.
-    Carried(usize),
+    Worker(usize),
     /// The thread has no worker and does not wait: it will look at its mailbox before it waits.
     Between,
     /// The thread waits. `asked` says whether a worker was asked for.
-    Away { asked: bool },
+    Nothing { asked: bool },
 }
 
 #[derive(Debug)]
 struct Mailbox {
     ready: VecDeque<Entry>,
-    place: Place,
+    carrying: Carrying,
     /// The pool has ended: no worker will come.
     over: bool,
 }
@@ -124,7 +124,7 @@ impl ThreadHandle {
             thread: AtomicUsize::new(0),
             mailbox: Mutex::new(Mailbox {
                 ready: VecDeque::new(),
-                place: Place::Between,
+                carrying: Carrying::Between,
                 over: false,
             }),
             number,
@@ -156,7 +156,7 @@ impl ThreadHandle {
     pub(crate) fn thread_with(&self, worker: usize) -> Option<(u32, usize)> {
         let (carries, fibers) = {
             let mailbox = self.mailbox.lock();
-            (mailbox.place == Place::Carried(worker), mailbox.ready.len())
+            (mailbox.carrying == Carrying::Worker(worker), mailbox.ready.len())
         };
         let thread = u32::try_from(self.thread.load(Ordering::Relaxed)).ok();
         let thread = thread.filter(|thread| carries && *thread != 0)?;
@@ -165,8 +165,8 @@ impl ThreadHandle {
 
     /// Returns the worker that the thread carries. For reports.
     pub(crate) fn carried(&self) -> Option<usize> {
-        match self.mailbox.lock_unless_lost()?.place {
-            Place::Carried(worker) => Some(worker),
+        match self.mailbox.lock_unless_lost()?.carrying {
+            Carrying::Worker(worker) => Some(worker),
             _ => None,
         }
     }
@@ -223,7 +223,7 @@ impl ThreadHandle {
     /// Enters a wake-up of a fiber of this thread, and makes sure that the thread sees it. The caller is
     /// another thread, or this one without a worker.
     pub(crate) fn post(self: &Arc<Self>, entry: Entry) {
-        let place = {
+        let carrying = {
             // In a forked child the lock may be lost, and the thread does not look.
             let Some(mut mailbox) = self.mailbox.lock_unless_lost() else {
                 return;
@@ -231,18 +231,18 @@ impl ThreadHandle {
             mailbox.ready.push_back(entry);
             self.entered.store(true, Ordering::Relaxed);
             self.set_ready();
-            let place = mailbox.place;
-            if let Place::Away { asked } = &mut mailbox.place {
+            let carrying = mailbox.carrying;
+            if let Carrying::Nothing { asked } = &mut mailbox.carrying {
                 *asked = true;
             }
-            place
+            carrying
         };
         delay::point("thread handle.enter: entered");
-        match place {
+        match carrying {
             // It looks at its mailbox before each task, and once more before it sleeps.
-            Place::Carried(worker) => self.pool.wake_worker(worker),
-            Place::Between | Place::Away { asked: true } => {}
-            Place::Away { asked: false } => self.pool.send_worker_to(self),
+            Carrying::Worker(worker) => self.pool.wake_worker(worker),
+            Carrying::Between | Carrying::Nothing { asked: true } => {}
+            Carrying::Nothing { asked: false } => self.pool.send_worker_to(self),
         }
     }
 
@@ -297,7 +297,7 @@ impl ThreadHandle {
 
     /// Notes that the thread carries a worker, or none any more.
     pub(crate) fn carry(&self, worker: Option<usize>) {
-        self.mailbox.lock().place = worker.map_or(Place::Between, Place::Carried);
+        self.mailbox.lock().carrying = worker.map_or(Carrying::Between, Carrying::Worker);
     }
 
     /// Asks for a worker if the thread needs one. It waits without a worker, and is OPEN or in the list of
@@ -311,11 +311,11 @@ impl ThreadHandle {
     pub(crate) fn ask_unless_told(self: &Arc<Self>, needed: bool, told: bool) {
         let (asks, over) = {
             let mut mailbox = self.mailbox.lock();
-            if matches!(mailbox.place, Place::Carried(_)) {
+            if matches!(mailbox.carrying, Carrying::Worker(_)) {
                 return;
             }
             let asked = needed || self.may_be_ready();
-            mailbox.place = Place::Away { asked };
+            mailbox.carrying = Carrying::Nothing { asked };
             (asked, mailbox.over)
         };
         if over && !told && self.fibers() > 0 {
@@ -334,12 +334,12 @@ impl ThreadHandle {
     /// Sleeps until something may be ready. The thread unwinds its fibers.
     pub(crate) fn wait_for_ready(&self) {
         self.handoff.last();
-        self.mailbox.lock().place = Place::Away { asked: false };
+        self.mailbox.lock().carrying = Carrying::Nothing { asked: false };
         if self.may_be_ready() {
             self.handoff.offer(None);
         }
         self.handoff.wait();
-        self.mailbox.lock().place = Place::Between;
+        self.mailbox.lock().carrying = Carrying::Between;
     }
 
     pub(crate) fn fibers(&self) -> usize {

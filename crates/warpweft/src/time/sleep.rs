@@ -1,7 +1,7 @@
 //! The future that waits for a moment.
 
 use crate::driver::core::Driver;
-use crate::driver::timers::{NEVER, Token};
+use crate::driver::timers::{NEVER, TimerKey};
 use crate::runtime::current_driver::current_driver;
 use std::io::{self, ErrorKind};
 use std::pin::Pin;
@@ -51,7 +51,7 @@ pub(super) fn nanoseconds(duration: Duration) -> u64 {
 #[must_use = "a sleep does nothing unless it is awaited"]
 pub struct Sleep {
     deadline_ns: u64,
-    timer: Option<(Arc<Driver>, Token)>,
+    timer: Option<(Arc<Driver>, TimerKey)>,
 }
 
 impl Sleep {

@@ -147,7 +147,7 @@ fn given_out_by_next() {
 
 /// Tries: foreign tokens out of `poll_global`. Expected: as above.
 #[test]
-fn given_out_by_overdue() {
+fn given_out_by_poll_global() {
     program!(|world| given_out_by(world, "poll_global"));
 }
 
@@ -163,10 +163,10 @@ fn given_out_by_scan() {
     program!(|world| given_out_by(world, "scan"));
 }
 
-/// Tries: foreign tokens out of `relieve` and of what a compensating worker leaves behind. Expected: as
-/// above.
+/// Tries: foreign tasks out of `steal_from_stuck` and of what a compensating worker leaves behind. Expected:
+/// as above.
 #[test]
-fn given_out_by_relieve_and_leftover() {
+fn given_out_by_steal_from_stuck_and_drain() {
     program!(|world| {
         given_out_by(world, "steal_from_stuck");
         given_out_by(world, "drain");
@@ -212,7 +212,7 @@ impl Hooks for Swaps {
 /// Tries: two runtimes whose policies swap their tokens all the time, with tasks that sleep, yield and are
 /// cancelled. Expected: each joiner is told, and both runtimes end.
 #[test]
-fn two_runtimes_swap_their_tokens() {
+fn two_runtimes_swap_their_task_refs() {
     program!(|world| {
         for round in 0..world.count(10) {
             let (a, b) = (Exchange::default(), Exchange::default());

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use warpweft::policy::{Cx, PolicyError, PoolEnv, TaskRef, Waiting, Wake, Why, YieldTo};
-use warpweft::queue::Locked;
 use warpweft::{JoinError, JoinHandle, Policy};
+use warpweft_queue::Locked;
 
 /// The hooks of a hostile policy. What is provided is honest: one queue for all workers.
 #[allow(unused_variables, reason = "most hooks ignore most arguments")]

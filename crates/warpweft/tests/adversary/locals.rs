@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use warpweft::policy::{Cx, Negele, PolicyError, PoolEnv, ProWs, TaskRef, Waiting, Wake, Why};
-use warpweft::queue::Locked;
 use warpweft::time::sleep;
 use warpweft::{BuildError, Fifo, JoinHandle, Lifo, Policy, Runtime, fiber, spawn_job, yield_now};
+use warpweft_queue::Locked;
 
 /// A policy that makes as many states as it is told to, or panics.
 struct Makes(fn(usize) -> usize);

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
-use warpweft::queue::{
+use warpweft_queue::{
     Amount, Carried, Chain, Deques, Fifo, InboxOwner, Lifo, Linked, Locked, MAX_CAPACITY, Mpmc, Multi, Nodes,
     Owner, Slot, Steal, StealOutcome, Thief, Transfer,
 };
@@ -284,7 +284,7 @@ fn deques_with_wrong_words_and_owners() {
                     drop(task);
                 }
                 drop((own[0].pop(), own[1].pop_top(), foreign[2].pop()));
-                let _ = (deques.all_are_active(), deques.census());
+                let _ = (deques.all_are_active(), deques.stats());
             }));
         }
         drop((deques, others, own, foreign));

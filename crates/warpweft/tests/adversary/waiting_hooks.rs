@@ -159,19 +159,19 @@ fn the_hooks_that_listen_wait() {
     program!(|world| wait_in(world, &["suspended", "evict", "completed"]));
 }
 
-/// Tries: `watches_waits` and `keeps` that wait while many tasks suspend and are pushed, so that another
-/// thread gets the worker meanwhile. Expected: one thread at a time has the worker's state.
+/// Tries: `watches_waits` and `is_fast_path` that wait while many tasks suspend and are pushed, so that
+/// another thread gets the worker meanwhile. Expected: one thread at a time has the worker's state.
 #[test]
 fn a_question_that_waits_does_not_share_the_workers_state() {
-    struct Naps(&'static str, AtomicUsize);
-    impl Naps {
+    struct SleepingHook(&'static str, AtomicUsize);
+    impl SleepingHook {
         fn timed_park(&self, hook: &str) {
             if hook == self.0 && self.1.fetch_add(1, Ordering::Relaxed) % 16 == 3 {
                 block_on(sleep(Duration::from_micros(200)));
             }
         }
     }
-    impl Hooks for Naps {
+    impl Hooks for SleepingHook {
         fn is_fast_path(&self, _: Why) -> bool {
             self.timed_park("is_fast_path");
             true
@@ -191,7 +191,7 @@ fn a_question_that_waits_does_not_share_the_workers_state() {
     }
     program!(|world| {
         for hook in ["watches_waits", "is_fast_path"] {
-            let (policy, _) = Hostile::new(Naps(hook, AtomicUsize::new(0)));
+            let (policy, _) = Hostile::new(SleepingHook(hook, AtomicUsize::new(0)));
             let built = std::panic::catch_unwind(|| world.builder().policy(policy).build());
             let Ok(Ok(runtime)) = built else { continue };
             let handles: Vec<_> = (0..world.count(400))
@@ -378,9 +378,9 @@ impl Act for WaitsWithoutWorker {
     }
 }
 
-/// Tries: a thread with a ready fiber gives its worker away, lists itself as a spare one, asks for a worker, and
-/// the push of that request waits, while another frame reserves the thread.
-/// Expected: the thread takes what it is given when the hook is over; the frame is not disturbed.
+/// Tries: a thread with a ready fiber gives its worker away, lists itself as a spare one, asks for a worker,
+/// and the push of that request waits, while another frame reserves the thread. Expected: the thread takes
+/// what it is given when the hook is over; the frame is not disturbed.
 #[test]
 fn a_request_for_a_worker_waits() {
     program!(|world| {

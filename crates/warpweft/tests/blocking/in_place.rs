@@ -85,7 +85,7 @@ fn a_panic_goes_on_where_it_was_called() {
 }
 
 #[test]
-fn inside_the_thread_is_a_visitor_of_its_pool() {
+fn inside_the_thread_is_an_external_thread_of_its_pool() {
     everywhere(|runtime| {
         let injected = runtime.counters().total().get(Count::Injected);
         let names = runtime.spawn_job(|| {

@@ -14,8 +14,8 @@ use std::task::{Poll, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 use warpweft::policy::{Count, Cx, PolicyError, PoolEnv, TaskRef, Waiting, Wake, Why};
-use warpweft::queue::Locked;
 use warpweft::{Fifo, Policy, Runtime, spawn_detached, spawn_job};
+use warpweft_queue::Locked;
 
 thread_local! {
     /// A hook of `Watched` is on this thread's stack.
@@ -23,7 +23,7 @@ thread_local! {
 }
 
 #[derive(Default)]
-struct Seen {
+struct HookCalls {
     /// Kept by the short way, for each reason.
     own: [AtomicUsize; Why::ALL.len()],
     /// Pushed by a worker the long way.
@@ -36,7 +36,7 @@ struct Seen {
     spawns: AtomicUsize,
 }
 
-impl Seen {
+impl HookCalls {
     fn own(&self, why: Why) -> usize {
         self.own[why as usize].load(Ordering::SeqCst)
     }
@@ -44,12 +44,12 @@ impl Seen {
 
 /// A queue for each worker, and one for what comes from outside.
 struct Watched {
-    seen: Arc<Seen>,
+    seen: Arc<HookCalls>,
     watches: bool,
 }
 
-type Shared = (Locked<TaskRef>, Arc<Seen>, bool);
-type Local = (Vec<TaskRef>, Arc<Seen>);
+type Shared = (Locked<TaskRef>, Arc<HookCalls>, bool);
+type Local = (Vec<TaskRef>, Arc<HookCalls>);
 
 impl Policy for Watched {
     type Shared = Shared;
@@ -110,8 +110,8 @@ impl Policy for Watched {
     }
 }
 
-fn pool(watches: bool) -> (Runtime, Arc<Seen>) {
-    let seen = Arc::new(Seen::default());
+fn pool(watches: bool) -> (Runtime, Arc<HookCalls>) {
+    let seen = Arc::new(HookCalls::default());
     let policy = Watched {
         seen: Arc::clone(&seen),
         watches,

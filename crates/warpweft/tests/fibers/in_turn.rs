@@ -102,7 +102,7 @@ fn a_task_of_its_worker_runs_when_the_policy_is_asked_again() {
 }
 
 #[test]
-fn an_injected_task_runs_when_it_is_overdue() {
+fn an_injected_task_runs_at_the_global_look() {
     for beside in [0, 1, 5] {
         in_a_fiber(beside, move |runtime, ran| {
             let (injector, runs) = (Arc::clone(runtime), Arc::clone(ran));

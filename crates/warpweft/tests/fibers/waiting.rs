@@ -554,7 +554,7 @@ impl Future for Gate {
 }
 
 #[test]
-fn a_pool_that_closes_unwinds_its_fibers_at_home() {
+fn a_pool_that_closes_unwinds_its_fibers_on_their_threads() {
     struct Marks(ThreadId, Arc<AtomicUsize>);
     impl Drop for Marks {
         fn drop(&mut self) {
@@ -781,7 +781,7 @@ fn without_spare_threads_fibers_go_on_on_top() {
 }
 
 #[test]
-fn a_fiber_that_gives_way_on_a_blocked_home_lets_tasks_run() {
+fn a_fiber_that_yields_on_a_blocked_thread_lets_tasks_run() {
     // Without a monitor, which would send others to do the tasks.
     let unwatched = |builder: Builder| builder.stuck_after(None);
     everywhere_with(unwatched, |runtime| {

@@ -373,9 +373,9 @@ fn nothing_begins_on_a_fiber_that_was_told_to_end() {
     }
 }
 
-/// The runtime goes while a second half waits whose first one has panicked. With one worker nobody takes it: it
-/// waits on the fiber, which the end of the runtime unwinds. On another thread's own stack it would wait for
-/// ever, and the runtime with it.
+/// The runtime goes while a second half waits whose first one has panicked. With one worker nobody takes it:
+/// it waits on the fiber, which the end of the runtime unwinds. On another thread's own stack it would wait
+/// for ever, and the runtime with it.
 #[test]
 fn the_end_of_the_runtime_ends_a_second_half_that_waits() {
     let runtime = Runtime::builder().workers(1).build().expect("a worker");

@@ -487,8 +487,8 @@ fn the_stack_does_not_grow_with_the_number_of_tasks() {
     );
 }
 
-/// The frame that waits runs a part of what it waits for, on its thread, while it holds a lock. Another thread
-/// may be faster, but not always.
+/// The frame that waits runs a part of what it waits for, on its thread, while it holds a lock. Another
+/// thread may be faster, but not always.
 #[test]
 fn a_frame_that_waits_runs_parts_of_its_other_half() {
     let runtime = Runtime::builder()

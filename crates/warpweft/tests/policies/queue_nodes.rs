@@ -19,8 +19,8 @@ use warpweft::{JoinError, JoinHandle, PolicySpec, Runtime, TaskBuilder, block_on
 const WORKERS: usize = 8;
 /// Threads outside that spawn and wake: more than there are places for external threads.
 const OUTSIDE: usize = 6;
-/// Places for external threads: `VISITORS` of the policy.
-const VISITORS: usize = 4;
+/// Places for external threads: the number that the policy reserves.
+const EXTERNAL_THREADS: usize = 4;
 /// Tasks of a round of one of those threads, with their children.
 const ROUND: usize = 100;
 const ROUNDS: usize = 60;
@@ -45,7 +45,7 @@ fn workers(runtime: &Runtime) -> usize {
 
 /// Those that there may be beyond one for each task: one that was left in each place.
 fn places(runtime: &Runtime) -> usize {
-    workers(runtime) + VISITORS
+    workers(runtime) + EXTERNAL_THREADS
 }
 
 /// With this priority, one after the other.

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 use warpweft::policy::{Cx, Policy, PolicyError, PoolEnv, TaskRef, Wake as Wakes, Why};
-use warpweft::queue::Locked;
 use warpweft::{Runtime, fiber, spawn_blocking, spawn_job, time};
+use warpweft_queue::Locked;
 
 const ROUNDS: usize = 10;
 const TASKS: usize = 50;

@@ -7,11 +7,11 @@
 )]
 
 use std::sync::mpsc;
-use warpweft::policy::{Cx, Place, Policy, PolicyError, PoolEnv, TaskRef, Wake, Why};
-use warpweft::queue::Locked;
+use warpweft::policy::{CoreLocation, Cx, Policy, PolicyError, PoolEnv, TaskRef, Wake, Why};
 use warpweft::{BuildError, Pin, PinError, Runtime, blocking, spawn_blocking, spawn_job};
 use warpweft_platform::affinity::{allowed, pin};
 use warpweft_platform::topology::Topology;
+use warpweft_queue::Locked;
 
 fn here() -> Vec<usize> {
     allowed().expect("Linux tells")
@@ -184,7 +184,7 @@ fn a_pinned_worker_is_stuck() {
 }
 
 /// A policy that reports where its workers are.
-struct Curious(mpsc::Sender<Vec<Place>>);
+struct Curious(mpsc::Sender<Vec<CoreLocation>>);
 
 impl Policy for Curious {
     type Shared = Locked<TaskRef>;

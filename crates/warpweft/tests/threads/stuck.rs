@@ -482,7 +482,7 @@ fn sockets_are_served_beside_long_tasks() {
 /// A fiber that started on the standby poller's thread goes on there, though nothing happens in the poller
 /// where that sleeps.
 #[test]
-fn the_lookout_rises_for_a_fiber_of_its_thread() {
+fn the_standby_poller_wakes_for_a_fiber_of_its_thread() {
     let runtime = Runtime::builder()
         .workers(1)
         .stuck_after(Some(Duration::from_secs(100)))

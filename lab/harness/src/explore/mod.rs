@@ -71,14 +71,14 @@ impl ExploreArgs {
         };
         let (repeat, budget) = if self.smoke { (1, None) } else { (11, Some(75)) };
         let budget = self.budget.or(budget).map(Duration::from_secs);
-        let pace = self.selection.pace(self.repeat.unwrap_or(repeat), budget)?;
+        let limits = self.selection.limits(self.repeat.unwrap_or(repeat), budget)?;
         let explored = lab.home().map(|(_, policies)| policies.explored());
         let defaults = Defaults {
             runtimes: if self.smoke { Usual::All } else { Usual::Explored },
             policies: explored.into_iter().flatten().map(ToString::to_string).collect(),
             workers: BTreeSet::from([1, cpus, 2 * cpus]).into_iter().collect(),
         };
-        selection.jobs(lab, workload, self.smoke, &defaults, &pace)
+        selection.jobs(lab, workload, self.smoke, &defaults, &limits)
     }
 }
 

@@ -7,7 +7,7 @@ use super::lines;
 use super::page::{begin, machine};
 use super::svg::{escape, put};
 use crate::measured::Measured;
-use crate::plan::{Line, Published};
+use crate::plan::{Comparison, Published};
 use crate::summary::{Row, throughput};
 use crate::table::{footnotes, shown_measures, warning};
 use crate::text::{nanos, si, workers};
@@ -15,7 +15,7 @@ use crate::text::{nanos, si, workers};
 /// A line that was measured.
 pub(crate) struct Compared {
     /// The line.
-    pub(crate) line: Line,
+    pub(crate) line: Comparison,
     /// Its runs and their figures.
     pub(crate) measured: Measured,
 }

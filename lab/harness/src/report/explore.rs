@@ -192,7 +192,7 @@ fn capitalised(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::{Job, Pace};
+    use crate::session::{Job, SessionLimits};
     use crate::summary::{
         rows,
         tests::{Contestant, session},
@@ -216,7 +216,7 @@ mod tests {
                     chosen,
                     template,
                     cells: Vec::new(),
-                    pace: Pace {
+                    limits: SessionLimits {
                         rounds: 1,
                         budget: None,
                         limit: Duration::MAX,

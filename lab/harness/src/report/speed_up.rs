@@ -8,7 +8,7 @@ use crate::summary::Row;
 use crate::text::{si, workers};
 
 /// One place of a chart, with its rows.
-struct Place<'a> {
+struct Group<'a> {
     name: String,
     rows: Vec<&'a Row>,
 }
@@ -16,7 +16,7 @@ struct Place<'a> {
 /// Speed-up over the classic with one worker, over workers; `None` if nothing was to be hidden.
 pub(super) fn over_workers(rows: &[Row], series: &[Series]) -> Option<String> {
     let counts = worker_counts(rows);
-    let places = counts.iter().map(|count| Place {
+    let places = counts.iter().map(|count| Group {
         name: workers(*count),
         rows: rows.iter().filter(|row| row.workers == *count).collect(),
     });
@@ -36,7 +36,7 @@ pub(super) fn over_latency(
         .filter(|(wait, _)| *wait > 0)
         .collect();
     waits.sort_by_key(|(wait, _)| *wait);
-    let places = waits.iter().map(|(wait, page)| Place {
+    let places = waits.iter().map(|(wait, page)| Group {
         name: format!("{wait} ms"),
         rows: page.rows.iter().filter(|row| row.workers == count).collect(),
     });
@@ -46,7 +46,7 @@ pub(super) fn over_latency(
 
 /// Speed-ups at some places; `None` if there are none. The ideal is that of the contestant for which it is
 /// the greatest.
-fn chart(places: &[Place<'_>], series: &[Series], title: &str) -> Option<String> {
+fn chart(places: &[Group<'_>], series: &[Series], title: &str) -> Option<String> {
     let ideals = places.iter().map(|place| {
         let ideals = place.rows.iter().filter_map(|row| row.measure("ideal_speed_up"));
         ideals.max_by(f64::total_cmp)
@@ -69,7 +69,7 @@ fn chart(places: &[Place<'_>], series: &[Series], title: &str) -> Option<String>
         .collect();
     chart.line("frontier", &ideal, "<title>ideal: nothing to wait for</title>");
     for one in series {
-        let speed_up = |place: &Place<'_>| {
+        let speed_up = |place: &Group<'_>| {
             let row = place.rows.iter().find(|row| row.contestant == one.name)?;
             row.measure("speed_up")
         };

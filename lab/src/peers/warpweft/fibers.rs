@@ -10,7 +10,7 @@ use harness::Counters;
 
 use super::{Api, Handle, counters};
 use crate::idioms::channels::{Actors, Channels, OPEN, Promises, Store, Unit};
-use crate::idioms::parks::{Parks, WakerPlace};
+use crate::idioms::parks::{Parks, WakerParkSlot};
 use crate::idioms::{SpawnApi, TaskPool};
 
 /// The calls of a fiber.
@@ -153,7 +153,7 @@ impl Promises for FiberApi {
 }
 
 impl Parks for FiberApi {
-    type Place = WakerPlace;
+    type ParkSlot = WakerParkSlot;
 }
 
 /// A runtime, seen from outside, whose tasks are fibers.

@@ -2,9 +2,10 @@
 //!
 //! ```text
 //!  staged:fifo/lifo          spawners, steps │ what takes long          mixer: participants │ mixers
-//!  staged:fifo/lifo/fifo     spawners │ steps │ what takes long         mixer: starters │ participants │ mixers
+//!  staged:fifo/lifo/fifo     spawners │ steps │ what takes long      mixer: starters │ participants │ mixers
 //!  staged:fifo@1/fifo@2      the same as the first, and how many workers each has
-//!  staged:fifo@1/fifo@2:1024/fifo@2     the same as the second, and a spawner waits while the steps have 1024 that have not begun
+//!  staged:fifo@1/fifo@2:1024/fifo@2     the same as the second; a spawner waits while 1024 of the steps
+//!                                       have not begun
 //!  silos:10:fifo             a conference and its members │ another one │ …
 //! ```
 //!

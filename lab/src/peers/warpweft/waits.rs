@@ -13,7 +13,7 @@ use super::{Api, Free, Pool, counters};
 use crate::idioms::channels::{Actors, Channels, OPEN, Promises, Sleeps, Store, Unit};
 use crate::idioms::forks::Branch;
 use crate::idioms::mixed::{Mixed, MixedPool, Wire};
-use crate::idioms::parks::{Parks, WakerPlace};
+use crate::idioms::parks::{Parks, WakerParkSlot};
 use crate::idioms::remote::{Remote, RemotePool};
 
 impl<T: Unit> Store<T> for (channel::Sender<T>, channel::Receiver<T>) {
@@ -108,7 +108,7 @@ impl Sleeps for Api {
 }
 
 impl Parks for Api {
-    type Place = WakerPlace;
+    type ParkSlot = WakerParkSlot;
 }
 
 impl Wire for TcpStream {

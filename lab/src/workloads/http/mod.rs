@@ -4,8 +4,8 @@
 //! ```text
 //!  client threads (poll, blocking sockets) ──▶ loopback ──▶ the pool: accept, a task per connection
 //!   `connections` in all, a closed loop each                   GET /            ──▶ "Hello, World!"
-//!                                                              GET /compute/N   ──▶ N rounds of arithmetic, their digest
-//!                                                              GET /fan-out     ──▶ asks three backends at once, adds up
+//!                                                              GET /compute/N   ──▶ N rounds of arithmetic
+//!                                                              GET /fan-out     ──▶ adds up three backends
 //!  backend threads, see `backend` ◀──────────── loopback ───────────────────────────┘
 //! ```
 //!
@@ -41,12 +41,12 @@ pub(crate) struct Plan {
 }
 
 /// A question, and the right answer.
-struct Line {
+struct Question {
     request: String,
     answer: String,
 }
 
-impl Line {
+impl Question {
     fn new(path: &str, answer: String) -> Self {
         Self {
             request: format!("GET {path} HTTP/1.1\r\nhost: lab\r\n\r\n"),
@@ -57,12 +57,12 @@ impl Line {
 
 /// The prefix of messages of the clients.
 struct Script {
-    light: Line,
-    heavy: Line,
+    light: Question,
+    heavy: Question,
 }
 
 impl Script {
-    fn line(&self, computes: bool) -> &Line {
+    fn line(&self, computes: bool) -> &Question {
         if computes { &self.heavy } else { &self.light }
     }
 }
@@ -178,10 +178,10 @@ impl Plan {
     fn script(&self) -> Script {
         Script {
             light: match self.backends {
-                None => Line::new("/", HELLO.to_owned()),
-                Some(_) => Line::new("/fan-out", fanned_out().to_string()),
+                None => Question::new("/", HELLO.to_owned()),
+                Some(_) => Question::new("/fan-out", fanned_out().to_string()),
             },
-            heavy: Line::new(
+            heavy: Question::new(
                 &format!("/compute/{}", self.rounds),
                 digest(self.rounds).to_string(),
             ),

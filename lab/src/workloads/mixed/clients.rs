@@ -9,7 +9,7 @@ use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::kit::lane::Lane;
+use crate::kit::task_recorder::TaskRecorder;
 use harness::LabError;
 
 /// The stack of a client's thread.
@@ -96,30 +96,30 @@ pub(super) fn client<T: Send + 'static>(
 }
 
 /// Listens until the server closes, and notes for each answer how long ago its question was due.
-pub(super) fn listen(mut stream: &TcpStream, lanes: &[&'static Lane]) {
+pub(super) fn listen(mut stream: &TcpStream, recorders: &[&'static TaskRecorder]) {
     let mut bytes = [0; BYTES];
     while stream.read_exact(&mut bytes).is_ok() {
         let message = Message::from_bytes(&bytes);
-        lanes[message.phase as usize % lanes.len()].finish(message.due, Default::default());
+        recorders[message.phase as usize % recorders.len()].finish(message.due, Default::default());
     }
 }
 
 /// Sends messages over the connections in turn, `rate` in a second, for as long as `length`. Gives how many.
 pub(super) fn ask(
     streams: &[&TcpStream],
-    lane: &'static Lane,
+    recorder: &'static TaskRecorder,
     phase: u64,
     rate: u64,
     length: Duration,
 ) -> Result<u64, LabError> {
     let count = (u128::from(rate) * length.as_nanos() / 1_000_000_000).max(1) as u64;
-    let (start, zero) = (Instant::now(), lane.begin());
+    let (start, zero) = (Instant::now(), recorder.begin());
     for (number, mut stream) in (0..count).zip(streams.iter().copied().cycle()) {
         let offset = Duration::from_nanos((u128::from(number) * 1_000_000_000 / u128::from(rate)) as u64);
         thread::sleep((start + offset).saturating_duration_since(Instant::now()));
         let message = Message {
             due: zero + offset.as_nanos() as u64,
-            sent: lane.now(),
+            sent: recorder.now(),
             phase,
         };
         stream
@@ -190,10 +190,10 @@ mod tests {
     fn the_rate_is_kept() {
         let (mut server, client) = connect(1).unwrap().remove(0);
         server.set_nonblocking(false).unwrap();
-        let lane = Lane::leaked(Instant::now(), 0);
+        let recorder = TaskRecorder::leaked(Instant::now(), 0);
         let start = Instant::now();
         assert_eq!(
-            ask(&[&client], lane, 2, 500, Duration::from_millis(40)).unwrap(),
+            ask(&[&client], recorder, 2, 500, Duration::from_millis(40)).unwrap(),
             20
         );
         assert!(start.elapsed() >= Duration::from_millis(40));

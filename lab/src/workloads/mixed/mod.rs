@@ -4,7 +4,7 @@
 //!  beside    clients ──▶ echo tasks ──▶ clients      at a set rate, whatever the answers do
 //!            sorts ▶ sorts ▶ sorts ▶ …               on the same workers, always `chains` of them under way
 //!
-//!  request   clients ──▶ task: read ─▶ sort in parallel ─▶ write ──▶ clients     each client asks again when it is answered
+//!  request   clients ──▶ task: read ─▶ sort in parallel ─▶ write ──▶ clients   each client asks again
 //! ```
 //!
 //! `beside` goes through phases of the same length: sorts alone, sorts beside echoes, echoes alone. Its
@@ -18,7 +18,7 @@
 //! The clients are threads of the system that mostly sleep, see `clients`. Each answer is compared with its
 //! question, each sort is checked, and all of them are counted.
 
-mod beside;
+mod echo;
 mod clients;
 mod request;
 mod server;
@@ -35,7 +35,7 @@ pub(crate) use clients::{broken, connect};
 #[derive(Clone, Copy)]
 pub(crate) enum Plan {
     /// See `beside`.
-    Beside(beside::Plan),
+    Beside(echo::Plan),
     /// See `request`.
     Request(request::Plan),
 }
@@ -113,7 +113,7 @@ impl Program for Plan {
                 input,
             }));
         }
-        Ok(Self::Beside(beside::Plan {
+        Ok(Self::Beside(echo::Plan {
             connections,
             input,
             rate: params.number("rate"),

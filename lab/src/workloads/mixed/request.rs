@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::idioms::mixed::MixedPool;
 use crate::kit::check::check;
-use crate::kit::lane::{Lane, record};
+use crate::kit::task_recorder::{TaskRecorder, record};
 use harness::{LabError, Outcome};
 
 use super::clients::{Message, broken, client, connect, hang_up, question};
@@ -61,10 +61,10 @@ impl Plan {
 
 /// Makes `n` requests, over fresh connections.
 fn requests(connections: Vec<TcpStream>, n: u64) -> Result<Outcome, LabError> {
-    let lane = Lane::leaked(Instant::now(), 0);
+    let recorder = TaskRecorder::leaked(Instant::now(), 0);
     let taken = Arc::new(AtomicU64::new(0));
     let mut clients = Vec::new();
-    lane.begin();
+    recorder.begin();
     for ours in connections {
         let taken = Arc::clone(&taken);
         clients.push(client(move || {
@@ -75,7 +75,7 @@ fn requests(connections: Vec<TcpStream>, n: u64) -> Result<Outcome, LabError> {
                     hang_up(&ours);
                     return true;
                 }
-                let sent = lane.now();
+                let sent = recorder.now();
                 let message = Message {
                     due: number,
                     sent,
@@ -84,7 +84,7 @@ fn requests(connections: Vec<TcpStream>, n: u64) -> Result<Outcome, LabError> {
                 if !question(&ours, message) {
                     return false;
                 }
-                lane.finish(sent, Default::default());
+                recorder.finish(sent, Default::default());
             }
         })?);
     }
@@ -93,7 +93,7 @@ fn requests(connections: Vec<TcpStream>, n: u64) -> Result<Outcome, LabError> {
         right &= client.join().map_err(|_| broken("a client panicked"))?;
     }
     check("every request was answered, and every sort right", &right, &true)?;
-    let recorded = record(&[lane], n);
+    let recorded = record(&[recorder], n);
     let elapsed = recorded.elapsed.max(Duration::from_nanos(1));
     Ok(Outcome::new(n, elapsed).with_latency(&recorded.histogram))
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::idioms::forks::{Branch, Fork};
 use crate::idioms::mixed::{Mixed, Wire};
-use crate::kit::lane::Lane;
+use crate::kit::task_recorder::TaskRecorder;
 use crate::workloads::fork_join::sorts::{Quicksort, checksum, numbers};
 
 use super::clients::{BYTES, Message};
@@ -110,8 +110,8 @@ impl<M: Mixed> Branch for Chain<M> {
 /// The work of a task of the server between reading and writing.
 #[derive(Clone, Copy)]
 pub(super) enum Between {
-    /// It notes how long ago what it read was sent, in the lane of its phase.
-    Note(&'static [&'static Lane]),
+    /// It notes how long ago what it read was sent, in the recorder of its phase.
+    Record(&'static [&'static TaskRecorder]),
     /// It sorts.
     Sort(Input),
 }
@@ -123,9 +123,9 @@ pub(super) async fn answer<M: Mixed>(api: M, stream: TcpStream, between: Between
     let mut bytes = [0; BYTES];
     while wire.read_exact(&mut bytes).await.is_ok() {
         match between {
-            Between::Note(lanes) => {
+            Between::Record(recorders) => {
                 let message = Message::from_bytes(&bytes);
-                lanes[message.phase as usize % lanes.len()].finish(message.sent, Default::default());
+                recorders[message.phase as usize % recorders.len()].finish(message.sent, Default::default());
             }
             Between::Sort(input) => {
                 if !api.computed(Sort(input)).await {

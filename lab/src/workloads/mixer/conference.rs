@@ -17,7 +17,7 @@ use super::SAMPLES;
 use super::slot::Slot;
 use super::voices::Voices;
 use crate::idioms::{JobApi, SpawnApi};
-use crate::kit::lane::{COUNTS, Lane};
+use crate::kit::task_recorder::{COUNTS, TaskRecorder};
 use crate::workloads::packet_cache::scramble;
 
 /// A frame of linear samples.
@@ -57,10 +57,10 @@ impl Size {
 pub(super) struct Calls {
     pub(super) size: Size,
     voices: &'static Voices,
-    /// The lane in which mixers note how old frames are.
-    pub(super) mixed: &'static Lane,
-    /// The lane in which participants note what they sent.
-    pub(super) sent: &'static Lane,
+    /// The recorder in which mixers note how old frames are.
+    pub(super) mixed: &'static TaskRecorder,
+    /// The recorder in which participants note what they sent.
+    pub(super) sent: &'static TaskRecorder,
     start: AtomicU64,
     /// The mix of the first conference, if it is wanted.
     pub(super) tape: Option<Mutex<Vec<i16>>>,
@@ -73,8 +73,8 @@ impl Calls {
         Self {
             size,
             voices,
-            mixed: Lane::leaked(base, 0),
-            sent: Lane::leaked(base, 0),
+            mixed: TaskRecorder::leaked(base, 0),
+            sent: TaskRecorder::leaked(base, 0),
             start: AtomicU64::new(NOT_YET),
             tape: tape.then(Mutex::default),
         }
@@ -471,7 +471,7 @@ mod tests {
         while !people.is_empty() {
             people.retain_mut(|person| person.step() != Step::Done);
         }
-        let recorded = crate::kit::lane::record(&[calls.mixed, calls.sent], size.frames());
+        let recorded = crate::kit::task_recorder::record(&[calls.mixed, calls.sent], size.frames());
         assert_eq!(
             (recorded.counts[MIXED], recorded.counts[SENT]),
             expected(&size, voices)

@@ -1,7 +1,8 @@
 //! G.711: speech at 64 kbit/s, a byte per sample, by the A-law and by the µ-law.
 //!
 //! ```text
-//!   byte   s eee mmmm     sign, segment, step within it; transmitted with every second bit inverted (A) or with all (µ)
+//!   byte   s eee mmmm     sign, segment, step within it;
+//!                         transmitted with every second bit inverted (A) or with all (µ)
 //!   value  segments that double: fine steps near silence, coarse ones where it is loud
 //! ```
 //!

@@ -22,7 +22,7 @@ use std::time::Duration;
 use harness::Pending;
 
 use crate::kit::MOST_THREADS;
-use crate::kit::lane::{Recorded, record};
+use crate::kit::task_recorder::{Recorded, record};
 use crate::prelude::*;
 
 mod conference;

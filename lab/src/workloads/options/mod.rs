@@ -12,7 +12,7 @@
 //! parallel scheduling*, 2022, section 5.5).
 
 use crate::kit::chain::{Item, Listening, Source, heavy_ones};
-use crate::kit::lane::{Lane, Recorded};
+use crate::kit::task_recorder::{TaskRecorder, Recorded};
 use crate::prelude::*;
 
 mod pricing;
@@ -58,7 +58,7 @@ impl Item for Walk {
         self.values.len() == 1
     }
 
-    fn arrive(self, lane: &'static Lane) {
+    fn arrive(self, recorder: &'static TaskRecorder) {
         let Task {
             lattice,
             heavy,
@@ -71,9 +71,9 @@ impl Item for Walk {
         drop(self.values);
         let counts = [1, u64::from(wrong), u64::from(lattice.steps), 0];
         if *heavy {
-            lane.finish_heavy(self.started, counts);
+            recorder.finish_heavy(self.started, counts);
         } else {
-            lane.finish(self.started, counts);
+            recorder.finish(self.started, counts);
         }
     }
 }
@@ -81,12 +81,12 @@ impl Item for Walk {
 impl Source for Plan {
     type Item = Walk;
 
-    fn items(self, spawner: u64) -> impl FnMut(&Lane, u64) -> Walk + Send + 'static {
+    fn items(self, spawner: u64) -> impl FnMut(&TaskRecorder, u64) -> Walk + Send + 'static {
         let first = spawner * self.listening.share();
-        move |lane, number| Walk {
+        move |recorder, number| Walk {
             task: &self.tasks[(first + number) as usize],
             values: Vec::new(),
-            started: lane.now(),
+            started: recorder.now(),
         }
     }
 }
@@ -270,14 +270,14 @@ mod tests {
     fn a_wrong_price_is_counted() {
         let plan = plan(&["n=1", "heavy=0", "steps=1"]);
         for (value, wrong) in [(plan.tasks[0].known, 0), (f64::NAN, 1), (1e9, 1)] {
-            let lane = Lane::leaked(base(), 0);
+            let recorder = TaskRecorder::leaked(base(), 0);
             let walk = Walk {
                 task: &plan.tasks[0],
                 values: vec![value],
                 started: 0,
             };
-            walk.arrive(lane);
-            assert_eq!(crate::kit::lane::record(&[lane], 1).counts[1], wrong, "{value}");
+            walk.arrive(recorder);
+            assert_eq!(crate::kit::task_recorder::record(&[recorder], 1).counts[1], wrong, "{value}");
         }
     }
 }

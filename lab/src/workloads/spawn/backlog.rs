@@ -14,15 +14,15 @@ use std::time::{Duration, Instant};
 use harness::resident_bytes;
 
 use super::wait_for;
-use crate::kit::lane::Lane;
+use crate::kit::task_recorder::TaskRecorder;
 use crate::prelude::*;
 
-/// The data of a closure, two words, its lane, and whether the last one is launched.
+/// The data of a closure, two words, its recorder, and whether the last one is launched.
 const BYTES: usize = 32;
 /// Closures of the warm-up at most.
 pub(super) const WARM: u64 = 1000;
 /// The sleep of a closure that came too early.
-const NAP: Duration = Duration::from_micros(200);
+const PAUSE: Duration = Duration::from_micros(200);
 
 /// The figures at the time when the last one had been launched.
 struct Pile {
@@ -36,17 +36,17 @@ impl Pile {
     /// Launches all.
     fn up<C: FnOnce() + Send + 'static>(
         n: u64,
-        lane: &'static Lane,
+        recorder: &'static TaskRecorder,
         launch: impl Fn(C),
-        closure: impl Fn(u64, &'static Lane, &'static AtomicBool) -> C,
+        closure: impl Fn(u64, &'static TaskRecorder, &'static AtomicBool) -> C,
     ) -> Self {
-        // As the lane: it lives as long as the process.
+        // As the recorder: it lives as long as the process.
         let all = &*Box::leak(Box::new(AtomicBool::new(false)));
         let before = resident_bytes();
         let start = Instant::now();
-        (0..n).for_each(|number| launch(closure(number, lane, all)));
+        (0..n).for_each(|number| launch(closure(number, recorder, all)));
         let launching = start.elapsed();
-        let outstanding = n - lane.done();
+        let outstanding = n - recorder.done();
         let bytes = resident_bytes()
             .zip(before)
             .map(|(after, before)| after.saturating_sub(before));
@@ -60,9 +60,9 @@ impl Pile {
     }
 
     /// All have run.
-    fn gone(self, n: u64, lane: &Lane) -> Result<Outcome, LabError> {
+    fn gone(self, n: u64, recorder: &TaskRecorder) -> Result<Outcome, LabError> {
         let elapsed = self.start.elapsed();
-        check("tasks", &lane.done(), &n)?;
+        check("tasks", &recorder.done(), &n)?;
         let each = |whole: f64| whole / n as f64;
         let outcome = Outcome::new(n, elapsed)
             .with_measure("ns_per_task", each(elapsed.as_nanos() as f64))
@@ -76,14 +76,14 @@ impl Pile {
 }
 
 /// One closure.
-fn closure(number: u64, lane: &'static Lane, all: &'static AtomicBool) -> impl FnOnce() + Send + 'static {
+fn closure(number: u64, recorder: &'static TaskRecorder, all: &'static AtomicBool) -> impl FnOnce() + Send + 'static {
     let load = [number, !number];
     let closure = move || {
         black_box(load);
         while !all.load(Ordering::Acquire) {
-            std::thread::sleep(NAP);
+            std::thread::sleep(PAUSE);
         }
-        lane.count();
+        recorder.count();
     };
     debug_assert_eq!(size_of_val(&closure), BYTES);
     closure
@@ -91,34 +91,34 @@ fn closure(number: u64, lane: &'static Lane, all: &'static AtomicBool) -> impl F
 
 /// With tasks that are futures.
 pub(super) fn tasks<P: TaskPool>(pool: &P, n: u64, from_inside: bool) -> Result<Outcome, LabError> {
-    let (tasks, lane) = (pool.tasks(), Lane::leaked(base(), 0));
+    let (tasks, recorder) = (pool.tasks(), TaskRecorder::leaked(base(), 0));
     if from_inside {
         return inside(pool, async move {
-            let pile = Pile::up(n, lane, |job| tasks.launch_job(job), closure);
-            while lane.done() < n {
+            let pile = Pile::up(n, recorder, |job| tasks.launch_job(job), closure);
+            while recorder.done() < n {
                 tasks.yield_now().await;
             }
-            pile.gone(n, lane)
+            pile.gone(n, recorder)
         })?;
     }
-    let pile = Pile::up(n, lane, |job| pool.submit_and_forget(job), closure);
-    wait_for(lane, n);
-    pile.gone(n, lane)
+    let pile = Pile::up(n, recorder, |job| pool.submit_and_forget(job), closure);
+    wait_for(recorder, n);
+    pile.gone(n, recorder)
 }
 
 /// With tasks that are closures.
 pub(super) fn jobs<P: JobPool>(pool: &P, n: u64, from_inside: bool) -> Result<Outcome, LabError> {
-    let (jobs, lane) = (pool.jobs(), Lane::leaked(base(), 0));
+    let (jobs, recorder) = (pool.jobs(), TaskRecorder::leaked(base(), 0));
     if from_inside {
         return inside_job(pool, move || {
-            let pile = Pile::up(n, lane, |job| jobs.launch(job), closure);
-            while lane.done() < n {
+            let pile = Pile::up(n, recorder, |job| jobs.launch(job), closure);
+            while recorder.done() < n {
                 jobs.yield_now();
             }
-            pile.gone(n, lane)
+            pile.gone(n, recorder)
         })?;
     }
-    let pile = Pile::up(n, lane, |job| pool.start(job), closure);
-    wait_for(lane, n);
-    pile.gone(n, lane)
+    let pile = Pile::up(n, recorder, |job| pool.start(job), closure);
+    wait_for(recorder, n);
+    pile.gone(n, recorder)
 }

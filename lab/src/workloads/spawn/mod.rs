@@ -7,7 +7,7 @@
 use std::time::{Duration, Instant};
 
 use crate::kit::check::each;
-use crate::kit::lane::Lane;
+use crate::kit::task_recorder::TaskRecorder;
 use crate::prelude::*;
 use crate::program::not_for;
 
@@ -149,16 +149,16 @@ impl Program for Plan {
                 (start.elapsed(), joined)
             })?,
             (Mode::Fire, true) => {
-                let lane = Lane::leaked(base(), 0);
+                let recorder = TaskRecorder::leaked(base(), 0);
                 inside(pool, async move {
                     let start = Instant::now();
                     for _ in 0..n {
-                        tasks.launch_job(move || lane.count());
+                        tasks.launch_job(move || recorder.count());
                     }
-                    while lane.done() < n {
+                    while recorder.done() < n {
                         tasks.yield_now().await;
                     }
-                    (start.elapsed(), lane.done())
+                    (start.elapsed(), recorder.done())
                 })?
             }
             (Mode::Batch, false) => {
@@ -190,13 +190,13 @@ impl Program for Plan {
             (Mode::Backlog, inside) => return backlog::tasks(pool, n, inside),
             (Mode::Scope { .. }, _) => return Err(not_for("tasks that outlive their scope")),
             (Mode::Fire, false) => {
-                let lane = Lane::leaked(base(), 0);
+                let recorder = TaskRecorder::leaked(base(), 0);
                 let start = Instant::now();
                 for _ in 0..n {
-                    pool.submit_and_forget(move || lane.count());
+                    pool.submit_and_forget(move || recorder.count());
                 }
-                wait_for(lane, n);
-                (start.elapsed(), lane.done())
+                wait_for(recorder, n);
+                (start.elapsed(), recorder.done())
             }
         };
         self.outcome(elapsed, joined)
@@ -207,32 +207,32 @@ impl Program for Plan {
             return backlog::jobs(pool, self.n, self.inside);
         }
         let (jobs, n) = (pool.jobs(), self.n);
-        let lane = Lane::leaked(base(), 0);
+        let recorder = TaskRecorder::leaked(base(), 0);
         let one_by_one = self.mode == Mode::One;
         let (elapsed, joined) = if self.inside {
             inside_job(pool, move || {
                 let start = Instant::now();
                 for launched in 1..=n {
-                    jobs.launch(move || lane.count());
-                    while one_by_one && lane.done() < launched {
+                    jobs.launch(move || recorder.count());
+                    while one_by_one && recorder.done() < launched {
                         jobs.yield_now();
                     }
                 }
-                while lane.done() < n {
+                while recorder.done() < n {
                     jobs.yield_now();
                 }
-                (start.elapsed(), lane.done())
+                (start.elapsed(), recorder.done())
             })?
         } else {
             let start = Instant::now();
             for launched in 1..=n {
-                pool.start(move || lane.count());
+                pool.start(move || recorder.count());
                 if one_by_one {
-                    wait_for(lane, launched);
+                    wait_for(recorder, launched);
                 }
             }
-            wait_for(lane, n);
-            (start.elapsed(), lane.done())
+            wait_for(recorder, n);
+            (start.elapsed(), recorder.done())
         };
         self.outcome(elapsed, joined)
     }
@@ -241,9 +241,9 @@ impl Program for Plan {
     /// waits for all of them; those that are measured are empty.
     fn scope<P: ScopePool>(&self, pool: &P) -> Result<Outcome, LabError> {
         if self.mode == (Mode::Scope { counts: true }) {
-            let lane = Lane::leaked(base(), 0);
-            let elapsed = pool.scope(self.n, || lane.count());
-            return self.outcome(elapsed, lane.done());
+            let recorder = TaskRecorder::leaked(base(), 0);
+            let elapsed = pool.scope(self.n, || recorder.count());
+            return self.outcome(elapsed, recorder.done());
         }
         self.outcome(pool.scope(self.n, || ()), self.n)
     }
@@ -257,8 +257,8 @@ impl Plan {
 }
 
 /// An external thread waits until `n` tasks have run: it lets others run, then looks again.
-fn wait_for(lane: &Lane, n: u64) {
-    while lane.done() < n {
+fn wait_for(recorder: &TaskRecorder, n: u64) {
+    while recorder.done() < n {
         std::thread::yield_now();
     }
 }

@@ -30,7 +30,7 @@ impl ThreadFibers {
     /// Unwinds the fibers on which no other thread works, without waiting. Returns true if none is left.
     pub(crate) fn unwind_ready(&self, base: &StackContext) -> bool {
         // A thread without a worker adopts none, so there will be no others.
-        while let Some(task) = self.beside.take() {
+        while let Some(task) = self.local_spawns.take() {
             self.count_live(-1);
             task.abandon(Abandon::Shutdown);
             end_child_if(self.pool.is_forked());

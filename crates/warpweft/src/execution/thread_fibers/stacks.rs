@@ -1,7 +1,7 @@
 //! The stacks of a thread's fibers and handled bodies, and their use: see the limit in `coroutine/stack.rs`.
 
 use super::ThreadFibers;
-use crate::coroutine::stack::{Claim, NoStack, Reserved, Stack};
+use crate::coroutine::stack::{NoStack, Reserved, Stack, StackPermit};
 use crate::execution::fiber::Fiber;
 use std::ptr::NonNull;
 
@@ -15,7 +15,7 @@ impl ThreadFibers {
     ///
     /// There is no stack, or none that may be used.
     #[inline]
-    pub(crate) fn unloaded(&self) -> Result<(NonNull<Fiber>, Claim), NoStack> {
+    pub(crate) fn unloaded(&self) -> Result<(NonNull<Fiber>, StackPermit), NoStack> {
         let claim = self.claim()?;
         let warm = self.warm.borrow_mut().pop();
         let fiber = match warm {
@@ -26,11 +26,11 @@ impl ThreadFibers {
     }
 
     #[inline]
-    fn claim(&self) -> Result<Claim, NoStack> {
+    fn claim(&self) -> Result<StackPermit, NoStack> {
         if self.is_limited {
             self.pool.core().stacks.claim()
         } else {
-            Ok(Claim::none())
+            Ok(StackPermit::none())
         }
     }
 

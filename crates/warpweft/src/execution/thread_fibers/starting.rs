@@ -6,7 +6,7 @@ use warpweft_task::Runnable;
 impl ThreadFibers {
     /// Adopts a fiber that has not started. The thread carries a worker.
     pub(crate) fn adopt(&self, task: Runnable) {
-        self.beside.push(task);
+        self.local_spawns.push(task);
         self.count_live(1);
         // The flag stays until the fiber was taken.
         self.thread_handle.set_ready_here();

@@ -43,8 +43,8 @@ impl<T: AsPollable> Async<T> {
     }
 }
 
-/// Returns true if a read of a stream has taken all that was there. It returns false at the end of the stream,
-/// which is ready for ever, and where the poller does not tell ends from bytes.
+/// Returns true if a read of a stream has taken all that was there. It returns false at the end of the
+/// stream, which is ready for ever, and where the poller does not tell ends from bytes.
 fn emptied(read: usize, room: usize) -> bool {
     TELLS_ENDS && 0 < read && read < room
 }

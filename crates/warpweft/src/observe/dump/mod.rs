@@ -73,8 +73,8 @@ pub struct TaskDump {
     pub state: TaskState,
     /// For how long it has done so, if that is known, within about 10 ms.
     pub since: Option<Duration>,
-    /// What it waits for. It continues when one of these comes. Empty while it waits: something that is not of
-    /// this crate.
+    /// What it waits for. It continues when one of these comes. Empty while it waits: something that is not
+    /// of this crate.
     pub waits: Vec<WaitDump>,
     /// Its cancellation was requested.
     pub cancelled: bool,
@@ -192,9 +192,9 @@ pub enum Finding {
         /// Its number.
         task: usize,
     },
-    /// The task waits for a channel whose only other end was used last by a task that has ended, that is stuck,
-    /// or that waits for this one, or by the task itself. This is a suspicion: the end may have been passed on,
-    /// and not been used since.
+    /// The task waits for a channel whose only other end was used last by a task that has ended, that is
+    /// stuck, or that waits for this one, or by the task itself. This is a suspicion: the end may have been
+    /// passed on, and not been used since.
     Abandoned {
         /// Its number.
         task: usize,

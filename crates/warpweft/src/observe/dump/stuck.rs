@@ -1,20 +1,21 @@
 //! The tasks of a report that can never go on.
 //!
 //! A task goes on when *one* of its waits ends. A wait ends when *all* tasks on which it depends go on. So a
-//! task is stuck if each of its waits depends on a task that is stuck. The stuck tasks are the largest set with
-//! that property: all that wait for tasks are candidates, and those with a way out leave, until none does.
+//! task is stuck if each of its waits depends on a task that is stuck. The stuck tasks are the largest set
+//! with that property: all that wait for tasks are candidates, and those with a way out leave, until none
+//! does.
 //!
 //! # Invariants
 //!
 //! - A wait that depends on no known task has a way out: a timer, a socket, an event.
-//! - A wait that was told is none: the wake-up was used, and none comes any more. But then the task was woken,
-//!   so it counts only if it is asleep again.
+//! - A wait that was told is none: the wake-up was used, and none comes any more. But then the task was
+//!   woken, so it counts only if it is asleep again.
 
 use super::{Dump, Finding, TaskDump, TaskState, WaitDump, WaitsFor};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The last tasks that were seen with the other ends of channels, by the task that waits and its wait: whether
-/// one is known, and their numbers if they live.
+/// The last tasks that were seen with the other ends of channels, by the task that waits and its wait:
+/// whether one is known, and their numbers if they live.
 pub(super) type Lasts = BTreeMap<(usize, usize), (usize, Vec<usize>)>;
 
 /// It waits, perhaps in a closure that may block.
@@ -109,8 +110,8 @@ fn has_other_wakers(task: &TaskDump) -> bool {
         .is_some_and(|wakers| wakers > open(task).count() as u64)
 }
 
-/// All waits of the task are for channels whose other end was last seen with the task itself, with one that has
-/// ended, or with one that is stuck or waits for this one.
+/// All waits of the task are for channels whose other end was last seen with the task itself, with one that
+/// has ended, or with one that is stuck or waits for this one.
 fn is_abandoned(tasks: &[TaskDump], stuck: &BTreeSet<usize>, number: usize, lasts: &Lasts) -> bool {
     let mut some = false;
     for (at, wait) in tasks[number]

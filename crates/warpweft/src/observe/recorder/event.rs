@@ -91,7 +91,8 @@ const SITE_BITS: u32 = 16;
 /// Task headers and fibers are aligned to this many bits at least.
 const ALIGNED: u32 = 3;
 
-/// A task and its site, in one word. The address is that of the task's header: another task may have it later.
+/// A task and its site, in one word. The address is that of the task's header: another task may have it
+/// later.
 #[inline]
 pub(crate) fn task_word(address: usize, site: u16) -> u64 {
     (address as u64) >> ALIGNED << SITE_BITS | u64::from(site)

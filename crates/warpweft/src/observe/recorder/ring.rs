@@ -78,8 +78,8 @@ impl Ring {
             return self.write_first(record);
         };
         let head = buffer.head.load(Ordering::Relaxed);
-        // Once in a lap, and before the last slot is used: so no slot of a buffer that is left was overwritten
-        // while a reader was there.
+        // Once in a lap, and before the last slot is used: so no slot of a buffer that is left was
+        // overwritten while a reader was there.
         let is_lap = buffer.is_first(head + 1);
         if is_lap && is_young(buffer.get(head + 1)) && self.grow(buffer, record) {
             return;
@@ -115,7 +115,8 @@ impl Ring {
             return false;
         };
         let length = present.slots.len() * 2;
-        // All buffers until now have `length - first` records together, and with the new one `2 * length - first`.
+        // All buffers until now have `length - first` records together, and with the new one
+        // `2 * length - first`.
         let fits = length * 2 <= self.most + self.first();
         if fits {
             self.add(index, length, record);
@@ -183,8 +184,8 @@ impl Buffer {
         self.head.store(head + 1, Ordering::Release);
     }
 
-    /// Appends copies of the records. If some were overwritten, what was there before is discarded: it does not
-    /// join up with the rest.
+    /// Appends copies of the records. If some were overwritten, what was there before is discarded: it does
+    /// not join up with the rest.
     fn read(&self, records: &mut Vec<Record>) {
         let length = self.slots.len() as u64;
         // Ordering: Acquire pairs with the store of the head: each record before it is there.
@@ -269,7 +270,8 @@ mod tests {
     fn a_ring_grows_while_its_records_are_young_and_within_its_bytes() {
         let bytes = FIRST * 16 * 7;
         let ring = Ring::new(bytes);
-        // Buffers of 1, 2 and 4 times the first one's size. One slot of each is not used before it overwrites.
+        // Buffers of 1, 2 and 4 times the first one's size. One slot of each is not used before it
+        // overwrites.
         let (full, end) = (FIRST as u64 * 7 - 2, FIRST as u64 * 100);
         for number in 1..full {
             write(&ring, number..number + 1, true);

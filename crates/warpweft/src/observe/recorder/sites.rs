@@ -2,8 +2,8 @@
 //!
 //! # Invariants
 //!
-//! - A number keeps its meaning for as long as the pool lives. There are at most 65 535; further sites all get
-//!   number 0, "unknown".
+//! - A number keeps its meaning for as long as the pool lives. There are at most 65 535; further sites all
+//!   get number 0, "unknown".
 //! - The word of a task without a name is the address of its spawn site, which is a static. Only such words
 //!   are kept in a worker's cache.
 

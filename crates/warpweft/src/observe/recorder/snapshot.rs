@@ -194,8 +194,8 @@ impl Snapshot {
     }
 
     /// Writes the events in the format of Perfetto, which <https://ui.perfetto.dev> opens: a track for each
-    /// worker, a slice for each step and sleep, a flow from each push to the step that follows, and the number
-    /// of runnable tasks. An event takes about 20 bytes.
+    /// worker, a slice for each step and sleep, a flow from each push to the step that follows, and the
+    /// number of runnable tasks. An event takes about 20 bytes.
     ///
     /// It writes in small pieces, so a file should be buffered.
     ///

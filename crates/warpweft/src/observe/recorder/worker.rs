@@ -251,8 +251,8 @@ impl WorkerRecorder {
         }
     }
 
-    /// Records what the worker ran beside tasks: the turn of a fiber, or a fork. `run` returns what identifies
-    /// it, or `None` if it ran nothing. What takes long is in no record before it is over.
+    /// Records what the worker ran beside tasks: the turn of a fiber, or a fork. `run` returns what
+    /// identifies it, or `None` if it ran nothing. What takes long is in no record before it is over.
     ///
     /// # Safety
     ///

@@ -27,7 +27,7 @@ use warpweft_platform::counter::Counter;
 /// Makes numbered tasks that do nothing, and counts what became of each.
 ///
 /// ```
-/// use warpweft_task::probe::{TestTasks, number, run};
+/// use warpweft_task::test_tasks::{TestTasks, number, run};
 /// let probe = TestTasks::new(2);
 /// let (first, second) = (probe.task(0), probe.task(1));
 /// assert_eq!(number(&first), Some(0));

@@ -1,11 +1,11 @@
-//! A lane: what one spawner has under way, and what its tasks leave behind.
+//! A recorder of tasks: what one spawner has under way, and what its tasks leave behind.
 //!
 //! ```text
 //!  spawner ── launches ──▶ tasks ── finish() ──▶ shard of the thread it ran on
 //!     ▲                                            ├ done      how many ended
 //!     └──── window: spawned - done < limit ────────┤ last end  when the last one ended
 //!                                                  ├ counts   what they counted (checked after the run)
-//!                                                  └ buckets   how long they took; heavy ones apart, where there are any
+//!                                                  └ buckets   how long they took; heavy ones apart
 //! ```
 //!
 //! Every contestant pays the same for it: two clock readings per task and four stores on lines that no other
@@ -68,7 +68,7 @@ struct Shard {
 type Buckets = OnceLock<Box<[AtomicU32]>>;
 
 /// The tasks that one spawner has under way; see the module.
-pub(crate) struct Lane {
+pub(crate) struct TaskRecorder {
     base: Instant,
     window: u64,
     start: AtomicU64,
@@ -76,11 +76,12 @@ pub(crate) struct Lane {
     shards: Box<[Shard]>,
 }
 
-impl Lane {
-    /// A lane that allows `window` tasks under way, or any number if it is 0; `base` is the run's time zero.
+impl TaskRecorder {
+    /// A recorder that allows `window` tasks under way, or any number if it is 0. `base` is the run's time
+    /// zero.
     ///
     /// It lives as long as the process: tasks hold a plain reference to it, so that no contestant pays for
-    /// the traffic of a reference count. A process makes a few lanes only.
+    /// the traffic of a reference count. A process makes a few recorders only.
     pub(crate) fn leaked(base: Instant, window: u64) -> &'static Self {
         Box::leak(Box::new(Self {
             base,
@@ -190,17 +191,17 @@ impl Lane {
     /// The spawner's view of the window.
     pub(crate) fn spawn_window(&'static self) -> SpawnWindow {
         SpawnWindow {
-            lane: self,
+            recorder: self,
             done: 0,
             waits: 0,
         }
     }
 }
 
-/// The spawner's end of a lane's window. It remembers how many were done when it last looked, so that it
+/// The spawner's end of a recorder's window. It remembers how many were done when it last looked, so that it
 /// reads other threads' lines only when the window seems full.
 pub(crate) struct SpawnWindow {
-    lane: &'static Lane,
+    recorder: &'static TaskRecorder,
     done: u64,
     waits: u64,
 }
@@ -210,21 +211,21 @@ impl SpawnWindow {
     /// next.
     #[inline]
     pub(crate) fn is_full(&mut self, spawned: u64) -> bool {
-        if spawned - self.done < self.lane.window {
+        if spawned - self.done < self.recorder.window {
             return false;
         }
-        self.done = self.lane.done();
-        let full = spawned - self.done >= self.lane.window;
+        self.done = self.recorder.done();
+        let full = spawned - self.done >= self.recorder.window;
         if full {
             self.waits += 1;
             // Relaxed, by the spawner alone: a figure, not a signal.
-            self.lane.waits.store(self.waits, Ordering::Relaxed);
+            self.recorder.waits.store(self.waits, Ordering::Relaxed);
         }
         full
     }
 }
 
-/// The sums over all lanes of a run.
+/// The sums over all recorders of a run.
 pub(crate) struct Recorded {
     /// From the first spawner's start to the last task's end.
     pub(crate) elapsed: Duration,
@@ -238,11 +239,11 @@ pub(crate) struct Recorded {
     pub(crate) waits: u64,
 }
 
-/// Sleeps until each lane has seen `each` tasks end, and adds up what they left.
+/// Sleeps until each recorder has seen `each` tasks end, and adds up what they left.
 ///
 /// It waits for ever if they do not; the run's time limit is kept by the process that started this one.
-pub(crate) fn record(lanes: &[&'static Lane], each: u64) -> Recorded {
-    while lanes.iter().any(|lane| lane.done() < each) {
+pub(crate) fn record(recorders: &[&'static TaskRecorder], each: u64) -> Recorded {
+    while recorders.iter().any(|recorder| recorder.done() < each) {
         thread::sleep(Duration::from_micros(200));
     }
     let mut recorded = Recorded {
@@ -253,9 +254,9 @@ pub(crate) fn record(lanes: &[&'static Lane], each: u64) -> Recorded {
         waits: 0,
     };
     let mut end = 0;
-    for lane in lanes {
-        recorded.waits += lane.waits.load(Ordering::Relaxed);
-        for shard in &lane.shards {
+    for recorder in recorders {
+        recorded.waits += recorder.waits.load(Ordering::Relaxed);
+        for shard in &recorder.shards {
             end = end.max(shard.last_end.load(Ordering::Relaxed));
             for (sum, counted) in recorded.counts.iter_mut().zip(&shard.counts) {
                 *sum = sum.wrapping_add(counted.load(Ordering::Relaxed));
@@ -273,9 +274,9 @@ pub(crate) fn record(lanes: &[&'static Lane], each: u64) -> Recorded {
             }
         }
     }
-    let start = lanes
+    let start = recorders
         .iter()
-        .map(|lane| lane.start.load(Ordering::Relaxed))
+        .map(|recorder| recorder.start.load(Ordering::Relaxed))
         .min()
         .unwrap_or(0);
     recorded.elapsed = Duration::from_nanos(end.saturating_sub(start).max(1));
@@ -288,20 +289,20 @@ mod tests {
 
     #[test]
     fn what_tasks_leave_on_many_threads_adds_up() {
-        let lane = Lane::leaked(Instant::now(), 0);
-        lane.begin();
+        let recorder = TaskRecorder::leaked(Instant::now(), 0);
+        recorder.begin();
         // More threads than owned shards: the shared one is used as well.
         thread::scope(|scope| {
             for number in 0..OWNED as u64 + 20 {
                 scope.spawn(move || {
                     for _ in 0..100 {
-                        lane.finish(lane.now(), [1, number, 0, u64::MAX]);
+                        recorder.finish(recorder.now(), [1, number, 0, u64::MAX]);
                     }
                 });
             }
         });
         let threads = OWNED as u64 + 20;
-        let recorded = record(&[lane], threads * 100);
+        let recorded = record(&[recorder], threads * 100);
         assert_eq!(recorded.counts[0], threads * 100);
         assert_eq!(recorded.counts[1], 100 * threads * (threads - 1) / 2);
         assert_eq!(
@@ -314,23 +315,23 @@ mod tests {
 
     #[test]
     fn the_window_is_full_until_tasks_end() {
-        let lane = Lane::leaked(Instant::now(), 3);
-        let mut window = lane.spawn_window();
+        let recorder = TaskRecorder::leaked(Instant::now(), 3);
+        let mut window = recorder.spawn_window();
         assert!(!window.is_full(2));
         assert!(window.is_full(3));
-        lane.finish_untimed([0; COUNTS], 1);
+        recorder.finish_untimed([0; COUNTS], 1);
         assert!(!window.is_full(3));
         assert!(window.is_full(4));
-        assert_eq!(record(&[lane], 1).waits, 2);
+        assert_eq!(record(&[recorder], 1).waits, 2);
     }
 
     #[test]
     fn heavy_tasks_count_as_done_and_are_timed_apart() {
-        let lane = Lane::leaked(Instant::now(), 2);
-        lane.finish(lane.now(), [1, 0, 0, 0]);
-        lane.finish_heavy(lane.now(), [2, 0, 0, 0]);
-        assert!(!lane.spawn_window().is_full(3), "both are done");
-        let recorded = record(&[lane], 2);
+        let recorder = TaskRecorder::leaked(Instant::now(), 2);
+        recorder.finish(recorder.now(), [1, 0, 0, 0]);
+        recorder.finish_heavy(recorder.now(), [2, 0, 0, 0]);
+        assert!(!recorder.spawn_window().is_full(3), "both are done");
+        let recorded = record(&[recorder], 2);
         assert_eq!(
             (recorded.histogram.len(), recorded.heavy.len(), recorded.counts[0]),
             (1, 1, 3)
@@ -339,7 +340,7 @@ mod tests {
 
     #[test]
     fn no_window_is_never_full() {
-        let mut window = Lane::leaked(Instant::now(), 0).spawn_window();
+        let mut window = TaskRecorder::leaked(Instant::now(), 0).spawn_window();
         assert!(!window.is_full(1 << 40));
     }
 }

@@ -2,7 +2,8 @@
 //! behind.
 //!
 //! ```text
-//!   worker of one pool: next … scan ──▶ `completed`, the policy word := 0 ──▶ push(Injected), from outside, to the other pool
+//!   worker of one pool: next … scan ──▶ `completed`, the policy word := 0
+//!                                         ──▶ push(Injected), from outside, to the other pool
 //! ```
 //!
 //! For the pool that a task leaves the task has ended: its word goes to `completed`, as at an end. For the
@@ -17,7 +18,7 @@ use warpweft_platform::random::Rng;
 use warpweft_platform::sync::Arc;
 use warpweft_platform::thread;
 use warpweft_policy::{Clock, Counters, Cx, Policy, TaskRef, Why};
-use warpweft_task::probe::TestTasks;
+use warpweft_task::test_tasks::TestTasks;
 
 /// The number of histories. Each has its own random numbers.
 const HISTORIES: u64 = 128;
@@ -40,7 +41,7 @@ const TASKS: usize = 1_000;
 /// # Panics
 ///
 /// A hook of the policy panics.
-pub fn nothing_lost_in_hops<P: Policy>(name: &str, policy: &P) -> Verdict {
+pub fn nothing_lost_in_transfers<P: Policy>(name: &str, policy: &P) -> Verdict {
     (0..HISTORIES).try_for_each(|seed| {
         play(name, policy, seed).map_err(|violation| {
             let how = format!("{} (History {seed} of two pools.)", violation.how());

@@ -1,8 +1,9 @@
-//! Hops: tasks that go to and fro between two pools.
+//! Transfers: tasks that go to and fro between two pools.
 //!
 //! ```text
 //! cargo bench -p warpweft --bench transfers           a table
-//! … transfers once                                    one round: three numbers, for a script that runs two builds in turns
+//! … transfers once                                    one round: three numbers, for a script that runs two
+//!                                                     builds in turns
 //! ```
 //!
 //! The first pool has as many workers as there are senders, each with 64 tasks of its own, so that so many
@@ -16,7 +17,7 @@ use warpweft::{Pool, Runtime, stage};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const ROUNDS: usize = 15;
-/// Hops there and back of all tasks together.
+/// Transfers there and back of all tasks together.
 const TRIPS: usize = 200_000;
 /// Tasks per sender.
 const TASKS: usize = 64;

@@ -1,10 +1,4 @@
-//! Tasks through the public API: spawning from everywhere, results, panics, cancellation, wakes.
-#![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "outside the checkers the system's own threads and locks are what is tested against"
-)]
+//! Spawning from everywhere, results, panics, cancellation, wakes.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -366,7 +360,7 @@ fn names_and_spawn_sites_are_kept() {
         (plain.info().name(), plain.info().location().line()),
         (None, line)
     );
-    assert!(plain.info().location().file().ends_with("tasks.rs"));
+    assert!(plain.info().location().file().ends_with("spawning.rs"));
     assert!(format!("{named:?}").contains("reader 3"));
 }
 

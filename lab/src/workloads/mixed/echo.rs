@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::idioms::mixed::MixedPool;
 use crate::kit::check::check;
-use crate::kit::lane::{Lane, Recorded, record};
+use crate::kit::task_recorder::{TaskRecorder, Recorded, record};
 use harness::LabError;
 use harness::Outcome;
 use harness::Usage;
@@ -33,8 +33,8 @@ pub(crate) struct Plan {
 
 /// For each phase, what tasks of the server and what clients note.
 struct Noted {
-    wakes: &'static [&'static Lane],
-    trips: &'static [&'static Lane],
+    wakes: &'static [&'static TaskRecorder],
+    trips: &'static [&'static TaskRecorder],
 }
 
 /// The figures of the sorts in a phase.
@@ -67,18 +67,18 @@ impl Plan {
     /// Runs it.
     pub(super) fn run<P: MixedPool>(&self, pool: &P) -> Result<Outcome, LabError> {
         let zero = Instant::now();
-        let lanes = || -> &'static [&'static Lane] {
-            Box::leak((0..PHASES).map(|_| Lane::leaked(zero, 0)).collect())
+        let recorders = || -> &'static [&'static TaskRecorder] {
+            Box::leak((0..PHASES).map(|_| TaskRecorder::leaked(zero, 0)).collect())
         };
         let noted = Noted {
-            wakes: lanes(),
-            trips: lanes(),
+            wakes: recorders(),
+            trips: recorders(),
         };
         let (api, load) = (pool.api(), Load::leaked(self.input));
         let mut streams: Vec<Arc<TcpStream>> = Vec::new();
         let mut listeners = Vec::new();
         for (server, ours) in connect(self.connections)? {
-            pool.serve(answer(api, server, Between::Note(noted.wakes)));
+            pool.serve(answer(api, server, Between::Record(noted.wakes)));
             let ours = Arc::new(ours);
             streams.push(Arc::clone(&ours));
             listeners.push(client(move || listen(&ours, noted.trips))?);
@@ -114,11 +114,11 @@ impl Plan {
         for listener in listeners {
             listener.join().map_err(|_| broken("a client panicked"))?;
         }
-        let echoed: Vec<u64> = noted.trips.iter().map(|lane| lane.done()).collect();
+        let echoed: Vec<u64> = noted.trips.iter().map(|recorder| recorder.done()).collect();
         check(
             "echoes",
             &echoed,
-            &noted.wakes.iter().map(|lane| lane.done()).collect(),
+            &noted.wakes.iter().map(|recorder| recorder.done()).collect(),
         )?;
         if alone.sorts == 0 {
             return Err(broken(
@@ -149,8 +149,8 @@ impl Plan {
 
     /// Waits until all messages of a phase were read and answered, and gives what was noted of either.
     fn recorded(&self, noted: &Noted, phase: u64, sent: u64) -> (Recorded, Recorded) {
-        let lane = phase as usize;
-        let trips = record(&[noted.trips[lane]], sent);
-        (record(&[noted.wakes[lane]], sent), trips)
+        let recorder = phase as usize;
+        let trips = record(&[noted.trips[recorder]], sent);
+        (record(&[noted.wakes[recorder]], sent), trips)
     }
 }

@@ -1,11 +1,7 @@
 //! Each way to spawn on each type that has it: the same names, the same meaning, and nowhere one that the
 //! others lack.
-#![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 
-#[path = "support/eventually.rs"]
-mod eventually;
-
-use eventually::eventually;
+use crate::eventually::eventually;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::future::ready;
@@ -361,7 +357,7 @@ fn names_sites_and_priorities_reach_the_task() {
         assert_eq!(info.name(), (number == 0).then_some("soup"));
         let site = info.location();
         assert!(
-            site.file().ends_with("verbs.rs") && lines.contains(&site.line()),
+            site.file().ends_with("spawn_methods.rs") && lines.contains(&site.line()),
             "{site}"
         );
     }

@@ -70,7 +70,7 @@ impl AsRef<Stash> for Owned {
 /// Tries: tokens in a static, dropped after their pool is gone.
 /// Expected: their joiners are told, and no freed memory is read.
 #[test]
-fn tokens_in_a_static_outlive_their_pool() {
+fn task_refs_in_a_static_outlive_their_pool() {
     program!(|world| {
         let runtime = world
             .builder()
@@ -100,7 +100,7 @@ impl Hooks for Hoarder {
 /// Tries: a policy that still has tokens when its pool ends.
 /// Expected: the end says so, and names the policy.
 #[test]
-fn the_end_of_a_pool_names_the_policy_that_keeps_tokens() {
+fn the_end_of_a_pool_names_the_policy_that_keeps_task_refs() {
     program!(Ends::Saying("Hoarder"), |world| {
         let stash = Owned::default();
         let runtime = world
@@ -118,7 +118,7 @@ fn the_end_of_a_pool_names_the_policy_that_keeps_tokens() {
 /// Tries: tokens of tasks that have slept, kept in a static when the pool ends.
 /// Expected: the pool ends all the same, and the joiners are told when the tokens go.
 #[test]
-fn tokens_of_tasks_that_have_slept_do_not_keep_a_pool_from_ending() {
+fn task_refs_of_tasks_that_have_slept_do_not_keep_a_pool_from_ending() {
     program!(|world| {
         let stash = Owned::default();
         let runtime = world
@@ -153,7 +153,7 @@ fn tokens_of_tasks_that_have_slept_do_not_keep_a_pool_from_ending() {
 /// Tries: tokens that another thread drops while the runtime ends.
 /// Expected: each joiner gets a result, whichever thread is faster.
 #[test]
-fn tokens_dropped_by_another_thread_while_the_pool_ends() {
+fn task_refs_dropped_by_another_thread_while_the_pool_ends() {
     program!(|world| {
         for round in 0..world.count(60) {
             let stash = Owned::default();
@@ -191,7 +191,7 @@ fn tokens_dropped_by_another_thread_while_the_pool_ends() {
 /// Tries: tokens in the `Shared` and in a `Local`-like queue of the policy, dropped with them at the end.
 /// Expected: `Dropped` or `Shutdown` for each.
 #[test]
-fn tokens_that_go_with_the_policys_state() {
+fn task_refs_that_go_with_the_policys_state() {
     struct Buries;
     impl Hooks for Buries {
         fn is_fast_path(&self, _: Why) -> bool {
@@ -229,7 +229,7 @@ fn tokens_that_go_with_the_policys_state() {
 /// Tries: tokens that a thread-local destructor drops, on a thread that ends after the pool.
 /// Expected: each joiner gets a result.
 #[test]
-fn tokens_dropped_by_a_thread_local_destructor() {
+fn task_refs_dropped_by_a_thread_local_destructor() {
     thread_local!(static KEPT_HERE: RefCell<Vec<TaskRef>> = const { RefCell::new(Vec::new()) });
     struct InThreadLocal;
     impl Hooks for InThreadLocal {
@@ -266,7 +266,7 @@ fn tokens_dropped_by_a_thread_local_destructor() {
 /// Tries: `mem::forget` of tokens, of tasks that have slept and of others.
 /// Expected: the runtime ends; the handles say that their tasks have not ended.
 #[test]
-fn forgotten_tokens_are_leaked_and_nothing_hangs() {
+fn forgotten_task_refs_are_leaked_and_nothing_hangs() {
     struct Forgets(AtomicUsize);
     impl Hooks for Forgets {
         fn push(&self, queue: &Queue, task: TaskRef, _: Why, _: &Cx<'_>) -> Wake {
@@ -302,7 +302,7 @@ fn forgotten_tokens_are_leaked_and_nothing_hangs() {
 /// Tries: tokens in reference cycles, of which one holds the pool's own future.
 /// Expected: a leak, and an end.
 #[test]
-fn tokens_in_cycles() {
+fn task_refs_in_cycles() {
     program!(|world| {
         let stash = Owned::default();
         let runtime = world
@@ -369,7 +369,7 @@ fn wakers_of_a_kept_task_are_called_after_the_end() {
 /// Tries: a policy that drops tokens in each hook in which it can.
 /// Expected: the joiners are told `Dropped`, and no other task is lost.
 #[test]
-fn tokens_dropped_inside_of_hooks() {
+fn task_refs_dropped_inside_of_hooks() {
     struct Drops(&'static str, AtomicUsize);
     impl Drops {
         fn drops(&self, hook: &str) -> bool {
@@ -481,7 +481,7 @@ fn a_short_way_that_gives_back_another_task() {
 /// Tries: tokens of cancelled tasks that are kept, looked at and dropped late, while their handles ask again.
 /// Expected: the joiners are told; `is_cancelled` and `info` answer.
 #[test]
-fn tokens_of_cancelled_tasks() {
+fn task_refs_of_cancelled_tasks() {
     program!(|world| {
         let stash = Owned::default();
         let runtime = world

@@ -1,0 +1,16 @@
+//! The life cycle of a runtime: bad requests, shutdown, policies that misbehave, idleness.
+#![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "outside the checkers the system's own threads and locks are what is tested against"
+)]
+
+mod ending;
+mod policies;
+
+use warpweft::Runtime;
+
+fn one() -> Runtime {
+    Runtime::builder().workers(1).build().expect("one worker")
+}

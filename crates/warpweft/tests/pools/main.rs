@@ -1,0 +1,20 @@
+//! Several pools in one runtime: transfers, closures that run elsewhere, bounds, silos, concurrency limits,
+//! and refusals.
+
+mod bounds;
+mod lifetimes;
+mod transfers;
+
+use warpweft::{Builder, PolicySpec, Pool, Runtime};
+
+/// Builds a pool of that many workers under that policy.
+fn of(workers: usize, policy: &str) -> Builder {
+    let policy: PolicySpec = policy.parse().expect("a policy");
+    Runtime::builder().workers(workers).policy_spec(policy)
+}
+
+fn here() -> String {
+    Pool::current()
+        .map(|pool| pool.name().to_owned())
+        .expect("in a pool")
+}
