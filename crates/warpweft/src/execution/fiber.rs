@@ -269,6 +269,10 @@ impl Fiber {
         self.state().is(State::LISTENS)
     }
 
+    pub(crate) fn probe(&self) -> &FiberProbe {
+        &self.probe
+    }
+
     /// Returns how often its waker was notified.
     #[inline]
     pub(crate) fn notifications(&self) -> u64 {
