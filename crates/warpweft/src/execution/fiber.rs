@@ -84,7 +84,7 @@ pub(crate) struct Fiber {
     /// Present while its closure is on the stack.
     task: Cell<Option<Running>>,
     label: Label,
-    probe: FiberProbe,
+    pub(super) probe: FiberProbe,
     /// Its entry in the pool's register of fibers.
     entry: Cell<Option<Entry>>,
 }
@@ -267,10 +267,6 @@ impl Fiber {
     pub(crate) fn hear(&self) -> bool {
         self.notifications.set(self.notifications.get().wrapping_add(1));
         self.state().is(State::LISTENS)
-    }
-
-    pub(crate) fn probe(&self) -> &FiberProbe {
-        &self.probe
     }
 
     /// Returns how often its waker was notified.

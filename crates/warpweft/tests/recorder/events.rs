@@ -404,12 +404,15 @@ fn closures_that_block_have_tracks_of_their_own() {
     let runtime = runtime(1);
     let recorder = runtime.recorder();
     recorder.record_steps(true);
-    let gate = Arc::new(std::sync::Barrier::new(2));
+    let running = Arc::new(AtomicU32::new(0));
     let root = runtime.spawn(async move {
         let both: Vec<_> = (0..2)
             .map(|_| {
-                let gate = Arc::clone(&gate);
-                spawn(warpweft::spawn_blocking(move || drop(gate.wait())))
+                let running = Arc::clone(&running);
+                spawn(warpweft::spawn_blocking(move || {
+                    running.fetch_add(1, Ordering::Relaxed);
+                    eventually("both run", || running.load(Ordering::Relaxed) == 2);
+                }))
             })
             .collect();
         for one in both {

@@ -31,7 +31,7 @@ impl ThreadFibers {
             site: spawned_at.map(|spawned_at| TaskSite { name, spawned_at }),
             end: self
                 .last()
-                .map_or(StepEnd::Ended, |fiber| fiber.probe().turn_end()),
+                .map_or(StepEnd::Ended, |fiber| fiber.probe.turn_end()),
         }
     }
 
@@ -39,7 +39,7 @@ impl ThreadFibers {
     pub(crate) fn first_turn_end(&self, task: usize) -> Option<StepEnd> {
         self.last()
             .filter(|fiber| fiber.who().id == task)
-            .map(|fiber| fiber.probe().turn_end())
+            .map(|fiber| fiber.probe.turn_end())
     }
 
     /// Returns the end of the line, for [`woken_since`](Self::woken_since).
