@@ -97,14 +97,15 @@ impl<P: Policy> Worker<P> {
         let fibers = context.fibers();
         let end = match ran {
             // The task of a fiber leaves the worker at its first wait.
-            Ran::Ended => fibers.first_turn_end(before.0).unwrap_or(StepEnd::Ended),
+            Ran::Ended if fibers.has_no_last() => StepEnd::Ended,
+            Ran::Ended => fibers.first_turn_end(before.0),
             Ran::Pending(pending) if pending.is_notified() => StepEnd::Again,
             Ran::Pending(_) => StepEnd::Waits,
         };
         let recorder = pool.core.recorder.worker(self.id());
         if fibers.line_end() != before.1 {
-            // SAFETY: by contract the calling thread carries the worker.
-            unsafe { recorder.woke(&pool.core.recorder, |see| fibers.woken_since(before.1, see)) };
+            // SAFETY: by contract.
+            unsafe { self.woke_recorded(pool, context, before.1) };
         }
         if is_same {
             recorder.end(end);
@@ -112,6 +113,21 @@ impl<P: Policy> Worker<P> {
             // SAFETY: by contract the calling thread carries the worker.
             unsafe { recorder.leave(&pool.core.recorder) };
         }
+    }
+
+    /// Records the wakes of fibers since `before`.
+    ///
+    /// # Safety
+    ///
+    /// As [`call`](Self::call), and the thread occupies `context`.
+    // Not inlined: its registers would be taken from each step.
+    #[cold]
+    #[inline(never)]
+    unsafe fn woke_recorded(&self, pool: &Pool<P>, context: &StackContext, before: LineEnd) {
+        let recorder = &pool.core.recorder;
+        let woken = |see: &mut dyn FnMut(usize)| context.fibers().woken_since(before, see);
+        // SAFETY: by contract the calling thread carries the worker.
+        unsafe { recorder.worker(self.id()).woke(recorder, woken) };
     }
 
     /// Records the end of the last step.

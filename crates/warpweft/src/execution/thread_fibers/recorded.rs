@@ -29,20 +29,29 @@ impl ThreadFibers {
         BesideTasks {
             address: self.last().map_or(0, |fiber| fiber.who().id),
             site: spawned_at.map(|spawned_at| TaskSite { name, spawned_at }),
-            end: self
-                .last()
-                .map_or(StepEnd::Ended, |fiber| fiber.probe.turn_end()),
+            end: self.last().map_or(StepEnd::Ended, |fiber| fiber.probe.turn_end()),
         }
     }
 
-    /// Returns how the first turn of that task ended, if the task is a fiber whose turn was the last one.
-    pub(crate) fn first_turn_end(&self, task: usize) -> Option<StepEnd> {
+    /// Returns true if no fiber took a turn, or the stack of the last one is gone.
+    #[inline]
+    pub(crate) fn has_no_last(&self) -> bool {
+        self.on.get().is_null()
+    }
+
+    /// Returns how the step of that task ended, which has left its worker: as the last turn, if that was its
+    /// first one as a fiber.
+    // Not inlined: most steps are of no fiber.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn first_turn_end(&self, task: usize) -> StepEnd {
         self.last()
             .filter(|fiber| fiber.who().id == task)
-            .map(|fiber| fiber.probe.turn_end())
+            .map_or(StepEnd::Ended, |fiber| fiber.probe.turn_end())
     }
 
     /// Returns the end of the line, for [`woken_since`](Self::woken_since).
+    #[inline]
     pub(crate) fn line_end(&self) -> LineEnd {
         LineEnd(self.last.get())
     }
