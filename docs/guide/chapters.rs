@@ -32,6 +32,7 @@ chapters! {
     stalls = "15-stalls.md",
     my_program = "16-my-program.md",
     dump = "17-dump.md",
+    recorder = "18-recorder.md",
     cookbook = "cookbook.md",
     from_rayon = "from-rayon.md",
     from_tokio = "from-tokio.md",

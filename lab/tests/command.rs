@@ -112,10 +112,25 @@ fn what_is_nearly_right_is_suggested() {
     assert!(complaint("bench packet --polcy fifo").contains("--policy"));
 }
 
+/// Writes a trace with a step.
+fn recorded_trace(folder: &Folder) -> std::path::PathBuf {
+    let runtime = warpweft::Runtime::builder()
+        .workers(1)
+        .build()
+        .expect("a runtime");
+    runtime.recorder().record_steps(true);
+    runtime.spawn_job(|| ()).wait().expect("no panic");
+    let mut bytes = Vec::new();
+    let snapshot = runtime.recorder().snapshot();
+    snapshot.write_perfetto(&mut bytes).expect("memory");
+    folder.file("my.perfetto-trace", &bytes)
+}
+
 #[test]
 fn the_examples_of_the_help_are_right() {
     let folder = Folder::new("examples");
     // The examples have no files, but for this one.
+    let trace = recorded_trace(&folder);
     let lab = warpweft_lab::lab([]);
     let mut planned = 0;
     for verb in ["explore", "bench", "compare", "try", "list"] {
@@ -128,6 +143,7 @@ fn the_examples_of_the_help_are_right() {
         {
             let words = line.split("  ").next().unwrap_or_default();
             assert!(words.starts_with(verb), "{words}");
+            let words = &words.replace("my.perfetto-trace", &trace.to_string_lossy());
             let jobs = lab.plan(words).unwrap_or_else(|error| panic!("{words}: {error}"));
             assert_eq!(jobs.is_empty(), verb == "try" || verb == "list", "{words}");
             planned += 1;

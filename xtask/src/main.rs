@@ -15,6 +15,7 @@
 //!  rayon      rayon's tests and programs on our rayon-core
 //!  tokio      crates of tokio's ecosystem on our workers
 //!  trials     `warpweft try` with programs on rayon, axum and fibers
+//!  perfetto   trace files, read by Perfetto's own schema
 //!  publish    the packages, and the oldest compiler that builds them
 //!  counts     tests that passed and failed
 //!  ci, deep   all of it, short and long
@@ -32,6 +33,7 @@ mod ecosystem;
 mod graph;
 mod models;
 mod mutants;
+mod perfetto;
 mod publish;
 mod rayon;
 mod repo;
@@ -100,6 +102,9 @@ enum Command {
     Rayon(rayon::Options),
     /// Run unmodified crates of tokio's ecosystem on our workers: `compat/ecosystem`.
     Tokio,
+    /// Read a trace of the flight recorder by Perfetto's own schema, which pip installs below the target
+    /// folder; without a network, say so.
+    Perfetto,
     /// Run `warpweft try` with programs that use rayon by our crate, axum and fibers: each gets a table and
     /// advice.
     Try(trials::Options),
@@ -145,6 +150,7 @@ fn start(command: Command, root: Option<&Path>) -> anyhow::Result<()> {
         Command::Targets => targets::run(&repo).map(|outcome| println!("{outcome}")),
         Command::Rayon(options) => rayon::run(&repo, &options).map(|outcome| println!("{outcome}")),
         Command::Tokio => ecosystem::run(&repo).map(|outcome| println!("{outcome}")),
+        Command::Perfetto => perfetto::run(&repo).map(|outcome| println!("{outcome}")),
         Command::Try(options) => trials::run(&repo, &options).map(|outcome| println!("{outcome}")),
         Command::Deep(options) => deep::run(&repo, &options),
         Command::Ci => ci::run(&repo),

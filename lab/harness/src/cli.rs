@@ -18,7 +18,7 @@ use crate::results::{self, ResultsArgs};
 use crate::session::Job;
 use crate::trace::{self, TraceArgs};
 use crate::try_command::{self, TryArgs};
-use crate::workload::Files;
+use crate::workload::{Files, Workload};
 
 /// Workloads x runtimes x scheduling policies: what each policy does to throughput and tail latency.
 ///
@@ -80,6 +80,7 @@ const EXPLORE: &str = "Examples:
   $ explore packet/heavier --open                and the report in the browser
   $ explore packet n=1m --policy fifo,lifo -w 2  two policies on two workers
   $ explore packet window=64,1024                two values of a parameter, each by itself
+  $ explore trace:my.perfetto-trace              what a flight recorder saw, replayed
   $ explore packet --runs all.csv                each run as a line";
 const BENCH: &str = "Examples:
   $ bench spawn                                  the default policy on all processors
@@ -175,19 +176,51 @@ fn files(lab: &Lab, matches: &ArgMatches) -> Files {
     files
 }
 
+/// Spells the short form of a workload out that has a file by its own name: `explore trace:FILE` is
+/// `explore trace --trace FILE`.
+fn spelled_out(lab: &Lab, words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    let mut spelled = Vec::new();
+    let mut command = None;
+    for (at, word) in words.into_iter().enumerate() {
+        if at == 1 {
+            command = Some(word.clone());
+        }
+        let runs = at > 1
+            && command
+                .as_ref()
+                .is_some_and(|name| name == "explore" || name == "bench");
+        let (name, file) = word
+            .to_str()
+            .and_then(|word| word.split_once(':'))
+            .unwrap_or_default();
+        let is_short = |one: &&dyn Workload| {
+            let about = one.about();
+            about.name == name && about.files.iter().any(|flag| flag.name == name)
+        };
+        if runs && lab.workloads.iter().any(is_short) {
+            spelled.extend([name.into(), format!("--{name}").into(), file.into()]);
+        } else {
+            spelled.push(word);
+        }
+    }
+    spelled
+}
+
 /// Parses the command line; `None` if it asked for help or the version and has it.
 fn parse(lab: &Lab, words: impl IntoIterator<Item = OsString>) -> Result<Option<Command>, LabError> {
-    let parsed = command(lab).try_get_matches_from(words).and_then(|matches| {
-        let mut command = Cli::from_arg_matches(&matches)?.command.unwrap_or_default();
-        match (&mut command, matches.subcommand()) {
-            (Command::Bench(BenchArgs { selection, .. }), Some((_, matches)))
-            | (Command::Explore(ExploreArgs { selection, .. }), Some((_, matches))) => {
-                selection.files = files(lab, matches);
+    let parsed = command(lab)
+        .try_get_matches_from(spelled_out(lab, words))
+        .and_then(|matches| {
+            let mut command = Cli::from_arg_matches(&matches)?.command.unwrap_or_default();
+            match (&mut command, matches.subcommand()) {
+                (Command::Bench(BenchArgs { selection, .. }), Some((_, matches)))
+                | (Command::Explore(ExploreArgs { selection, .. }), Some((_, matches))) => {
+                    selection.files = files(lab, matches);
+                }
+                _ => {}
             }
-            _ => {}
-        }
-        Ok(command)
-    });
+            Ok(command)
+        });
     match parsed {
         Ok(command) => Ok(Some(command)),
         Err(error) if error.kind() == ErrorKind::InvalidSubcommand => {

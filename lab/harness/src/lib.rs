@@ -55,6 +55,7 @@ pub use params::{Domain, Param, Params, Value, Variant};
 pub use plan::{Comparison, Measurement, Published};
 pub use record::{Counters, Outcome};
 pub use session::{Cell, Job, SessionLimits};
+pub use trace::{Begins, RecordedPush, RecordedStep, RecordedTask, recorded_tasks};
 pub use trial::{Plan, Ran, Setting, Trial, Tried};
 pub use workload::{
     About, Asked, Caveat, FileFlag, Files, Peer, PeerInfo, Policies, Request, Variables, Workload,

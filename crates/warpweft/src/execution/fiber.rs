@@ -84,7 +84,7 @@ pub(crate) struct Fiber {
     /// Present while its closure is on the stack.
     task: Cell<Option<Running>>,
     label: Label,
-    probe: FiberProbe,
+    pub(super) probe: FiberProbe,
     /// Its entry in the pool's register of fibers.
     entry: Cell<Option<Entry>>,
 }

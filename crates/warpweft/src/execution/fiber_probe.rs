@@ -8,6 +8,7 @@
 
 use super::fiber_state::State;
 use crate::observe::raw::{FiberView, RawState, RawTask};
+use crate::observe::recorder::event::StepEnd;
 use crate::threads::thread_handle::{MailboxWaker, ThreadHandle};
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -80,6 +81,19 @@ impl FiberProbe {
     /// Notes for which latch it waits.
     pub(crate) fn joins(&self, latch: usize) {
         self.latch.store(latch, Ordering::Relaxed);
+    }
+
+    /// Returns how the last turn of the fiber ended. Its own thread calls, and it does not run.
+    pub(crate) fn turn_end(&self) -> StepEnd {
+        // SAFETY: by the invariant.
+        let state = State(unsafe { self.state.as_ref() }.load(Ordering::Relaxed));
+        if self.who().origin.is_null() {
+            StepEnd::Ended
+        } else if state.is(State::READY) {
+            StepEnd::Again
+        } else {
+            StepEnd::Waits
+        }
     }
 
     #[inline]

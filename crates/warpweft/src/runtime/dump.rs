@@ -31,8 +31,8 @@ impl Runtime {
     /// list them would cost each spawn.
     ///
     /// It polls no future and stops no worker. Two [findings](Dump::findings) are certain: a circle of waits,
-    /// and a task of which no waker exists. The last chapter of the guide
-    /// teaches how to read a dump.
+    /// and a task of which no waker exists. Chapter 17 of the guide teaches
+    /// how to read a dump.
     ///
     /// It can be called at any time, also from a task, from a hook of a policy, and in a child made by
     /// `fork()`, where it shows what the parent had and no lock hides. It costs about a microsecond a task,

@@ -44,9 +44,13 @@ impl Recorder {
     /// about 10 ns then, and so does a push; without it they cost nothing. The clock takes most of that. A
     /// task with a [name](crate::TaskBuilder::name) costs some 100 ns more for each step.
     ///
-    /// Closures of [`spawn_blocking`](crate::spawn_blocking) run without a worker and are not recorded. The
-    /// turns of a fiber after its first one, and halves of joins that another worker took, are recorded when
-    /// they are over. Wakes of fibers are not recorded.
+    /// Closures of [`spawn_blocking`](crate::spawn_blocking) have tracks of their own, and cost a lock at
+    /// both ends. The turns of a fiber after its first one, and halves of joins that another worker took,
+    /// are recorded when they are over.
+    ///
+    /// A wake of a fiber by its own thread is recorded at the end of the step that woke it, if at most 64
+    /// fibers of the thread are ready. A wake by another thread is not recorded, and nor is the offer of a
+    /// half of a join: both would cost something while nothing is recorded.
     pub fn record_steps(&self, on: bool) {
         for pool in &self.pools {
             let recorder = &pool.any().core().recorder;

@@ -5,6 +5,7 @@ use super::handle::Runtime;
 use crate::execution::block_on::block_on;
 use crate::observe::tasks;
 use crate::pool::current::with_current;
+use crate::pool::current::with_taker;
 use crate::pool::dyn_pool::DynPool;
 use crate::threads::blocking_threads::{RejectReason, Waiter};
 use std::fmt;
@@ -399,6 +400,13 @@ where
     };
     // SAFETY: the threads end every admitted closure before they end, and keep the pool alive until then.
     let (task, handle) = unsafe { tasks::blocking_job(closure, info) };
+    let recorder = &pool.core().recorder;
+    if recorder.mode().has_steps() {
+        with_taker(pool.header(), |worker_ref| {
+            // SAFETY: the calling thread carries a worker that takes tasks of this pool, so one of its.
+            unsafe { recorder.blocking_pushed(worker_ref.and_then(|taker| taker.worker), &task) };
+        });
+    }
     place.put(task);
     Ok(handle)
 }

@@ -407,7 +407,7 @@ impl<P: Policy> PoolRef for Pool<P> {
         // SAFETY: the thread keeps the pool alive, and the value is dropped at the end of this function.
         let _entered = unsafe { EnterGuard::new(&external) };
         let _contexts = threads.hooks().contexts.enter(ThreadRole::Blocking(number));
-        threads.blocking().run_thread(&*self, number);
+        threads.blocking().run_thread(&*self, &self.core.recorder, number);
     }
 
     fn run_monitor(self: Arc<Self>) {

@@ -4,15 +4,14 @@
 use super::pool::Pool;
 use super::worker::{Work, Worker};
 use crate::execution::stack_context::StackContext;
+use crate::execution::thread_fibers::recorded::LineEnd;
 use crate::fork::stealable_job::Stolen;
 use crate::observe::recorder::event::{Kind, Push, StepEnd};
+use crate::observe::recorder::worker::BesideTasks;
 use crate::pool::core::worker_word;
 use crate::pool::current::WorkerRef;
 use warpweft_policy::{Policy, Wake};
 use warpweft_task::{Ran, Runnable, TaskRef};
-
-/// What a fork is recorded as, instead of a task.
-const FORK: usize = 8;
 
 impl<P: Policy> Worker<P> {
     /// Wakes the worker that the policy named.
@@ -80,25 +79,55 @@ impl<P: Policy> Worker<P> {
         unsafe { recorder.worker(self.id()).begin(recorder, recorder.mode(), task) };
     }
 
-    /// Notes that a step has ended. `is_same` is false if it began on another worker.
+    /// Notes that a step has ended. `is_same` is false if it began on another worker. `before` are the
+    /// task's word, and the end of the line of fibers when it began.
     ///
     /// # Safety
     ///
-    /// As [`call`](Self::call).
+    /// As [`call`](Self::call), and the thread occupies `context`.
     #[inline]
-    pub(crate) unsafe fn end_recorded(&self, pool: &Pool<P>, ran: &Ran, is_same: bool) {
+    pub(crate) unsafe fn end_recorded(
+        &self,
+        pool: &Pool<P>,
+        ran: &Ran,
+        is_same: bool,
+        context: &StackContext,
+        before: (usize, LineEnd),
+    ) {
+        let fibers = context.fibers();
         let end = match ran {
-            Ran::Ended => StepEnd::Ended,
+            // The task of a fiber leaves the worker at its first wait.
+            Ran::Ended if fibers.has_no_last() => StepEnd::Ended,
+            Ran::Ended => fibers.first_turn_end(before.0),
             Ran::Pending(pending) if pending.is_notified() => StepEnd::Again,
             Ran::Pending(_) => StepEnd::Waits,
         };
         let recorder = pool.core.recorder.worker(self.id());
+        if fibers.line_end() != before.1 {
+            // SAFETY: by contract.
+            unsafe { self.woke_recorded(pool, context, before.1) };
+        }
         if is_same {
             recorder.end(end);
         } else {
             // SAFETY: by contract the calling thread carries the worker.
             unsafe { recorder.leave(&pool.core.recorder) };
         }
+    }
+
+    /// Records the wakes of fibers since `before`.
+    ///
+    /// # Safety
+    ///
+    /// As [`call`](Self::call), and the thread occupies `context`.
+    // Not inlined: its registers would be taken from each step.
+    #[cold]
+    #[inline(never)]
+    unsafe fn woke_recorded(&self, pool: &Pool<P>, context: &StackContext, before: LineEnd) {
+        let recorder = &pool.core.recorder;
+        let woken = |see: &mut dyn FnMut(usize)| context.fibers().woken_since(before, see);
+        // SAFETY: by contract the calling thread carries the worker.
+        unsafe { recorder.worker(self.id()).woke(recorder, woken) };
     }
 
     /// Records the end of the last step.
@@ -170,16 +199,24 @@ impl<P: Policy> Worker<P> {
         if !recorder.mode().has_steps() {
             return self.run_fork(fork, context);
         }
+        let address = fork.address().addr();
+        let fibers = context.fibers();
+        let before = fibers.line_end();
         let run = || {
             self.run_fork(fork, context);
-            Some((FORK, None))
+            Some(BesideTasks {
+                address,
+                site: None,
+                end: StepEnd::Ended,
+            })
         };
         let is_still = || context.carries(self.worker_ref());
+        let woken = |see: &mut dyn FnMut(usize)| fibers.woken_since(before, see);
         // SAFETY: by contract the calling thread carries the worker.
         unsafe {
             recorder
                 .worker(self.id())
-                .around(recorder, Kind::BeginFork, run, is_still);
+                .around(recorder, Kind::BeginFork, run, is_still, woken);
         }
     }
 
@@ -201,16 +238,18 @@ impl<P: Policy> Worker<P> {
         let mut turns = 0;
         while turns < most && context.carries(self.worker_ref()) {
             let mut ran = 0;
+            let before = context.fibers().line_end();
             let run = || {
                 ran = context.fibers().run_ready(context, self.worker_ref(), 1);
                 (ran > 0).then(|| context.fibers().last_turn())
             };
             let is_still = || context.carries(self.worker_ref());
+            let woken = |see: &mut dyn FnMut(usize)| context.fibers().woken_since(before, see);
             // SAFETY: by contract the calling thread carries the worker.
             unsafe {
                 recorder
                     .worker(self.id())
-                    .around(recorder, Kind::BeginFiber, run, is_still);
+                    .around(recorder, Kind::BeginFiber, run, is_still, woken);
             }
             if ran == 0 {
                 break;

@@ -399,6 +399,8 @@ impl<P: Policy> Worker<P> {
         context: &StackContext,
     ) {
         let task = pool.take(task);
+        // Known at compile time where nothing is recorded.
+        let before = RECORDED.then(|| (task.id_word(), context.fibers().line_end()));
         if RECORDED {
             // SAFETY: by contract.
             unsafe { self.begin_recorded(pool, &task) };
@@ -416,9 +418,9 @@ impl<P: Policy> Worker<P> {
         };
         // SAFETY: the stack context's worker references are its pool's workers, so of this type.
         let worker = unsafe { Self::from_ref(worker_ref) };
-        if RECORDED {
+        if let Some(before) = before {
             // SAFETY: the stack context says that this thread carries the worker.
-            unsafe { worker.end_recorded(pool, &ran, std::ptr::eq(worker, self)) };
+            unsafe { worker.end_recorded(pool, &ran, std::ptr::eq(worker, self), context, before) };
         }
         match ran {
             // SAFETY: the stack context says that this thread carries the worker, and no hook is on its

@@ -17,6 +17,7 @@
 
 use super::pool_ref::PoolRef;
 use crate::observe::raw::{RawWait, RawWhat};
+use crate::observe::recorder::PoolRecorder;
 use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -211,7 +212,7 @@ impl BlockingThreads {
     }
 
     /// Runs the calling thread, which has that number, until it ends.
-    pub(crate) fn run_thread(&self, pool: &dyn PoolRef, number: usize) {
+    pub(crate) fn run_thread(&self, pool: &dyn PoolRef, recorder: &PoolRecorder, number: usize) {
         HERE.with(|here| here.set(self));
         loop {
             match self.next(number) {
@@ -220,7 +221,7 @@ impl BlockingThreads {
                     end_child_if(pool.is_forked());
                     delay::point("blocking: taken");
                     // A closure ends in one step, whatever becomes of it.
-                    drop(self.run(task));
+                    drop(self.run(task, recorder));
                     end_child_if(pool.is_forked());
                 }
                 Next::End(tasks, waiting) => {
@@ -237,14 +238,18 @@ impl BlockingThreads {
     }
 
     /// Runs a closure, while a report sees it.
-    fn run(&self, task: Runnable) -> Ran {
+    fn run(&self, task: Runnable, recorder: &PoolRecorder) -> Ran {
         let who = Who {
             id: task.id_word(),
             origin: task.origin_word(),
         };
         let frame = Frame::new(0, who, FrameKind::SpawnedBlocking);
         set_here(who);
+        let recorded = recorder.blocking_begins(&task);
         let ran = frame.during(&self.frames, || task.run());
+        if let Some(word) = recorded {
+            recorder.blocking_ended(word);
+        }
         set_here(Who::NOBODY);
         ran
     }

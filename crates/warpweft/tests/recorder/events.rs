@@ -327,3 +327,128 @@ fn json_has_every_event() {
     assert!(json.contains("\"name\":\"a \\\"quoted\\\" name\""), "{json}");
     assert_eq!(json.matches('{').count(), json.matches('}').count());
 }
+
+#[test]
+fn the_steps_of_a_fiber_have_one_key_say_how_they_ended_and_its_wakes_are_recorded() {
+    let runtime = runtime(1);
+    let recorder = runtime.recorder();
+    recorder.record_steps(true);
+    let (send, receive) = warpweft::sync::channel::unbounded::<u32>();
+    let root = runtime.spawn_fiber(move || {
+        let waiter = TaskBuilder::new().name("waiter").spawn_fiber(move || {
+            let first = receive.recv().wait();
+            fiber::yield_now();
+            first
+        });
+        let waker = TaskBuilder::new().name("waker").spawn_fiber(move || {
+            fiber::yield_now();
+            fiber::yield_now();
+            send.send(7).wait()
+        });
+        assert_eq!(waker.wait().expect("no panic"), Ok(()));
+        assert_eq!(waiter.wait().expect("no panic"), Ok(7));
+    });
+    root.wait().expect("no panic");
+    drop(runtime);
+    let snapshot = recorder.snapshot();
+    let events = &snapshot.pools[0].tracks[0].events;
+    let is_waiter = |kind: &EventKind| match kind {
+        EventKind::Begin {
+            task,
+            site: Some(site),
+            ..
+        } if site.to_string() == "waiter" => Some(*task),
+        _ => None,
+    };
+    let mut keys: Vec<_> = events.iter().filter_map(|event| is_waiter(&event.kind)).collect();
+    assert_eq!(
+        keys.len(),
+        3,
+        "its begin, after the message, after the yield: {events:#?}"
+    );
+    keys.dedup();
+    let [key] = keys[..] else {
+        panic!("{keys:?}");
+    };
+    let ends: Vec<_> = events
+        .windows(2)
+        .enumerate()
+        .filter(|(_, pair)| is_waiter(&pair[0].kind).is_some())
+        .filter_map(|(at, _)| {
+            events[at..].iter().find_map(|event| match event.kind {
+                EventKind::End { how } => Some(how),
+                _ => None,
+            })
+        })
+        .collect();
+    assert_eq!(ends, [StepEnd::Waits, StepEnd::Again, StepEnd::Ended]);
+    // Woken once, in a step of the fiber that sent the message.
+    let woken = EventKind::Push {
+        task: key,
+        why: Push::Woken,
+    };
+    let at: Vec<_> = (0..events.len()).filter(|&at| events[at].kind == woken).collect();
+    let [at] = at[..] else {
+        panic!("{at:?} of {events:#?}");
+    };
+    let during = events[..at].iter().rev().find_map(|event| match &event.kind {
+        EventKind::Begin { site, .. } => site.as_ref().map(ToString::to_string),
+        EventKind::End { .. } => Some("no step".to_owned()),
+        _ => None,
+    });
+    assert_eq!(during.as_deref(), Some("waker"));
+}
+
+#[test]
+fn closures_that_block_have_tracks_of_their_own() {
+    let runtime = runtime(1);
+    let recorder = runtime.recorder();
+    recorder.record_steps(true);
+    let running = Arc::new(AtomicU32::new(0));
+    let root = runtime.spawn(async move {
+        let both: Vec<_> = (0..2)
+            .map(|_| {
+                let running = Arc::clone(&running);
+                spawn(warpweft::spawn_blocking(move || {
+                    running.fetch_add(1, Ordering::Relaxed);
+                    eventually("both run", || running.load(Ordering::Relaxed) == 2);
+                }))
+            })
+            .collect();
+        for one in both {
+            one.await.expect("no panic").expect("no panic");
+        }
+    });
+    root.wait().expect("no panic");
+    drop(runtime);
+    let snapshot = recorder.snapshot();
+    let tracks: Vec<_> = snapshot.pools[0]
+        .tracks
+        .iter()
+        .filter(|track| track.blocking.is_some())
+        .collect();
+    assert_eq!(tracks.len(), 2, "both ran at the same time");
+    for (number, track) in tracks.into_iter().enumerate() {
+        assert_eq!((track.blocking, track.worker), (Some(number), None));
+        let [begin, end] = &track.events[..] else {
+            panic!("{:?}", track.events);
+        };
+        let EventKind::Begin {
+            what: StepKind::Blocking,
+            task,
+            site: Some(site),
+        } = &begin.kind
+        else {
+            panic!("{begin:?}");
+        };
+        assert!(site.spawned_at.file().ends_with("events.rs"));
+        let ended = EventKind::End { how: StepEnd::Ended };
+        assert_eq!(end.kind, ended);
+        let pushed = EventKind::Push {
+            task: *task,
+            why: Push::Spawned,
+        };
+        let mut by_worker = snapshot.pools[0].tracks[0].events.iter();
+        assert!(by_worker.any(|event| event.kind == pushed && event.at <= begin.at));
+    }
+}

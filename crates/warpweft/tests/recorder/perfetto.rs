@@ -3,7 +3,7 @@
 use prost::Message;
 use std::collections::{BTreeSet, HashMap};
 use std::process::Command;
-use warpweft::{EventKind, Runtime, Snapshot, StepKind, spawn, spawn_job};
+use warpweft::{EventKind, Push, Runtime, Snapshot, StepKind, spawn, spawn_job};
 
 #[derive(Clone, PartialEq, Message)]
 struct Trace {
@@ -63,6 +63,10 @@ struct EventDefaults {
 
 #[derive(Clone, PartialEq, Message)]
 struct TrackEvent {
+    #[prost(uint64, repeated, tag = "3")]
+    categories: Vec<u64>,
+    #[prost(message, repeated, tag = "4")]
+    annotations: Vec<Annotation>,
     #[prost(uint32, tag = "9")]
     kind: u32,
     #[prost(uint64, tag = "10")]
@@ -76,9 +80,21 @@ struct TrackEvent {
 }
 
 #[derive(Clone, PartialEq, Message)]
+struct Annotation {
+    #[prost(uint64, tag = "1")]
+    name: u64,
+    #[prost(uint64, optional, tag = "3")]
+    value: Option<u64>,
+}
+
+#[derive(Clone, PartialEq, Message)]
 struct Interned {
+    #[prost(message, repeated, tag = "1")]
+    categories: Vec<Name>,
     #[prost(message, repeated, tag = "2")]
     names: Vec<Name>,
+    #[prost(message, repeated, tag = "3")]
+    annotations: Vec<Name>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -114,6 +130,9 @@ struct Found {
     ns: u64,
     track: String,
     name: String,
+    category: Option<String>,
+    /// The number of the task of a step.
+    task: Option<u64>,
     event: TrackEvent,
 }
 
@@ -123,7 +142,7 @@ fn read(bytes: &[u8]) -> (Vec<Found>, BTreeSet<String>) {
     let (mut found, mut tracks) = (Vec::new(), HashMap::new());
     let mut clocks: HashMap<u32, u64> = HashMap::new();
     let mut defaults: HashMap<u32, u64> = HashMap::new();
-    let mut names: HashMap<(u32, u64), String> = HashMap::new();
+    let mut names: HashMap<(u32, u8, u64), String> = HashMap::new();
     for packet in trace.packet {
         let sequence = packet.sequence.unwrap_or(0);
         if let Some(snapshot) = &packet.clocks {
@@ -143,8 +162,15 @@ fn read(bytes: &[u8]) -> (Vec<Found>, BTreeSet<String>) {
         if let Some(track) = packet.track {
             assert!(tracks.insert(track.uuid, track).is_none(), "each track once");
         }
-        for name in packet.interned.into_iter().flat_map(|interned| interned.names) {
-            assert!(names.insert((sequence, name.iid), name.name).is_none());
+        let interned = packet.interned.unwrap_or_default();
+        for (kind, all) in [
+            (0, interned.names),
+            (1, interned.categories),
+            (2, interned.annotations),
+        ] {
+            for name in all {
+                assert!(names.insert((sequence, kind, name.iid), name.name).is_none());
+            }
         }
         if let Some(event) = packet.event {
             let clock = clocks.get_mut(&sequence).expect("a clock before events");
@@ -154,11 +180,20 @@ fn read(bytes: &[u8]) -> (Vec<Found>, BTreeSet<String>) {
             let is_counter = event.kind == COUNTER;
             assert_eq!(track.counter.is_some(), is_counter);
             let has_name = matches!(event.kind, BEGIN | INSTANT);
+            let of_flow = event.flow_ends.first().map(|flow| flow >> 24);
+            let annotated = event.annotations.first().map(|annotation| {
+                assert_eq!(names[&(sequence, 2, annotation.name)], "task");
+                annotation.value.expect("a number")
+            });
+            assert!(of_flow.is_none() || annotated.is_none(), "once is enough");
+            let category = event.categories.first();
             found.push(Found {
+                category: category.map(|iid| names[&(sequence, 1, *iid)].clone()),
+                task: of_flow.or(annotated),
                 ns: *clock,
                 track: track.name.clone(),
                 name: if has_name {
-                    names[&(sequence, event.name)].clone()
+                    names[&(sequence, 0, event.name)].clone()
                 } else {
                     String::new()
                 },
@@ -261,6 +296,51 @@ fn every_worker_step_and_push_is_in_the_trace() {
     );
 }
 
+/// What a replay needs: which slices are steps of one task, how each ended, and which task pushed it.
+#[test]
+fn slices_say_their_task_and_how_they_ended() {
+    let snapshot = recorded(500);
+    let (found, _) = read(&write(&snapshot));
+    let mut steps: HashMap<u64, Vec<&Found>> = HashMap::new();
+    let begins = |found: &&Found| found.event.kind == BEGIN && found.name != "sleeps";
+    for step in found.iter().filter(begins) {
+        let task = step.task.expect("each step has its task");
+        steps.entry(task).or_default().push(step);
+    }
+    // 250 jobs, 250 futures and the root.
+    assert_eq!(steps.len(), 501);
+    let mut lengths: HashMap<usize, usize> = HashMap::new();
+    for steps in steps.values_mut() {
+        steps.sort_by_key(|step| step.ns);
+        let (last, others) = steps.split_last().expect("a step");
+        assert_eq!(last.category.as_deref(), Some("ended"));
+        for step in others {
+            assert!(matches!(step.category.as_deref(), Some("waits" | "again")));
+        }
+        assert!(steps.iter().all(|step| step.name == steps[0].name));
+        *lengths.entry(steps.len()).or_default() += 1;
+    }
+    assert_eq!(
+        (lengths[&1], lengths[&2]),
+        (250, 250),
+        "closures; futures that yield once"
+    );
+    // The root spawned all others: the instant is inside of a slice of the root, on its track.
+    let root = found
+        .iter()
+        .find(|found| found.name == "injected")
+        .and_then(|found| found.event.flows.first())
+        .expect("a flow")
+        >> 24;
+    for spawn in found.iter().filter(|found| found.name == "spawned") {
+        let mut before = found
+            .iter()
+            .filter(|other| other.track == spawn.track && other.ns <= spawn.ns);
+        let around = before.rfind(begins).expect("a slice");
+        assert_eq!(around.task, Some(root));
+    }
+}
+
 #[test]
 fn an_event_takes_twenty_bytes() {
     let bytes = write(&recorded(20_000));
@@ -293,10 +373,11 @@ fn a_trace_without_steps_is_a_trace() {
     assert!(found.is_empty() && tracks.contains("worker 0"));
 }
 
-/// Perfetto's own schema, where the package `perfetto` of Python's is installed. It is not needed otherwise.
-#[test]
-fn perfettos_schema_agrees_where_it_is_installed() {
-    const SCRIPT: &str = "
+/// Perfetto's own schema, where the package `perfetto` of Python's is installed. With this variable, which
+/// names the interpreter, it must be: `cargo xtask perfetto` sets it.
+const PYTHON: &str = "WARPWEFT_PERFETTO_PYTHON";
+
+const SCRIPT: &str = "
 import sys
 try:
     from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as schema
@@ -304,50 +385,75 @@ except ImportError:
     sys.exit(42)
 trace = schema.Trace()
 trace.ParseFromString(open(sys.argv[1], 'rb').read())
-kinds = [0] * 5
-flows, ends, names, tracks, unknown = set(), set(), {}, set(), 0
+tracks, default, names, categories, begins, kinds = {}, {}, {}, {}, {}, [0] * 5
+flows, ends, tasks = {}, {}, {}
 for packet in trace.packet:
+    id = packet.trusted_packet_sequence_id
     if packet.HasField('track_descriptor'):
-        tracks.add(packet.track_descriptor.name)
-    if packet.HasField('track_event'):
-        kinds[packet.track_event.type] += 1
-        flows.update(packet.track_event.flow_ids)
-        ends.update(packet.track_event.terminating_flow_ids)
-        assert packet.HasField('timestamp')
+        tracks[packet.track_descriptor.uuid] = packet.track_descriptor.name
     if packet.HasField('trace_packet_defaults'):
         assert packet.trace_packet_defaults.timestamp_clock_id == 64
-        assert packet.trace_packet_defaults.track_event_defaults.track_uuid
+        default[id] = packet.trace_packet_defaults.track_event_defaults.track_uuid
     if packet.HasField('clock_snapshot'):
         assert packet.clock_snapshot.clocks[0].is_incremental
         assert packet.sequence_flags == 3
-assert flows == ends, (len(flows), len(ends))
-print(kinds[1], kinds[3], len(flows), sorted(tracks)[-1])
+    for name in packet.interned_data.event_names:
+        names[id, name.iid] = name.name
+    for name in packet.interned_data.event_categories:
+        categories[id, name.iid] = name.name
+    for name in packet.interned_data.debug_annotation_names:
+        assert name.name == 'task'
+    if packet.HasField('track_event'):
+        event = packet.track_event
+        assert packet.HasField('timestamp')
+        kinds[event.type] += 1
+        for flow in event.flow_ids:
+            assert flow not in flows and event.type == 3
+            flows[flow] = names[id, event.name_iid]
+        for flow in event.terminating_flow_ids:
+            assert flow not in ends and event.type == 1
+            ends[flow] = default[id]
+        if event.type == 1 and names[id, event.name_iid] != 'sleeps':
+            numbers = [flow >> 24 for flow in event.terminating_flow_ids]
+            numbers += [note.uint_value for note in event.debug_annotations]
+            assert len(numbers) == 1, numbers
+            assert [categories[id, iid] for iid in event.category_iids][0] in ('ended', 'waits', 'again')
+            tasks[numbers[0]] = tasks.get(numbers[0], 0) + 1
+            assert tracks[default[id]].startswith('worker ')
+assert flows.keys() == ends.keys(), (len(flows), len(ends))
+woken = sum(why == 'woken' for why in flows.values())
+workers = sorted(name for name in tracks.values() if name.startswith('worker '))
+print(kinds[1], kinds[3], len(flows), woken, len(tasks), sum(tasks.values()), ','.join(workers))
 ";
+
+#[test]
+fn perfettos_schema_agrees_where_it_is_installed() {
     let snapshot = recorded(300);
     let path = std::env::temp_dir().join(format!("warpweft-{}.perfetto-trace", std::process::id()));
     std::fs::write(&path, write(&snapshot)).expect("a file");
-    let output = Command::new("python3").args(["-c", SCRIPT]).arg(&path).output();
+    let required = std::env::var_os(PYTHON);
+    let python = required.clone().unwrap_or_else(|| "python3".into());
+    let output = Command::new(&python).args(["-c", SCRIPT]).arg(&path).output();
     std::fs::remove_file(&path).expect("it is there");
-    let Ok(output) = output else {
-        return eprintln!("python3 is not installed: skipped");
+    let is_missing = match &output {
+        Err(_) => Some("there is no such interpreter"),
+        Ok(output) if output.status.code() == Some(42) => Some("it has no package `perfetto`"),
+        Ok(_) => None,
     };
-    if output.status.code() == Some(42) {
-        return eprintln!("the Python package `perfetto` is not installed: skipped");
+    if let Some(reason) = is_missing {
+        assert!(required.is_none(), "{PYTHON} is {}: {reason}", python.display());
+        return eprintln!("{}: {reason}: skipped", python.display());
     }
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    let output = output.expect("it ran");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
     let (found, _) = read(&write(&snapshot));
     let count = |kind| found.iter().filter(|found| found.event.kind == kind).count();
-    let pushes = snapshot
-        .events()
-        .filter(|event| matches!(event.kind, EventKind::Push { .. }))
-        .count();
-    let expected = format!("{} {} {pushes} worker 1", count(BEGIN), count(INSTANT));
-    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), expected);
-    let is_task = |kind: &EventKind| {
+    let pushes = |wanted: Option<Push>| {
+        let is_one = |kind: &EventKind| matches!(kind, EventKind::Push { why, .. } if wanted.is_none_or(|wanted| wanted == *why));
+        snapshot.events().filter(|event| is_one(&event.kind)).count()
+    };
+    let is_step = |kind: &EventKind| {
         matches!(
             kind,
             EventKind::Begin {
@@ -356,5 +462,14 @@ print(kinds[1], kinds[3], len(flows), sorted(tracks)[-1])
             }
         )
     };
-    assert!(snapshot.events().any(|event| is_task(&event.kind)));
+    let steps = snapshot.events().filter(|event| is_step(&event.kind)).count();
+    // A slice for each of 300 tasks and the root, a flow for each wake, every worker.
+    let expected = format!(
+        "{} {} {} {} 301 {steps} worker 0,worker 1",
+        count(BEGIN),
+        count(INSTANT),
+        pushes(None),
+        pushes(Some(Push::Woken)),
+    );
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), expected);
 }

@@ -3,33 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use prost::Message;
-use serde::Serialize;
 
-/// A trace: lanes with what is in them, all times in nanoseconds since its beginning.
-#[derive(Debug, Default, Serialize)]
-pub(super) struct Timeline {
-    pub(super) span: u64,
-    pub(super) names: Vec<String>,
-    pub(super) lanes: Vec<Lane>,
-    pub(super) counters: Vec<Counter>,
-    /// From lane, at, to lane, at.
-    pub(super) flows: Vec<(usize, u64, usize, u64)>,
-}
-
-#[derive(Debug, Default, Serialize)]
-pub(super) struct Lane {
-    pub(super) name: String,
-    /// Start, duration, name.
-    pub(super) slices: Vec<(u64, u64, usize)>,
-    /// When, name.
-    pub(super) instants: Vec<(u64, usize)>,
-}
-
-#[derive(Debug, Default, Serialize)]
-pub(super) struct Counter {
-    pub(super) name: String,
-    pub(super) values: Vec<(u64, i64)>,
-}
+use super::timeline::{Counter, End, Flow, Lane, Slice, Timeline};
 
 /// Why a file is no trace.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -61,7 +36,14 @@ pub(super) enum NoTrace {
     Unknown { packet: usize, what: &'static str },
     #[error("it is a trace without tracks of workers: was it written by `Snapshot::write_perfetto`?")]
     NoTracks,
+    #[error(
+        "it has no steps of tasks, only rare events: call `runtime.recorder().record_steps(true)` before what is to be recorded"
+    )]
+    NoSteps,
 }
+
+/// The bits of a flow's id that count the flows of a task. The number of the task is above.
+const FLOW_BITS: u32 = 24;
 
 #[derive(Clone, PartialEq, Message)]
 struct Packet {
@@ -109,6 +91,10 @@ struct EventDefaults {
 
 #[derive(Clone, PartialEq, Message)]
 struct Event {
+    #[prost(uint64, repeated, tag = "3")]
+    categories: Vec<u64>,
+    #[prost(message, repeated, tag = "4")]
+    annotations: Vec<Annotation>,
     #[prost(uint32, tag = "9")]
     kind: u32,
     #[prost(uint64, tag = "10")]
@@ -122,7 +108,15 @@ struct Event {
 }
 
 #[derive(Clone, PartialEq, Message)]
+struct Annotation {
+    #[prost(uint64, tag = "3")]
+    value: u64,
+}
+
+#[derive(Clone, PartialEq, Message)]
 struct Interned {
+    #[prost(message, repeated, tag = "1")]
+    categories: Vec<Name>,
     #[prost(message, repeated, tag = "2")]
     names: Vec<Name>,
 }
@@ -163,9 +157,10 @@ const PACKET: u8 = 1 << 3 | 2;
 struct Sequence {
     now: Option<u64>,
     names: HashMap<u64, usize>,
+    ends: HashMap<u64, End>,
     target: Option<Target>,
-    /// The slice that is open: when it began, and its name.
-    open: Option<(u64, usize)>,
+    /// The slice that is open. It lasts 0.
+    open: Option<Slice>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -249,7 +244,7 @@ struct Reader {
     groups: HashMap<u64, String>,
     tracks: HashMap<u64, Target>,
     names: HashMap<String, usize>,
-    starts: HashMap<u64, (usize, u64)>,
+    starts: HashMap<u64, (usize, u64, usize)>,
     ends: Vec<(u64, usize, u64)>,
     timeline: Timeline,
 }
@@ -261,7 +256,11 @@ impl Reader {
             let own = snapshot.clocks.iter().find(|clock| clock.is_incremental);
             sequence.now = own.map(|clock| clock.timestamp);
         }
-        for name in packet.interned.into_iter().flat_map(|interned| interned.names) {
+        let interned = packet.interned.unwrap_or_default();
+        for end in interned.categories {
+            sequence.ends.insert(end.iid, End::named(&end.name));
+        }
+        for name in interned.names {
             let next = self.names.len();
             let index = *self.names.entry(name.name.clone()).or_insert(next);
             if index == next {
@@ -327,11 +326,21 @@ impl Reader {
         let slices = &mut self.timeline.lanes[lane].slices;
         match event.kind {
             SLICE_BEGIN => {
-                sequence.open = Some((now, name.ok_or("has a slice without a name")?));
+                let of_flow = event.flow_ends.first().map(|flow| flow >> FLOW_BITS);
+                let annotated = event.annotations.first().map(|task| task.value);
+                let end = event.categories.first().and_then(|iid| sequence.ends.get(iid));
+                sequence.open = Some(Slice {
+                    start: now,
+                    lasts: 0,
+                    name: name.ok_or("has a slice without a name")?,
+                    task: of_flow.or(annotated).unwrap_or(0),
+                    end: end.copied().unwrap_or_default(),
+                });
             }
             SLICE_END => {
-                let (start, name) = sequence.open.take().ok_or("ends a slice that has not begun")?;
-                slices.push((start, now - start, name));
+                let open = sequence.open.take().ok_or("ends a slice that has not begun")?;
+                let lasts = now - open.start;
+                slices.push(Slice { lasts, ..open });
             }
             INSTANT => {
                 let name = name.ok_or("has an event without a name")?;
@@ -340,7 +349,8 @@ impl Reader {
             _ => return Err("has an event of an unknown kind"),
         }
         for flow in &event.flows {
-            self.starts.insert(*flow, (lane, now));
+            let why = name.ok_or("has a flow without a name")?;
+            self.starts.insert(*flow, (lane, now, why));
         }
         for flow in &event.flow_ends {
             self.ends.push((*flow, lane, now));
@@ -352,9 +362,15 @@ impl Reader {
         if self.timeline.lanes.is_empty() {
             return Err(NoTrace::NoTracks);
         }
-        for (flow, lane, at) in self.ends {
-            if let Some(&(from, since)) = self.starts.get(&flow) {
-                self.timeline.flows.push((from, since, lane, at));
+        for (flow, to, at) in self.ends {
+            if let Some(&(from, since, why)) = self.starts.get(&flow) {
+                self.timeline.flows.push(Flow {
+                    from,
+                    since,
+                    to,
+                    at,
+                    why,
+                });
             }
         }
         // A slice that is still open lasts to the end.
@@ -365,8 +381,9 @@ impl Reader {
             .max()
             .unwrap_or(0);
         for sequence in self.sequences.values() {
-            if let (Some((start, name)), Some(Target::Lane(lane))) = (sequence.open, sequence.target) {
-                self.timeline.lanes[lane].slices.push((start, last - start, name));
+            if let (Some(open), Some(Target::Lane(lane))) = (sequence.open, sequence.target) {
+                let lasts = last - open.start;
+                self.timeline.lanes[lane].slices.push(Slice { lasts, ..open });
             }
         }
         self.timeline.shift();
@@ -374,52 +391,11 @@ impl Reader {
     }
 }
 
-impl Timeline {
-    /// Lets all times begin at 0.
-    fn shift(&mut self) {
-        let lanes = self.lanes.iter();
-        let slices = lanes
-            .clone()
-            .flat_map(|lane| lane.slices.iter().map(|slice| (slice.0, slice.0 + slice.1)));
-        let instants = lanes.flat_map(|lane| lane.instants.iter().map(|instant| (instant.0, instant.0)));
-        let all = slices.chain(instants).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
-        let (start, end) = all.unwrap_or_default();
-        for lane in &mut self.lanes {
-            lane.slices.iter_mut().for_each(|slice| slice.0 -= start);
-            lane.instants.iter_mut().for_each(|instant| instant.0 -= start);
-        }
-        for counter in &mut self.counters {
-            counter
-                .values
-                .iter_mut()
-                .for_each(|value| value.0 = value.0.saturating_sub(start));
-        }
-        for flow in &mut self.flows {
-            flow.1 -= start;
-            flow.3 -= start;
-        }
-        self.span = end - start;
-    }
-
-    /// One line about it.
-    pub(super) fn summary(&self) -> String {
-        let slices: usize = self.lanes.iter().map(|lane| lane.slices.len()).sum();
-        format!(
-            "{} lanes, {slices} slices, {} arrows over {:.3} ms",
-            self.lanes.len(),
-            self.flows.len(),
-            self.span as f64 / 1e6
-        )
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::{NoTrace, timeline};
+    use crate::trace::EXAMPLE as TRACE;
     use crate::trace::page;
-
-    /// A trace of two workers that the flight recorder wrote.
-    const TRACE: &[u8] = include_bytes!("example.perfetto-trace");
 
     #[test]
     fn a_trace_becomes_lanes_slices_and_arrows() {
@@ -432,13 +408,17 @@ mod tests {
         let slices: usize = timeline.lanes.iter().map(|lane| lane.slices.len()).sum();
         assert!(slices > 10 && timeline.flows.len() > 10);
         for lane in &timeline.lanes {
-            assert!(lane.slices.iter().all(|slice| slice.0 + slice.1 <= timeline.span));
+            assert!(
+                lane.slices
+                    .iter()
+                    .all(|slice| slice.start + slice.lasts <= timeline.span)
+            );
         }
         assert!(
             timeline
                 .flows
                 .iter()
-                .all(|&(_, from, _, to)| from <= to && to <= timeline.span)
+                .all(|flow| flow.since <= flow.at && flow.at <= timeline.span)
         );
         assert!(timeline.counters[0].values.iter().any(|value| value.1 > 0));
         assert!(timeline.names.iter().any(|name| name == "answer"));

@@ -1,10 +1,19 @@
 "use strict";
 const data = JSON.parse(document.getElementById("data").textContent);
 const canvas = document.getElementById("view"), tip = document.getElementById("tip");
+const note = document.getElementById("note"), search = document.getElementById("search");
 const LANE = 34, BAR = 20, TOP = 24, LEFT = 150, DEPTH = 60, MOST_ARROWS = 3000;
-let from = 0, span = Math.max(data.span, 1), pointer = null;
+const LONGEST = 12, MARGIN = 8;
+let from = 0, span = Math.max(data.span, 1), pointer = null, found = [], shown = -1, chosen = null;
 const height = () => TOP + data.lanes.length * LANE + data.counters.length * (DEPTH + 10) + 10;
-for (const lane of data.lanes) { lane.slices.sort((a, b) => a[0] - b[0]); }
+for (const lane of data.lanes) {
+  lane.slices.sort((a, b) => a[0] - b[0]);
+  lane.instants.sort((a, b) => a[0] - b[0]);
+}
+// A slice is [start, duration, name, task, how it ended]; a flow is [lane, since, to lane, at, why].
+const isStep = (slice) => slice[3] !== 0;
+// What made a step runnable: by the lane and the begin of the step.
+const pushes = new Map(data.flows.map((flow) => [flow[2] + " " + flow[3], flow]));
 const colours = data.names.map((name) => {
   if (name === "sleeps") return "hsl(0 0% 60% / .35)";
   let hash = 0;
@@ -58,6 +67,12 @@ function draw() {
       drawn = Math.max(right, left + 0.7);
       pen.fillStyle = colours[name];
       pen.fillRect(left, y, Math.max(right - left, 0.7), BAR);
+      if (chosen === lane.slices[index]) {
+        pen.strokeStyle = ink;
+        pen.lineWidth = 2;
+        pen.strokeRect(left - 1, y - 1, Math.max(right - left, 0.7) + 2, BAR + 2);
+        pen.lineWidth = 1;
+      }
       if (right - left > 30) {
         pen.save();
         pen.beginPath();
@@ -74,6 +89,8 @@ function draw() {
     }
   });
   const seen = data.flows.filter((flow) => flow[3] >= from && flow[1] <= from + span);
+  note.textContent = seen.length <= MOST_ARROWS ? ""
+    : `${seen.length} wakes are in view: arrows are drawn for at most ${MOST_ARROWS}. Zoom in.`;
   if (seen.length <= MOST_ARROWS) {
     pen.strokeStyle = ink;
     pen.fillStyle = ink;
@@ -126,14 +143,108 @@ function zoom(factor, around) {
   span = next;
   draw();
 }
+// The step of a lane in which a moment is.
+function around(lane, ns) {
+  const slice = data.lanes[lane].slices[first(data.lanes[lane].slices, ns)];
+  return slice && slice[0] <= ns && isStep(slice) ? slice : null;
+}
+// For how long a step waited for its worker; null if its push was not recorded.
+function delay(lane, slice) {
+  const push = pushes.get(lane + " " + slice[0]);
+  return push && isStep(slice) ? slice[0] - push[1] : null;
+}
+function about(lane, slice) {
+  const lines = [data.names[slice[2]], `${time(slice[1])}, from ${time(slice[0])}`];
+  if (!isStep(slice)) return lines;
+  lines.push(`task ${slice[3]}, step ${slice[4] || "not over"}`);
+  const push = pushes.get(lane + " " + slice[0]);
+  if (!push) return [...lines, "runnable since: not recorded"];
+  const by = around(push[0], push[1]), place = data.lanes[push[0]].name;
+  lines.push(`runnable since ${time(push[1])}: waited ${time(slice[0] - push[1])}`);
+  lines.push(`${data.names[push[4]]} by ` + (by ? `${data.names[by[2]]} (task ${by[3]}, ${place})` : place));
+  return lines;
+}
+// The instant next to the pointer: the marks above the slices.
+function instant(lane, event) {
+  const pixel = span / (canvas.clientWidth - LEFT), ns = at(event);
+  const above = (event.offsetY - TOP) % LANE < (LANE - BAR) / 2 + 2;
+  if (!above) return null;
+  let best = null;
+  for (const one of lane.instants) {
+    const far = Math.abs(one[0] - ns);
+    if (far <= 4 * pixel && (!best || far < Math.abs(best[0] - ns))) best = one;
+  }
+  return best;
+}
 function point(event) {
-  const lane = data.lanes[Math.floor((event.offsetY - TOP) / LANE)], ns = at(event);
-  const slice = lane && event.offsetX >= LEFT ? lane.slices[first(lane.slices, ns)] : undefined;
-  tip.hidden = !slice || slice[0] > ns;
+  const number = Math.floor((event.offsetY - TOP) / LANE), lane = data.lanes[number], ns = at(event);
+  const inside = lane && event.offsetX >= LEFT;
+  const mark = inside ? instant(lane, event) : null;
+  const slice = inside ? lane.slices[first(lane.slices, ns)] : undefined;
+  tip.hidden = !mark && (!slice || slice[0] > ns);
   if (tip.hidden) return;
-  tip.textContent = `${data.names[slice[2]]}\n${time(slice[1])}, from ${time(slice[0])}`;
-  tip.style.left = Math.min(event.clientX + 12, window.innerWidth - 260) + "px";
+  tip.textContent = mark ? `${data.names[mark[1]]}\nat ${time(mark[0])}` : about(number, slice).join("\n");
+  tip.style.left = Math.max(Math.min(event.clientX + 12, window.innerWidth - tip.offsetWidth - MARGIN), 0) + "px";
   tip.style.top = event.clientY + 12 + "px";
+}
+// Shows a slice with what made it runnable, and says what is known of it.
+function jump(lane, slice) {
+  const since = slice[0] - (delay(lane, slice) || 0), end = slice[0] + slice[1];
+  span = Math.max((end - since) * 3, 1000);
+  from = (since + end) / 2 - span / 2;
+  chosen = slice;
+  document.getElementById("chosen").textContent = `${data.lanes[lane].name}: ${about(lane, slice).join("; ")}`;
+  draw();
+}
+// The largest of all steps by a measure, with their lanes.
+function largest(measure) {
+  const all = [];
+  data.lanes.forEach((lane, number) => {
+    for (const slice of lane.slices) {
+      const value = isStep(slice) ? measure(number, slice) : null;
+      if (value !== null && value > 0) all.push([value, number, slice]);
+    }
+  });
+  return all.sort((a, b) => b[0] - a[0]).slice(0, LONGEST);
+}
+function list(id, measure) {
+  const place = document.getElementById(id);
+  for (const [value, lane, slice] of largest(measure)) {
+    const button = document.createElement("button");
+    button.textContent = `${time(value)}  ${data.names[slice[2]]}, task ${slice[3]}`;
+    button.addEventListener("click", () => jump(lane, slice));
+    const item = document.createElement("li");
+    item.append(button);
+    place.append(item);
+  }
+  if (!place.children.length) place.textContent = "none is recorded";
+}
+// The steps whose name has these letters, or whose task has this number.
+function look(text) {
+  const wanted = text.trim().toLowerCase(), number = Number(wanted.replace(/^#/, ""));
+  found = [];
+  shown = -1;
+  if (wanted) {
+    data.lanes.forEach((lane, place) => {
+      for (const slice of lane.slices) {
+        const named = data.names[slice[2]].toLowerCase().includes(wanted);
+        if (isStep(slice) && (named || slice[3] === number)) found.push([place, slice]);
+      }
+    });
+    found.sort((a, b) => a[1][0] - b[1][0]);
+  }
+  tell();
+}
+function tell() {
+  const text = search.value.trim() === "" ? "" : found.length === 0 ? "no step has it"
+    : shown < 0 ? `${found.length} steps` : `${shown + 1} of ${found.length}`;
+  document.getElementById("found").textContent = text;
+}
+function next(by) {
+  if (found.length === 0) return;
+  shown = shown < 0 && by < 0 ? found.length - 1 : (shown + by + found.length) % found.length;
+  jump(...found[shown]);
+  tell();
 }
 canvas.addEventListener("wheel", (event) => {
   event.preventDefault();
@@ -159,5 +270,11 @@ canvas.addEventListener("keydown", (event) => {
   else if (event.key === "ArrowRight") { from += span / 5; draw(); }
   else if (event.key === "0") { from = 0; span = Math.max(data.span, 1); draw(); }
 });
+search.addEventListener("input", () => look(search.value));
+search.addEventListener("keydown", (event) => { if (event.key === "Enter") next(event.shiftKey ? -1 : 1); });
+document.getElementById("next").addEventListener("click", () => next(1));
+document.getElementById("before").addEventListener("click", () => next(-1));
+list("slices", (lane, slice) => slice[1]);
+list("delays", delay);
 window.addEventListener("resize", draw);
 draw();

@@ -30,10 +30,13 @@ pub(crate) enum Kind {
     Compensate = 12,
     Retire = 13,
     Stall = 14,
+    /// A closure that blocks begins on a thread of its own, or ends there. The detail is its `StepEnd`, or
+    /// 0 at its begin.
+    Blocking = 15,
 }
 
 impl Kind {
-    const ALL: [Self; 14] = [
+    const ALL: [Self; 15] = [
         Self::Begin,
         Self::BeginFiber,
         Self::BeginFork,
@@ -48,6 +51,7 @@ impl Kind {
         Self::Compensate,
         Self::Retire,
         Self::Stall,
+        Self::Blocking,
     ];
 }
 
@@ -194,7 +198,7 @@ mod tests {
             assert_eq!(stamp_of(record), 12_345);
         }
         assert_eq!(parts([0, 0]), None);
-        assert_eq!(parts([15, 0]), None);
+        assert_eq!(parts([16, 0]), None);
     }
 
     #[test]

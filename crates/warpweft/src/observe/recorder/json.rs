@@ -16,6 +16,9 @@ pub(super) fn write(snapshot: &Snapshot, mut to: impl Write) -> io::Result<()> {
                 Some(worker) => write!(to, "{worker}")?,
                 None => write!(to, "null")?,
             }
+            if let Some(number) = track.blocking {
+                write!(to, ",\"blocking\":{number}")?;
+            }
             write!(to, ",\"events\":[")?;
             for (at, event) in track.events.iter().enumerate() {
                 write!(to, "{}", comma(at))?;

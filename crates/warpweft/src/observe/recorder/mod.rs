@@ -11,6 +11,7 @@
 
 pub(crate) mod event;
 pub(crate) mod json;
+mod numbers;
 pub(crate) mod perfetto;
 pub(crate) mod ring;
 pub(crate) mod sites;
@@ -18,9 +19,9 @@ pub(crate) mod snapshot;
 pub(crate) mod times;
 pub(crate) mod worker;
 
-use event::{Kind, Push, record, stamp_of, task_word};
+use event::{Kind, Push, StepEnd, record, stamp_of, task_word};
 use ring::Ring;
-use sites::Sites;
+use sites::{Sites, TaskSite};
 use std::sync::OnceLock;
 use std::time::Duration;
 use times::{Distribution, PushTimes};
@@ -173,6 +174,38 @@ impl PoolRecorder {
         if mode.has_steps() {
             self.write_outside(Kind::Push, push as u8, task_word(task.id_word(), 0));
         }
+    }
+
+    /// Records that a closure waits for a thread for closures that block. Takes a lock if no worker calls.
+    ///
+    /// # Safety
+    ///
+    /// The calling thread carries `worker`, if there is one.
+    #[cold]
+    pub(crate) unsafe fn blocking_pushed(&self, worker: Option<usize>, task: &TaskRef) {
+        let word = task_word(task.id_word(), 0);
+        match worker {
+            // SAFETY: by contract.
+            Some(worker) => unsafe { self.worker(worker).write_push(self, Push::Spawned, word) },
+            None => self.write_outside(Kind::Push, Push::Injected as u8, word),
+        }
+    }
+
+    /// Notes that a closure begins on a thread for closures that block, if steps are recorded. Returns its
+    /// word, for [`blocking_ended`](Self::blocking_ended). Takes two locks.
+    pub(crate) fn blocking_begins(&self, task: &TaskRef) -> Option<u64> {
+        self.mode().has_steps().then(|| {
+            let site = self.sites.number(TaskSite::of(task.info()));
+            let word = task_word(task.id_word(), site);
+            self.write_outside(Kind::Blocking, 0, word);
+            word
+        })
+    }
+
+    /// Notes that the closure of that word has ended. Takes a lock.
+    #[cold]
+    pub(crate) fn blocking_ended(&self, word: u64) {
+        self.write_outside(Kind::Blocking, StepEnd::Ended as u8, word);
     }
 
     fn write_outside(&self, kind: Kind, detail: u8, word: u64) {

@@ -1,9 +1,18 @@
 //! A snapshot in the format of Perfetto: the protocol buffers of its `Trace`, written by hand.
 //!
-//! Each track is a sequence of packets. Names are interned, timestamps are differences, and the track is the
-//! sequence's default, so that an event takes 11 bytes and a flow 10 more.
+//! Each track is a sequence of packets. Names are interned, timestamps are differences, and the track is
+//! the sequence's default, so that an event takes 11 bytes and a flow 10 more.
+//!
+//! | of a task | where it is in the trace |
+//! |---|---|
+//! | number | the upper 40 bits of the id of the flow that ends at a slice; the annotation `task` without a flow |
+//! | step | a slice of a worker's track; its category says how it ended: `ended`, `waits`, `again`, `left` |
+//! | runnable | the instant `spawned`, `injected` or `woken` at which the flow begins |
+//! | spawner, waker | the slice around that instant; none on the track of other threads |
 
-use super::snapshot::{Event, EventKind, PoolEvents, Snapshot, StepKind, TaskKey, Track};
+use super::event::StepEnd;
+use super::numbers::{Links, link};
+use super::snapshot::{Event, EventKind, PoolEvents, Snapshot, StepKind, Track};
 use std::collections::HashMap;
 use std::io::{self, Write};
 
@@ -25,6 +34,8 @@ mod packet {
 
 /// Fields of `TrackEvent`.
 mod track_event {
+    pub(super) const CATEGORY_IIDS: u32 = 3;
+    pub(super) const DEBUG_ANNOTATIONS: u32 = 4;
     pub(super) const TYPE: u32 = 9;
     pub(super) const NAME_IID: u32 = 10;
     pub(super) const COUNTER_VALUE: u32 = 30;
@@ -34,6 +45,19 @@ mod track_event {
     pub(super) const SLICE_END: u64 = 2;
     pub(super) const INSTANT: u64 = 3;
     pub(super) const COUNTER: u64 = 4;
+}
+
+/// Fields of `InternedData`.
+mod interned {
+    pub(super) const CATEGORIES: u32 = 1;
+    pub(super) const NAMES: u32 = 2;
+    pub(super) const ANNOTATION_NAMES: u32 = 3;
+}
+
+/// Fields of `DebugAnnotation`.
+mod annotation {
+    pub(super) const NAME_IID: u32 = 1;
+    pub(super) const UINT_VALUE: u32 = 3;
 }
 
 /// Fields of `TracePacketDefaults` and its `TrackEventDefaults`.
@@ -100,12 +124,9 @@ fn message() -> Message {
     Message::default()
 }
 
-/// Flows by the place of an event: pool, track and index.
-type Flows = HashMap<(usize, usize, usize), u64>;
-
 /// See [`Snapshot::write_perfetto`].
 pub(super) fn write(snapshot: &Snapshot, mut to: impl Write) -> io::Result<()> {
-    let (flows, depths) = connect(snapshot);
+    let Links { flows, tasks, depths } = link(snapshot);
     let mut sequence = 0;
     for (at, pool) in snapshot.pools.iter().enumerate() {
         let pool_uuid = uuid(at, 0);
@@ -119,8 +140,11 @@ pub(super) fn write(snapshot: &Snapshot, mut to: impl Write) -> io::Result<()> {
                 continue;
             }
             sequence += 1;
-            let flow = |event| flows.get(&(at, index, event)).copied();
-            write_track(&mut to, track, sequence, uuid(at, index + 1), pool_uuid, flow)?;
+            let linked = |event| Link {
+                flow: flows.get(&(at, index, event)).copied(),
+                task: tasks.get(&(at, index, event)).copied(),
+            };
+            write_track(&mut to, track, sequence, uuid(at, index + 1), pool_uuid, linked)?;
         }
         sequence += 1;
         write_depths(
@@ -129,7 +153,7 @@ pub(super) fn write(snapshot: &Snapshot, mut to: impl Write) -> io::Result<()> {
             sequence,
             uuid(at, pool.tracks.len() + 1),
             pool_uuid,
-            &depths[at],
+            &thin(&depths[at]),
         )?;
     }
     to.flush()
@@ -143,12 +167,20 @@ fn put(to: &mut impl Write, packet: &Message) -> io::Result<()> {
     to.write_all(&message().message(PACKET, packet).0)
 }
 
+/// What connects an event with others.
+struct Link {
+    flow: Option<u64>,
+    /// The number of the task of a step.
+    task: Option<u64>,
+}
+
 /// A sequence of packets with a track and a clock of its own.
 struct Sequence<W> {
     to: W,
     id: u64,
     last_ns: u64,
-    names: HashMap<String, u64>,
+    /// By field of `InternedData`, and text.
+    names: HashMap<(u32, String), u64>,
 }
 
 impl<W: Write> Sequence<W> {
@@ -182,14 +214,15 @@ impl<W: Write> Sequence<W> {
         })
     }
 
-    /// Returns the number of a name. The first use writes it.
-    fn name(&mut self, name: &str) -> io::Result<u64> {
-        if let Some(&iid) = self.names.get(name) {
+    /// Returns the number of a text in that field of `InternedData`. The first use writes it.
+    fn intern(&mut self, field: u32, text: &str) -> io::Result<u64> {
+        let key = (field, text.to_owned());
+        if let Some(&iid) = self.names.get(&key) {
             return Ok(iid);
         }
-        let iid = self.names.len() as u64 + 1;
-        self.names.insert(name.to_owned(), iid);
-        let interned = message().message(2, &message().number(1, iid).text(2, name));
+        let iid = self.names.keys().filter(|key| key.0 == field).count() as u64 + 1;
+        self.names.insert(key, iid);
+        let interned = message().message(field, &message().number(1, iid).text(2, text));
         let packet = message()
             .number(packet::SEQUENCE_ID, self.id)
             .message(packet::INTERNED_DATA, &interned);
@@ -208,7 +241,7 @@ impl<W: Write> Sequence<W> {
     }
 }
 
-fn ns(event: &Event) -> u64 {
+pub(super) fn ns(event: &Event) -> u64 {
     u64::try_from(event.at.as_nanos()).unwrap_or(u64::MAX)
 }
 
@@ -218,11 +251,12 @@ fn write_track(
     id: u64,
     uuid: u64,
     pool_uuid: u64,
-    flow: impl Fn(usize) -> Option<u64>,
+    linked: impl Fn(usize) -> Link,
 ) -> io::Result<()> {
-    let name = match track.worker {
-        Some(worker) => format!("worker {worker}"),
-        None => "other threads".to_owned(),
+    let name = match (track.worker, track.blocking) {
+        (Some(worker), _) => format!("worker {worker}"),
+        (None, Some(number)) => format!("blocking {number}"),
+        (None, None) => "other threads".to_owned(),
     };
     let descriptor = message().number(1, uuid).text(2, &name).number(5, pool_uuid);
     let start = track.events.first().map_or(0, ns);
@@ -240,16 +274,38 @@ fn write_track(
         if ends {
             continue;
         }
-        let iid = sequence.name(&label(&event.kind))?;
-        let flow = flow(index);
+        let iid = sequence.intern(interned::NAMES, &label(&event.kind))?;
+        let Link { flow, task } = linked(index);
         let named = |event: Message| event.number(track_event::NAME_IID, iid);
         if begins {
             is_open = true;
+            let category = match step_end(&track.events[index..]) {
+                Some(how) => Some(sequence.intern(interned::CATEGORIES, how.name())?),
+                None => None,
+            };
+            // The flow has the number of the task as well.
+            let annotation = match task.filter(|_| flow.is_none()) {
+                Some(task) => {
+                    let iid = sequence.intern(interned::ANNOTATION_NAMES, "task")?;
+                    let named = message().number(annotation::NAME_IID, iid);
+                    Some(named.number(annotation::UINT_VALUE, task))
+                }
+                None => None,
+            };
             sequence.event(ns, track_event::SLICE_BEGIN, |event| {
-                named(event).with(|event| match flow {
+                let event = named(event)
+                    .with(|event| match category {
+                        Some(iid) => event.number(track_event::CATEGORY_IIDS, iid),
+                        None => event,
+                    })
+                    .with(|event| match &annotation {
+                        Some(task) => event.message(track_event::DEBUG_ANNOTATIONS, task),
+                        None => event,
+                    });
+                match flow {
                     Some(flow) => event.fixed(track_event::TERMINATING_FLOW_IDS, flow),
                     None => event,
-                })
+                }
             })?;
         } else {
             sequence.event(ns, track_event::INSTANT, |event| {
@@ -318,54 +374,27 @@ fn write_depths(
     Ok(())
 }
 
-/// Connects each push with the first step of its task that follows, by a number, and counts the runnable
-/// tasks of each pool over time.
-fn connect(snapshot: &Snapshot) -> (Flows, Vec<Vec<(u64, u64)>>) {
-    let mut flows = Flows::new();
-    let mut depths = Vec::new();
-    let mut next_flow = 0;
-    for (pool, events) in snapshot.pools.iter().enumerate() {
-        let mut all = Vec::new();
-        for (track, events) in events.tracks.iter().enumerate() {
-            for (index, event) in events.events.iter().enumerate() {
-                match event.kind {
-                    // At the same time a push comes first.
-                    EventKind::Push { task, .. } => all.push((ns(event), 0, task, (pool, track, index))),
-                    EventKind::Begin {
-                        what: StepKind::Task,
-                        task,
-                        ..
-                    } => {
-                        all.push((ns(event), 1, task, (pool, track, index)));
-                    }
-                    _ => {}
-                }
-            }
-        }
-        all.sort_unstable_by_key(|&(ns, order, _, place)| (ns, order, place));
-        let mut pushed: HashMap<TaskKey, (usize, usize, usize)> = HashMap::new();
-        let mut depth = Vec::with_capacity(all.len());
-        for (ns, order, task, place) in all {
-            if order == 0 {
-                pushed.insert(task, place);
-            } else if let Some(push) = pushed.remove(&task) {
-                next_flow += 1;
-                flows.insert(push, next_flow);
-                flows.insert(place, next_flow);
-            }
-            depth.push((ns, pushed.len() as u64));
-        }
-        depths.push(thin(depth));
+/// Returns how the step ended with which these events begin.
+pub(super) fn step_end(events: &[Event]) -> Option<StepEnd> {
+    let [begin, rest @ ..] = events else {
+        return None;
+    };
+    if !matches!(begin.kind, EventKind::Begin { .. }) {
+        return None;
     }
-    (flows, depths)
+    rest.iter().find_map(|event| match event.kind {
+        EventKind::End { how } => Some(Some(how)),
+        EventKind::Begin { .. } | EventKind::Park => Some(None),
+        _ => None,
+    })?
 }
 
 /// Leaves out values that follow each other too closely.
-fn thin(values: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
+fn thin(values: &[(u64, u64)]) -> Vec<(u64, u64)> {
     let span = values.last().map_or(0, |last| last.0 - values[0].0);
     let least = (span / DEPTHS).max(10_000);
     let mut kept: Vec<(u64, u64)> = Vec::new();
-    for value in values {
+    for &value in values {
         if kept.last().is_none_or(|last| value.0 - last.0 >= least) {
             kept.push(value);
         }

@@ -29,7 +29,7 @@ pub struct TaskSite {
 
 impl TaskSite {
     /// Copies the name.
-    fn of(info: TaskInfo<'_>) -> Self {
+    pub(super) fn of(info: TaskInfo<'_>) -> Self {
         let name = info.name().map(|name| {
             let end = (0..=name.len().min(LONGEST))
                 .rev()

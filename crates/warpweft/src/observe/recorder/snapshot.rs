@@ -39,7 +39,8 @@ pub struct PoolEvents {
     pub name: String,
     /// The number of workers, without the compensating ones.
     pub workers: usize,
-    /// A track for each worker, compensating ones included, and one for all other threads.
+    /// A track for each worker, compensating ones included, and one for all other threads. Then tracks for
+    /// closures of [`spawn_blocking`](crate::spawn_blocking), as many as ran at the same time.
     pub tracks: Vec<Track>,
 }
 
@@ -49,6 +50,8 @@ pub struct PoolEvents {
 pub struct Track {
     /// The number of the worker; `None` for threads that carry no worker of the pool.
     pub worker: Option<usize>,
+    /// The number of a track for closures that block; `None` for all others. A number is no thread.
+    pub blocking: Option<usize>,
     /// The events, in order of time. Rare ones reach further back than steps.
     pub events: Vec<Event>,
 }
@@ -63,7 +66,7 @@ pub struct Event {
     pub kind: EventKind,
 }
 
-/// Identifies a task, or a fiber's stack, while it exists. Later ones may get the same key.
+/// Identifies a task, or a fork, while it exists. Later ones may get the same key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TaskKey(pub(crate) u64);
 
@@ -80,10 +83,12 @@ impl fmt::Display for TaskKey {
 pub enum StepKind {
     /// A step of a task: a closure, a poll of a future, or the first turn of a fiber.
     Task,
-    /// A further turn of a fiber. Its key is that of the stack, and differs from that of its task.
+    /// A further turn of a fiber.
     Fiber,
     /// The half of a `join`, or a task of a scope, that was taken from another worker.
     Fork,
+    /// A closure of [`spawn_blocking`](crate::spawn_blocking), on a thread without a worker.
+    Blocking,
 }
 
 /// What happened.
@@ -161,6 +166,7 @@ impl StepKind {
             Self::Task => "task",
             Self::Fiber => "fiber",
             Self::Fork => "fork",
+            Self::Blocking => "blocking",
         }
     }
 }
@@ -226,7 +232,10 @@ impl PoolRecorder {
             .map(|(id, worker)| (Some(id), merge(worker.sparse.read(), worker.steps.read())))
             .collect();
         let outside = self.outside.lock_unless_lost().map(|ring| ring.read());
-        copies.push((None, outside.unwrap_or_default()));
+        let (outside, blocking) = split_blocking(outside.unwrap_or_default());
+        copies.push((None, outside));
+        let workers_and_outside = copies.len();
+        copies.extend(blocking.into_iter().map(|records| (None, records)));
         // After the copies: no record is later.
         let (scale, now) = self.scale();
         let sites = self.sites.all();
@@ -254,8 +263,10 @@ impl PoolRecorder {
             name: name.to_owned(),
             workers,
             tracks: tracks
-                .map(|(worker, records)| Track {
+                .enumerate()
+                .map(|(at, (worker, records))| Track {
                     worker,
+                    blocking: at.checked_sub(workers_and_outside),
                     events: decode(records),
                 })
                 .collect(),
@@ -263,7 +274,34 @@ impl PoolRecorder {
     }
 }
 
-/// Merges two sequences of records. The order within each stays, also where the clocks of two CPUs disagree.
+/// Takes the records of closures that block out of those of other threads, and spreads them over tracks: a
+/// track has one closure at a time.
+fn split_blocking(records: Vec<Record>) -> (Vec<Record>, Vec<Vec<Record>>) {
+    let mut tracks: Vec<(Option<u64>, Vec<Record>)> = Vec::new();
+    let mut others = Vec::with_capacity(records.len());
+    for record in records {
+        let Some(Parts { detail, word, .. }) =
+            event::parts(record).filter(|parts| parts.kind == Kind::Blocking)
+        else {
+            others.push(record);
+            continue;
+        };
+        let wanted = (detail != 0).then_some(word);
+        match tracks.iter_mut().find(|(open, _)| *open == wanted) {
+            Some((open, track)) => {
+                *open = (detail == 0).then_some(word);
+                track.push(record);
+            }
+            None if detail == 0 => tracks.push((Some(word), vec![record])),
+            // Its begin was overwritten.
+            None => {}
+        }
+    }
+    (others, tracks.into_iter().map(|(_, track)| track).collect())
+}
+
+/// Merges two sequences of records. The order within each stays, also where the clocks of two CPUs
+/// disagree.
 fn merge(sparse: Vec<Record>, steps: Vec<Record>) -> Vec<Record> {
     let mut all = Vec::with_capacity(sparse.len() + steps.len());
     let mut sparse = sparse.into_iter().peekable();
@@ -315,5 +353,9 @@ fn kind(parts: Parts, sites: &[Arc<TaskSite>]) -> Option<EventKind> {
         Kind::Compensate => EventKind::Compensate { worker },
         Kind::Retire => EventKind::Retire { worker },
         Kind::Stall => EventKind::Stall { worker },
+        Kind::Blocking => match StepEnd::of(parts.detail) {
+            Some(how) => EventKind::End { how },
+            None => begin(StepKind::Blocking),
+        },
     })
 }

@@ -18,6 +18,15 @@ use warpweft_platform::counter::{Counter, Gauge};
 use warpweft_policy::{Count, Counters, priority};
 use warpweft_task::TaskRef;
 
+/// What a worker ran beside tasks: the turn of a fiber, or a fork.
+#[derive(Debug)]
+pub(crate) struct BesideTasks {
+    /// What identifies it.
+    pub(crate) address: usize,
+    pub(crate) site: Option<TaskSite>,
+    pub(crate) end: StepEnd,
+}
+
 /// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct WorkerRecorder {
@@ -262,11 +271,12 @@ impl WorkerRecorder {
         &self,
         pool: &PoolRecorder,
         kind: Kind,
-        run: impl FnOnce() -> Option<(usize, Option<TaskSite>)>,
+        run: impl FnOnce() -> Option<BesideTasks>,
         is_still: impl FnOnce() -> bool,
+        woken: impl FnOnce(&mut dyn FnMut(usize)),
     ) {
         let start = pool.clock.now();
-        let Some((address, site)) = run() else {
+        let Some(BesideTasks { address, site, end }) = run() else {
             return;
         };
         if !pool.mode().has_steps() || !is_still() {
@@ -276,7 +286,35 @@ impl WorkerRecorder {
         // SAFETY: by contract the thread still carries the worker.
         unsafe { self.write_step(pool, start, kind, 0, task_word(address, site)) };
         // SAFETY: as above.
-        unsafe { self.write_step(pool, pool.clock.now(), Kind::End, StepEnd::Left as u8, 0) };
+        unsafe { self.woke(pool, woken) };
+        // SAFETY: as above.
+        unsafe { self.write_step(pool, pool.clock.now(), Kind::End, end as u8, 0) };
+    }
+
+    /// Records that each task that `woken` passes on became runnable: a fiber of the same thread. The time
+    /// is the present one, at the end of the step that woke them.
+    ///
+    /// # Safety
+    ///
+    /// As [`note`](Self::note).
+    pub(crate) unsafe fn woke(&self, pool: &PoolRecorder, woken: impl FnOnce(&mut dyn FnMut(usize))) {
+        if !pool.mode().has_steps() {
+            return;
+        }
+        woken(&mut |address| {
+            // SAFETY: by contract.
+            unsafe { self.write_push(pool, Push::Woken, task_word(address, 0)) };
+        });
+    }
+
+    /// Records a push now.
+    ///
+    /// # Safety
+    ///
+    /// As [`note`](Self::note).
+    pub(super) unsafe fn write_push(&self, pool: &PoolRecorder, push: Push, word: u64) {
+        // SAFETY: by contract.
+        unsafe { self.write_step(pool, pool.clock.now(), Kind::Push, push as u8, word) };
     }
 
     /// Notes that a task became runnable, before its pool has it.
