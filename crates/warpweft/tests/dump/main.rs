@@ -11,6 +11,7 @@ mod idle;
 mod odd;
 #[cfg(all(unix, feature = "signal"))]
 mod on_signal;
+mod shutdown;
 
 use std::time::{Duration, Instant};
 use warpweft::{Dump, Finding, Runtime};
