@@ -2,10 +2,10 @@
 
 use crate::frame::{Frame, FrameKind, here};
 use crate::latch::Latch;
+use crate::wakeup::Wakeup;
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Wake, Waker};
-use warpweft_platform::park::Parker;
+use std::task::{Context, Poll, Waker};
 use warpweft_platform::process;
 use warpweft_platform::thread_word;
 
@@ -35,52 +35,29 @@ fn hooks() -> Option<&'static BlockingHooks> {
     WAYS.with(std::cell::Cell::get)
 }
 
-/// The waker of a blocked thread: it unparks the thread, or pushes its runnable.
-/// `repr(C)`: the address of the latch is that of the waker's data, by which a report knows the thread.
-#[derive(Default)]
-#[repr(C)]
-struct Wakeup {
-    latch: Latch,
-    parker: Parker,
-}
-
-impl Wakeup {
-    fn wait(&self) {
-        match hooks() {
-            Some(hooks) if (hooks.wait)(&self.latch) => {
-                self.latch.take();
-            }
-            _ if process::generation() == 0 => {
-                let latch = &raw const self.latch;
-                let frame = Frame::new(latch.addr(), here(), FrameKind::Waits);
-                frame.during_outside(|| self.parker.park());
-            }
-            _ => self.wait_in_child(),
+fn wait(wakeup: &Arc<Wakeup>) {
+    // A report may look at it: see `wakeup::look`.
+    let key = Arc::as_ptr(wakeup).expose_provenance();
+    match hooks() {
+        Some(hooks) if (hooks.wait)(&wakeup.latch) => {
+            wakeup.latch.take();
         }
-    }
-
-    /// Parks the thread in a forked child, where the source of the wake-up may have stayed in the parent.
-    #[cold]
-    fn wait_in_child(&self) {
-        if !self.parker.park_unless_alone() {
-            process::refuse_wait(
-                "a wait that nothing can end: this process was made by fork() and has one thread, and what could \
-                 end the wait stayed in the parent",
-            );
+        _ if process::generation() == 0 => {
+            let frame = Frame::new(key, here(), FrameKind::Waits);
+            frame.during_outside(|| wakeup.parker.park());
         }
+        _ => wait_in_child(wakeup),
     }
 }
 
-impl Wake for Wakeup {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        // Both: a thread may wait for another one of them each time. A wake-up that is left over makes it
-        // poll once more.
-        self.latch.set();
-        self.parker.unpark();
+/// Parks the thread in a forked child, where the source of the wake-up may have stayed in the parent.
+#[cold]
+fn wait_in_child(wakeup: &Wakeup) {
+    if !wakeup.parker.park_unless_alone() {
+        process::refuse_wait(
+            "a wait that nothing can end: this process was made by fork() and has one thread, and what could \
+             end the wait stayed in the parent",
+        );
     }
 }
 
@@ -117,6 +94,6 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
         if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
             return output;
         }
-        wakeup.wait();
+        wait(&wakeup);
     }
 }

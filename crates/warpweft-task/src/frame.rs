@@ -7,7 +7,7 @@
 
 use crate::header::Header;
 use crate::registry::{Entry, Registry};
-use crate::{running, task_view};
+use crate::{running, task_view, wakeup};
 use std::ptr::NonNull;
 use std::sync::OnceLock;
 use warpweft_platform::clock::now_ns;
@@ -121,6 +121,19 @@ impl Frame {
     pub unsafe fn joiner(&self) -> Option<[usize; 2]> {
         // SAFETY: by contract the closure of the job has not ended, so the job is alive.
         unsafe { task_view::look(NonNull::new(self.job.cast_mut())?) }?.joiner
+    }
+
+    /// Returns how many wakers of the thread exist, and whether it was woken and has not continued. `None` if it
+    /// waits for no waker.
+    ///
+    /// # Safety
+    ///
+    /// As for [`joiner`](Self::joiner).
+    #[must_use]
+    pub unsafe fn wakers(&self) -> Option<(u64, bool)> {
+        // SAFETY: a frame of this kind is made where a thread waits for a waker, whose address is its key. The
+        // register is locked, by contract.
+        (self.kind == FrameKind::Waits).then(|| unsafe { wakeup::look(self.key) })
     }
 
     /// Calls `f`, during which the frame is in the register.

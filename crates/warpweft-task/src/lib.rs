@@ -52,6 +52,7 @@ mod task_ref;
 pub mod task_view;
 pub mod test_tasks;
 mod waker;
+mod wakeup;
 mod why;
 
 pub use block_on::{BlockingHooks, PollOnce, block_on, set_wait};

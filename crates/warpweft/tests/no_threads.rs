@@ -52,4 +52,25 @@ fn threads_that_cannot_be_had() {
     let job = runtime.spawn_job(|| blocking(|| 1) + spawn_job(|| 1).wait().expect("no panic"));
     assert_eq!(job.wait().expect("no panic"), 2);
     assert_eq!((runtime.threads().kept, runtime.threads().handed_over), (1, 1));
+
+    // No thread to wait for the others: the caller looks itself, and keeps to its limit.
+    refuse(1);
+    assert_eq!(runtime.shutdown_timeout(Duration::from_secs(60)), Ok(()));
+    let runtime = Runtime::builder()
+        .workers(1)
+        .stuck_after(None)
+        .build()
+        .expect("one worker");
+    let (open, gate) = mpsc::channel::<()>();
+    let (started, begun) = mpsc::channel();
+    let stuck = runtime.spawn_job(move || {
+        started.send(()).expect("the test waits");
+        gate.recv().is_err()
+    });
+    begun.recv().expect("it starts");
+    refuse(1);
+    let remaining = runtime.shutdown_timeout(Duration::from_millis(50));
+    assert!(remaining.is_err_and(|remaining| remaining.to_string().contains("job")));
+    drop(open);
+    assert!(stuck.wait().expect("no panic"));
 }

@@ -61,7 +61,10 @@ impl ConcurrencyLimit {
             return Err(ConcurrencyLimitError);
         }
         // There cannot be more tasks than `MAX_PERMITS`.
-        let permits = Arc::new(Semaphore::new(limit.min(Semaphore::MAX_PERMITS)));
+        let permits = Arc::new(Semaphore::of_tasks(
+            limit.min(Semaphore::MAX_PERMITS),
+            "concurrency limit",
+        ));
         Ok(Self {
             pool,
             permits,

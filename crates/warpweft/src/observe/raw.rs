@@ -61,9 +61,23 @@ pub(crate) enum RawWhat {
         kind: &'static str,
         wanted: usize,
         free: usize,
+        /// How many there are; 0 if that is not known.
+        all: usize,
+        /// How many the first waiter wants: the others come after it.
+        first: usize,
+        /// The task that took permits while all were free, and has them.
+        holder: Who,
+        /// How many it has.
+        held: usize,
     },
     Event {
         kind: &'static str,
+        /// The last task that notified.
+        last: Who,
+    },
+    Barrier {
+        arrived: usize,
+        size: usize,
     },
     Receive {
         capacity: usize,

@@ -13,6 +13,7 @@ use crate::observe::dump::graph::Collected;
 use crate::observe::dump::{Dump, Finding, PoolDump, TaskDump};
 use crate::observe::raw::{RawState, RawTask, objects, told};
 use crate::pool::dyn_pool::DynPool;
+use std::collections::HashSet;
 use warpweft_platform::clock::now_ns;
 use warpweft_platform::thread::pause;
 use warpweft_task::frame::{Frame, FrameKind, Who, outside};
@@ -31,7 +32,7 @@ impl Runtime {
     /// list them would cost each spawn.
     ///
     /// It polls no future and stops no worker. Two [findings](Dump::findings) are certain: a circle of waits,
-    /// and a task of which no waker exists. Chapter 17 of the guide teaches
+    /// unless it is called uncertain, and a task of which no waker exists. Chapter 17 of the guide teaches
     /// how to read a dump.
     ///
     /// It can be called at any time, also from a task, from a hook of a policy, and in a child made by
@@ -59,7 +60,7 @@ impl Runtime {
     /// ```
     #[must_use]
     pub fn dump(&self) -> Dump {
-        dump(|| self.pools().iter().map(|pool| &**pool.any()).collect())
+        dump(true, || self.pools().iter().map(|pool| &**pool.any()).collect())
     }
 }
 
@@ -67,13 +68,13 @@ impl Dump {
     /// Looks at these pools.
     #[cfg(all(unix, feature = "signal"))]
     pub(crate) fn of(pools: &[Pool]) -> Self {
-        dump(|| pools.iter().map(|pool| &**pool.any()).collect())
+        dump(true, || pools.iter().map(|pool| &**pool.any()).collect())
     }
 }
 
 impl Pool {
     /// As [`Runtime::dump`], for the tasks of this pool alone. A circle of waits that leads through another
-    /// pool is not found.
+    /// pool is not found, and whether [nothing runs](Finding::NothingRuns) is not asked.
     ///
     /// ```
     /// let runtime = warpweft::Runtime::builder().workers(1).build()?;
@@ -82,36 +83,38 @@ impl Pool {
     /// ```
     #[must_use]
     pub fn dump(&self) -> Dump {
-        dump(|| vec![&**self.any()])
+        dump(false, || vec![&**self.any()])
     }
 }
 
-/// Looks, and looks again if something was found.
-fn dump<'a>(pools: impl Fn() -> Vec<&'a dyn DynPool>) -> Dump {
-    let mut first = collect(&pools()).into_dump();
+/// Looks, and looks again if something was found. `is_whole` says that no pool of the runtime is left out.
+fn dump<'a>(is_whole: bool, pools: impl Fn() -> Vec<&'a dyn DynPool>) -> Dump {
+    let mut first = collect(&pools(), is_whole).into_dump();
     if first.findings.is_empty() {
         return first;
     }
     pause(BETWEEN_NS);
-    let second = collect(&pools()).into_dump();
-    first.findings.retain(|finding| {
-        let seen = keys(&first.tasks, finding);
-        second
-            .findings
-            .iter()
-            .any(|again| keys(&second.tasks, again) == seen)
-    });
+    let second = collect(&pools(), is_whole).into_dump();
+    let again: HashSet<_> = second
+        .findings
+        .iter()
+        .map(|finding| keys(&second.tasks, finding))
+        .collect();
+    first
+        .findings
+        .retain(|finding| again.contains(&keys(&first.tasks, finding)));
     first
 }
 
 /// What a finding says, in terms of what does not change between two looks: its kind, its tasks and what they
 /// wait for.
 fn keys(tasks: &[TaskDump], finding: &Finding) -> (u8, Vec<(u64, Vec<u64>)>) {
-    let (kind, found) = match finding {
-        Finding::Cycle { tasks, .. } => (0, tasks.clone()),
-        Finding::NobodyCanWake { task } => (1, vec![*task]),
-        Finding::Abandoned { task } => (2, vec![*task]),
-        Finding::NotPolled { task } => (3, vec![*task]),
+    let kind = match finding {
+        Finding::Cycle { .. } => 0,
+        Finding::NobodyCanWake { .. } => 1,
+        Finding::Abandoned { .. } => 2,
+        Finding::NotPolled { .. } => 3,
+        Finding::NothingRuns { .. } => 4,
     };
     let of = |number: usize| {
         let task = &tasks[number];
@@ -119,13 +122,16 @@ fn keys(tasks: &[TaskDump], finding: &Finding) -> (u8, Vec<(u64, Vec<u64>)>) {
         objects.sort_unstable();
         (task.id, objects)
     };
-    let mut found: Vec<_> = found.into_iter().map(of).collect();
+    let mut found: Vec<_> = finding.tasks().iter().copied().map(of).collect();
     found.sort_unstable();
     (kind, found)
 }
 
-fn collect(pools: &[&dyn DynPool]) -> Collected {
-    let mut found = Collected::default();
+fn collect(pools: &[&dyn DynPool], is_whole: bool) -> Collected {
+    let mut found = Collected {
+        is_whole,
+        ..Collected::default()
+    };
     for (number, pool) in pools.iter().enumerate() {
         collect_pool(&mut found, number, *pool);
     }
@@ -219,6 +225,8 @@ fn kind(who: Who) -> Option<TaskKind> {
 ///
 /// The frame is in a register, which is locked for the whole call.
 unsafe fn of_frame(frame: &Frame) -> RawTask {
+    // SAFETY: by contract.
+    let (wakers, was_woken) = unsafe { frame.wakers() }.unzip();
     let (name, site) = told(frame.who).map_or((None, None), |told| (told.name, Some(told.location)));
     RawTask {
         id: if frame.who.id == 0 {
@@ -234,8 +242,11 @@ unsafe fn of_frame(frame: &Frame) -> RawTask {
             FrameKind::Joins => RawState::Joining,
             FrameKind::Blocking => RawState::Blocking,
             FrameKind::SpawnedBlocking => RawState::SpawnedBlocking,
+            // It continues when it is given a worker, or a CPU.
+            _ if was_woken == Some(true) => RawState::Queued,
             _ => RawState::Waiting,
         },
+        wakers,
         since_ns: Some(frame.since_ns),
         // SAFETY: by contract.
         joiner: unsafe { frame.joiner() },

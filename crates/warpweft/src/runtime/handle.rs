@@ -5,10 +5,8 @@ use super::pool_error::UnknownPool;
 use super::stats::Stats;
 use crate::coroutine::stack::Fibers;
 use crate::driver::core::Driver;
-use crate::execution::stack_context;
 use crate::observe::PoolCounters;
 use crate::pool::dyn_pool::DynPool;
-use crate::scheduler::pool::is_in_external_push;
 use crate::threads::thread_set::Threads;
 use std::fmt;
 use std::io;
@@ -66,7 +64,9 @@ pub struct Runtime {
     /// The name of each group of silos, and the indices of its pools.
     silos: Vec<(String, Vec<usize>)>,
     /// Present if the environment asks for the figures at the end.
-    stats: Option<Stats>,
+    pub(super) stats: Option<Stats>,
+    /// Its end is not waited for when it is dropped.
+    pub(super) is_left: bool,
 }
 
 impl Runtime {
@@ -75,6 +75,7 @@ impl Runtime {
             pools,
             silos,
             stats: None,
+            is_left: false,
         }
     }
 
@@ -186,70 +187,6 @@ impl Runtime {
     #[must_use]
     pub fn idle_workers(&self) -> (usize, usize) {
         self.first().idle_workers()
-    }
-
-    /// Ends the runtime with all of its pools, and waits for the workers' threads. Spawns are refused, and
-    /// every worker leaves after its current step. Tasks that have not ended are dropped, and their joiners
-    /// get [`JoinError::Shutdown`](crate::JoinError::Shutdown). To let the work finish, wait for its handles
-    /// first.
-    ///
-    /// If one of the runtime's own tasks calls it, it does not wait, since it would wait for itself. The
-    /// threads then leave on their own.
-    ///
-    /// **It waits without a time limit, and prints nothing**, for each closure that runs at this moment:
-    ///
-    /// - a job, or one poll of a future, that does not return, be it that it waits in direct style for what
-    ///   never comes (a fiber that waits is unwound);
-    /// - a closure in [`blocking`](crate::blocking()), even one that waits in the system for ever;
-    /// - a closure that [`spawn_blocking`](Runtime::spawn_blocking) has begun, even if its handle was
-    ///   dropped. Closures that still wait for a thread are dropped.
-    ///
-    /// No thread can be stopped from outside. So make sure that such closures end: close the socket or
-    /// channel that they wait for, set a flag for them, or let them check in
-    /// [`cooperative`](mod@crate::cooperative) code. A program that is about to end, and need not wait, leaks
-    /// the runtime (`std::mem::forget(runtime)`) or calls [`std::process::exit`]: its threads end with the
-    /// process. The [default runtime](crate::default_runtime) is never dropped, so its threads end this way,
-    /// too.
-    ///
-    /// In a child made by `fork()` it does nothing, because the workers are the parent's.
-    pub fn shutdown(&self) {
-        if self.any().is_forked() {
-            return;
-        }
-        // All of them close before the first is waited for, since its tasks may wait for those of another.
-        let pools = || self.pools.iter().map(Pool::any);
-        pools().for_each(|pool| pool.core().close());
-        if self.any().is_forked() {
-            // A waker has forked, and this is the child.
-            return;
-        }
-        // The caller is one of the runtime's own threads: a worker's, a blocking one, or the poller's, which
-        // calls wakers. Or it is an external thread in the middle of a push, for which the pool waits.
-        let own = is_in_external_push()
-            || pools().any(|pool| {
-                stack_context::is_of(pool.header())
-                    || pool.core().driver.is_here()
-                    || pool.core().monitor.is_here()
-                    || pool.core().threads.blocking().is_here()
-            });
-        if !own {
-            for pool in pools() {
-                pool.core().monitor.join();
-                pool.core().threads.join_all();
-                pool.core().driver.join();
-            }
-        }
-        if let Some(stats) = &self.stats {
-            stats.write();
-        }
-    }
-}
-
-/// Shuts the runtime down as [`shutdown`](Runtime::shutdown) does: waits for running closures without a
-/// limit.
-impl Drop for Runtime {
-    fn drop(&mut self) {
-        self.shutdown();
     }
 }
 

@@ -48,6 +48,7 @@ pub(crate) mod pool;
 pub(crate) mod pool_error;
 pub(crate) mod priority;
 pub(crate) mod recorder;
+pub(crate) mod shutdown;
 pub(crate) mod small_stack;
 pub(crate) mod spawn;
 pub(crate) mod spawn_blocking;
@@ -74,6 +75,7 @@ pub use handle::Runtime;
 pub use pool::current_worker;
 pub use priority::{Priority, PriorityError};
 pub use recorder::Recorder;
+pub use shutdown::Remaining;
 pub use spawn::{spawn, spawn_detached, spawn_job, spawn_local};
 pub use spawn_blocking::{
     Admission, BlockingError, Refused, SpawnBlocking, spawn_blocking, try_spawn_blocking,

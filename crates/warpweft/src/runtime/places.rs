@@ -15,7 +15,7 @@ impl Places {
         Self {
             capacity,
             // There cannot be more tasks than `MAX_PERMITS`.
-            free: Semaphore::of(capacity.min(Semaphore::MAX_PERMITS), "pool"),
+            free: Semaphore::of_tasks(capacity.min(Semaphore::MAX_PERMITS), "pool"),
         }
     }
 }

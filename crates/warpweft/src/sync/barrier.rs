@@ -1,9 +1,11 @@
 //! A barrier: tasks wait until all of them have arrived.
 
+use super::shelf::{Shelf, Waits};
 use super::suspend::{Suspend, WaitOp};
 use super::wait::Wait;
 use super::wait_list::WaitList;
 use super::wakers::Wakers;
+use crate::observe::raw::{RawWait, RawWhat};
 use std::fmt;
 use warpweft_platform::sync::Mutex;
 
@@ -25,14 +27,36 @@ use warpweft_platform::sync::Mutex;
 /// ```
 pub struct Barrier {
     size: usize,
-    state: Mutex<State>,
+    state: Shelf<State>,
 }
 
 #[derive(Debug)]
 pub(super) struct State {
     /// The number of tasks that have arrived.
     here: usize,
+    /// The barrier's size, once a task has arrived.
+    size: usize,
     list: WaitList<()>,
+}
+
+impl Waits for State {
+    type Beside = ();
+
+    fn empty(_kind: &'static str) -> Self {
+        Self {
+            here: 0,
+            size: 0,
+            list: WaitList::new(),
+        }
+    }
+
+    fn each(&self, (): &(), object: usize, see: &mut dyn FnMut(RawWait)) {
+        let what = |(): &()| RawWhat::Barrier {
+            arrived: self.here,
+            size: self.size,
+        };
+        self.list.each(object, what, see);
+    }
 }
 
 impl Barrier {
@@ -41,10 +65,7 @@ impl Barrier {
     pub fn new(size: usize) -> Self {
         Self {
             size,
-            state: Mutex::new(State {
-                here: 0,
-                list: WaitList::new(),
-            }),
+            state: Shelf::new("barrier"),
         }
     }
 
@@ -84,7 +105,7 @@ impl WaitOp for Arriving<'_> {
     type Output = Arrival;
 
     fn state(&self) -> &Mutex<State> {
-        &self.0.state
+        &self.0.state.node().state
     }
 
     fn list(state: &mut State) -> &mut WaitList<()> {
@@ -99,6 +120,7 @@ impl WaitOp for Arriving<'_> {
     fn recheck(&self, state: &mut State, (): (), wakers: &mut Wakers) -> Result<Arrival, ()> {
         if state.here + 1 < self.0.size {
             state.here += 1;
+            state.size = self.0.size;
             return Err(());
         }
         state.here = 0;

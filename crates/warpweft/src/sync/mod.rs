@@ -76,6 +76,7 @@ pub(crate) mod notify;
 pub(crate) mod once;
 pub mod oneshot;
 pub(crate) mod owner;
+pub(crate) mod requests;
 pub(crate) mod rwlock;
 pub(crate) mod semaphore;
 pub(crate) mod shelf;

@@ -11,10 +11,12 @@ use super::suspend::{Suspend, WaitOp};
 use super::wait::{Mapped, Wait};
 use super::wait_list::WaitList;
 use super::wakers::Wakers;
+use crate::execution::who::who_is_here;
 use crate::observe::raw::{RawWait, RawWhat};
 use std::fmt;
 use warpweft_platform::atomic::{AtomicU64, Ordering};
 use warpweft_platform::sync::Mutex;
+use warpweft_task::frame::Who;
 
 /// Events without a value.
 ///
@@ -57,6 +59,8 @@ pub(super) struct State {
     list: WaitList<Told>,
     /// A notification found no waiter, and is kept for the next.
     stored: bool,
+    /// The last task that notified, for reports.
+    last: Who,
 }
 
 /// How a waiter was notified.
@@ -117,6 +121,7 @@ impl Notify {
     pub(super) fn tell_one(&self, store: bool) {
         let mut wakers = Wakers::new();
         let mut state = self.state.node().state.lock();
+        state.last = who_is_here();
         state.tell_one(store, &mut wakers);
         drop(state);
         wakers.wake();
@@ -130,6 +135,7 @@ impl Notify {
         // writes it, under the lock.
         self.epoch
             .store(self.epoch.load(Ordering::Relaxed) + 1, Ordering::Release);
+        state.last = who_is_here();
         wakers.reserve(state.list.at_most());
         while let Some((told, waker)) = state.list.grant_front() {
             *told = Told::WithAll;
@@ -148,12 +154,19 @@ impl Waits for State {
             kind,
             list: WaitList::new(),
             stored: false,
+            last: Who::NOBODY,
         }
     }
 
     fn each(&self, (): &(), object: usize, see: &mut dyn FnMut(RawWait)) {
-        self.list
-            .each(object, |_| RawWhat::Event { kind: self.kind }, see);
+        self.list.each(
+            object,
+            |_| RawWhat::Event {
+                kind: self.kind,
+                last: self.last,
+            },
+            see,
+        );
     }
 }
 

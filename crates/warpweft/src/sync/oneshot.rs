@@ -14,16 +14,22 @@
 //! - The value belongs to the sender until SENT. After that it belongs to the receiver, unless LEFT was there
 //!   first: then it still belongs to the sender.
 //! - Both sides hold the memory until they have finished with it.
+//! - A report reads the word and what is beside the waker, and touches neither the waker nor the value.
 
 use super::error::{Closed, SendError, TryRecvError};
+use super::listed::Listed;
 use crate::execution::block_on::block_on;
+use crate::observe::raw::{RawWait, RawWhat, Watched};
 use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use warpweft_platform::atomic::{AtomicU32, Ordering};
 use warpweft_platform::cell::UnsafeCell;
+use warpweft_platform::clock::coarse_ns;
+use warpweft_platform::counter::Gauge;
 use warpweft_platform::delay;
 use warpweft_platform::sync::Arc;
+use warpweft_task::frame::Who;
 
 const WAKER: u32 = 1;
 const SENT: u32 = 2;
@@ -31,6 +37,12 @@ const GONE: u32 = 4;
 const LEFT: u32 = 8;
 
 struct Shared<T> {
+    /// First, so that it is dropped first.
+    listed: Listed,
+    /// The address of the waker's data, for reports.
+    waiter: Gauge,
+    /// When the receiver began to wait, on the coarse clock.
+    since_ns: Gauge,
     word: AtomicU32,
     value: UnsafeCell<Option<T>>,
     waker: UnsafeCell<Option<Waker>>,
@@ -59,6 +71,9 @@ unsafe impl<T: Send> Sync for Shared<T> {}
 /// ```
 pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
     let shared = Arc::new(Shared {
+        listed: Listed::default(),
+        waiter: Gauge::new(),
+        since_ns: Gauge::new(),
         word: AtomicU32::new(0),
         value: UnsafeCell::new(None),
         waker: UnsafeCell::new(None),
@@ -68,6 +83,25 @@ pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
     };
     let receiver = Receiver { shared, over: false };
     (sender, receiver)
+}
+
+impl<T> Watched for Shared<T> {
+    fn look(&self, see: &mut dyn FnMut(RawWait)) {
+        // Ordering: Relaxed. What it reads is a hint.
+        let word = self.word.load(Ordering::Relaxed);
+        if word & (WAKER | LEFT) == WAKER {
+            see(RawWait {
+                waiter: self.waiter.get() as usize,
+                object: std::ptr::from_ref(self).addr(),
+                since_ns: Some(self.since_ns.get()),
+                told: word & (SENT | GONE) != 0,
+                what: RawWhat::Event {
+                    kind: "oneshot channel",
+                    last: Who::NOBODY,
+                },
+            });
+        }
+    }
 }
 
 impl<T> Shared<T> {
@@ -219,6 +253,13 @@ impl<T> Receiver<T> {
                 .map_err(drop)?;
         }
         let waker = Some(waker.clone());
+        // SAFETY: both ends have a share of the memory, which stays until the entry is dropped with it.
+        unsafe { self.shared.listed.register(&*self.shared) };
+        let data = waker.as_ref().map_or(0, |waker| waker.data().addr());
+        self.shared.waiter.set(data as u64);
+        if self.shared.since_ns.get() == 0 {
+            self.shared.since_ns.set(coarse_ns());
+        }
         // SAFETY: WAKER is clear, so the waker belongs to the receiver.
         let old = unsafe { self.shared.swap_waker(waker) };
         // Ordering: Release gives the waker to the sender. This compare-and-swap is the second look, after

@@ -45,3 +45,41 @@ impl Owner {
         }
     }
 }
+
+/// The task that took permits of a semaphore while all of them were free, and how many it has.
+#[derive(Debug, Default)]
+pub(crate) struct Holder {
+    owner: Owner,
+    count: Gauge,
+}
+
+impl Holder {
+    /// Notes that the task of the caller has so many.
+    #[inline]
+    pub(crate) fn set(&self, who: Who, count: usize) {
+        self.count.set(count as u64);
+        self.owner.set(who);
+    }
+
+    /// Notes that the same task has given all but so many back.
+    pub(crate) fn keeps(&self, count: usize) {
+        self.count.set(count as u64);
+    }
+
+    #[inline]
+    pub(crate) fn forget(&self) {
+        self.owner.forget();
+    }
+
+    /// Takes over what `other` notes, if it notes a task.
+    pub(crate) fn copy(&self, other: &Self) {
+        let (who, count) = other.get();
+        if who.id != 0 {
+            self.set(who, count);
+        }
+    }
+
+    pub(crate) fn get(&self) -> (Who, usize) {
+        (self.owner.get(), self.count.get() as usize)
+    }
+}

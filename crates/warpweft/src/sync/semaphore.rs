@@ -10,14 +10,19 @@
 //! - While LINE is set, the word changes under the lock only. It is set when the list of waiters is not
 //!   empty, and for ever once the semaphore is closed.
 //! - When the lock is free, the first waiter wants more permits than there are.
+//! - `holder` notes the task that took permits while all were free, until it gives them back: meanwhile not
+//!   all are free, so no other task is noted. It is a hint for reports. Its copy in the list is kept from the
+//!   first wait on.
 
 use super::error::Closed;
-use super::shelf::{Shelf, Waits};
+use super::owner::Holder;
+use super::requests::{PermitRequest, Requests};
+use super::shelf::Shelf;
 use super::suspend::{Suspend, WaitOp};
 use super::wait::Wait;
 use super::wait_list::WaitList;
 use super::wakers::Wakers;
-use crate::observe::raw::{RawWait, RawWhat};
+use crate::execution::who::who_is_here;
 use std::fmt;
 use warpweft_platform::atomic::{AtomicUsize, Ordering};
 use warpweft_platform::sync;
@@ -26,6 +31,8 @@ const LINE: usize = 1;
 /// No permits are given any more. Never cleared.
 const CLOSED: usize = 2;
 const ONE: usize = 4;
+/// In place of the word when all permits are free: no holder is noted. No word is equal to it.
+const UNNOTED: usize = usize::MAX;
 
 /// A number of permits. A task waits until it has those that it needs.
 ///
@@ -46,44 +53,10 @@ const ONE: usize = 4;
 /// ```
 pub struct Semaphore {
     word: AtomicUsize,
+    /// The word when all permits are free, or [`UNNOTED`].
+    all: AtomicUsize,
+    holder: Holder,
     list: Shelf<Requests>,
-}
-
-/// How many permits a waiter wants, or that it will get none.
-#[derive(Debug)]
-pub(crate) struct PermitRequest {
-    wanted: usize,
-    refused: bool,
-}
-
-/// The requests that wait.
-#[derive(Debug)]
-pub(crate) struct Requests {
-    list: WaitList<PermitRequest>,
-    /// How many permits were free when that was last computed; exact while a task waits.
-    free: usize,
-    kind: &'static str,
-}
-
-impl Waits for Requests {
-    type Beside = ();
-
-    fn empty(kind: &'static str) -> Self {
-        Self {
-            list: WaitList::new(),
-            free: 0,
-            kind,
-        }
-    }
-
-    fn each(&self, (): &(), object: usize, see: &mut dyn FnMut(RawWait)) {
-        let what = |request: &PermitRequest| RawWhat::Permits {
-            kind: self.kind,
-            wanted: request.wanted,
-            free: self.free,
-        };
-        self.list.each(object, what, see);
-    }
 }
 
 /// The reason why permits were not given at once.
@@ -129,8 +102,17 @@ impl Semaphore {
         );
         Self {
             word: AtomicUsize::new(permits * ONE),
+            all: AtomicUsize::new(permits * ONE),
+            holder: Holder::default(),
             list: Shelf::new(kind),
         }
+    }
+
+    /// As [`of`](Self::of), for permits that tasks have which the caller spawns: who takes them says nothing.
+    pub(crate) fn of_tasks(permits: usize, kind: &'static str) -> Self {
+        let mut semaphore = Self::of(permits, kind);
+        semaphore.all = AtomicUsize::new(UNNOTED);
+        semaphore
     }
 
     /// Waits for `permits` permits. The number may be more than exist: others may be [added](Self::add).
@@ -160,6 +142,7 @@ impl Semaphore {
         let claim = PermitRequest {
             wanted,
             refused: false,
+            is_sole: false,
         };
         Suspend::new(Acquiring(self), claim)
     }
@@ -193,7 +176,7 @@ impl Semaphore {
                 Ordering::Acquire,
                 Ordering::Relaxed,
             ) {
-                Ok(_) => return Ok(Permit::new(self, permits)),
+                Ok(_) => return Ok(self.permit(permits, self.is_sole(word, permits))),
                 Err(now) => word = now,
             }
         }
@@ -210,7 +193,50 @@ impl Semaphore {
             fits.is_some_and(|sum| sum <= Self::MAX_PERMITS),
             "{permits} permits more are more than Semaphore::MAX_PERMITS"
         );
+        if self.all.load(Ordering::Relaxed) != UNNOTED {
+            self.all.fetch_add(permits * ONE, Ordering::Relaxed);
+        }
         self.release(permits);
+    }
+
+    /// Returns true if a caller that takes so many permits from that word is the only one to have any.
+    #[inline]
+    fn is_sole(&self, word: usize, permits: usize) -> bool {
+        word == self.all.load(Ordering::Relaxed) && permits > 0
+    }
+
+    /// Returns the permit of a caller that has taken so many.
+    #[inline]
+    fn permit(&self, count: usize, is_sole: bool) -> Permit<'_> {
+        if is_sole {
+            let who = who_is_here();
+            self.holder.set(who, count);
+            if let Some(holder) = self.list.beside() {
+                holder.set(who, count);
+            }
+        }
+        Permit {
+            semaphore: self,
+            count,
+            is_sole,
+        }
+    }
+
+    /// Notes that the only holder has none any more.
+    #[inline]
+    fn forget_holder(&self) {
+        self.holder.forget();
+        if let Some(holder) = self.list.beside() {
+            holder.forget();
+        }
+    }
+
+    /// Returns how many permits there are, if holders are noted.
+    fn all(&self) -> usize {
+        match self.all.load(Ordering::Relaxed) {
+            UNNOTED => 0,
+            all => all / ONE,
+        }
     }
 
     /// Returns how many permits are free now.
@@ -276,9 +302,16 @@ impl Semaphore {
         // and written in one step.
         let word = self.word.fetch_or(LINE, Ordering::Acquire);
         let mut free = word / ONE + more;
+        if self.is_sole(free * ONE, 1)
+            && let Some(holder) = self.list.beside()
+        {
+            // A waiter may have copied it while the holder gave its permits back.
+            holder.forget();
+        }
         let list = &mut requests.list;
         while list.front().is_some_and(|claim| claim.wanted <= free) {
             if let Some((claim, waker)) = list.grant_front() {
+                claim.is_sole = self.is_sole(free * ONE, claim.wanted);
                 free -= claim.wanted;
                 wakers.push(waker);
             }
@@ -287,7 +320,7 @@ impl Semaphore {
             0 if list.is_empty() => 0,
             closed => closed | LINE,
         };
-        requests.free = free;
+        (requests.free, requests.all) = (free, self.all());
         self.word.store(free * ONE + flags, Ordering::Release);
     }
 }
@@ -337,11 +370,16 @@ impl<'a> WaitOp for Acquiring<'a> {
         // From here on the word changes under the lock only, so a thread that gives permits back finds this
         // waiter.
         let free = self.0.word.fetch_or(LINE, Ordering::Acquire) / ONE;
-        requests.free = free;
+        (requests.free, requests.all) = (free, self.0.all());
         if claim.wanted > free {
+            if let Some(holder) = self.0.list.beside() {
+                holder.copy(&self.0.holder);
+            }
             return Err(claim);
         }
-        let permit = Permit::new(self.0, claim.wanted);
+        let permit = self
+            .0
+            .permit(claim.wanted, self.0.is_sole(free * ONE, claim.wanted));
         self.0.word.store((free - claim.wanted) * ONE, Ordering::Release);
         Ok(Ok(permit))
     }
@@ -350,7 +388,7 @@ impl<'a> WaitOp for Acquiring<'a> {
         if claim.refused {
             Err(Closed)
         } else {
-            Ok(Permit::new(self.0, claim.wanted))
+            Ok(self.0.permit(claim.wanted, claim.is_sole))
         }
     }
 
@@ -377,14 +415,11 @@ impl<'a> WaitOp for Acquiring<'a> {
 pub struct Permit<'a> {
     semaphore: &'a Semaphore,
     count: usize,
+    /// The semaphore's note of its holder is of this permit.
+    is_sole: bool,
 }
 
-impl<'a> Permit<'a> {
-    #[inline]
-    fn new(semaphore: &'a Semaphore, count: usize) -> Self {
-        Self { semaphore, count }
-    }
-
+impl Permit<'_> {
     /// Returns the number of permits.
     #[must_use]
     pub fn count(&self) -> usize {
@@ -395,12 +430,25 @@ impl<'a> Permit<'a> {
     pub(super) fn keep(mut self, count: usize) -> Self {
         let rest = self.count - count;
         self.count = count;
+        if self.is_sole {
+            self.semaphore.holder.keeps(count);
+            if let Some(holder) = self.semaphore.list.beside() {
+                holder.keeps(count);
+            }
+        }
         self.semaphore.release(rest);
         self
     }
 
     /// Keeps the permits for ever; [`Semaphore::add`] can add as many again.
     pub fn forget(self) {
+        let all = &self.semaphore.all;
+        if all.load(Ordering::Relaxed) != UNNOTED {
+            all.fetch_sub(self.count * ONE, Ordering::Relaxed);
+        }
+        if self.is_sole {
+            self.semaphore.forget_holder();
+        }
         std::mem::forget(self);
     }
 }
@@ -408,6 +456,9 @@ impl<'a> Permit<'a> {
 impl Drop for Permit<'_> {
     #[inline]
     fn drop(&mut self) {
+        if self.is_sole {
+            self.semaphore.forget_holder();
+        }
         if self.count > 0 {
             self.semaphore.release(self.count);
         }

@@ -1,6 +1,6 @@
 //! Programs that hang: the dump says why.
 
-use super::{cycle, dump_with};
+use super::{accusations, cycle, dump_with};
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::Duration;
@@ -102,7 +102,7 @@ fn a_job_has_its_locks_after_a_wait() {
         })
     };
     let dump = dump_with("the owner", &runtime, owned);
-    assert_eq!(dump.findings, [], "{dump}");
+    assert_eq!(accusations(&dump), [], "{dump}");
     pause.notify_one();
     owner.wait().expect("no panic");
     waits.wait().expect("no panic");
@@ -127,7 +127,7 @@ fn a_timeout_is_a_way_out() {
         both.count() == 2
     };
     let dump = dump_with("both wait", &runtime, waits_twice);
-    assert_eq!(dump.findings, [], "{dump}");
+    assert_eq!(accusations(&dump), [], "{dump}");
     assert!(dump.to_string().contains("waits for a timer in 16 min"), "{dump}");
 }
 
@@ -323,7 +323,7 @@ fn a_sender_that_was_passed_on_and_not_used() {
         dump.tasks.iter().flat_map(|task| &task.waits).any(receives)
     };
     let dump = dump_with("it receives", &runtime, waiting);
-    assert_eq!(dump.findings, [], "{dump}");
+    assert_eq!(accusations(&dump), [], "{dump}");
     end.notify_one();
     assert_eq!(task.wait().expect("no panic"), Ok(1));
 }
@@ -351,7 +351,7 @@ fn a_sender_of_a_task_that_lives() {
             && dump.tasks.iter().filter(|task| !task.waits.is_empty()).count() >= 2
     };
     let dump = dump_with("both wait", &runtime, waiting);
-    assert_eq!(dump.findings, [], "{dump}");
+    assert_eq!(accusations(&dump), [], "{dump}");
     end.notify_one();
     sends.wait().expect("no panic");
     waits.wait().expect("no panic");

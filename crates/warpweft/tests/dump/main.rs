@@ -5,10 +5,13 @@
 )]
 
 mod complete;
+mod cycles;
 mod diagnosis;
+mod idle;
 mod odd;
 #[cfg(all(unix, feature = "signal"))]
 mod on_signal;
+mod shutdown;
 
 use std::time::{Duration, Instant};
 use warpweft::{Dump, Finding, Runtime};
@@ -38,6 +41,25 @@ fn dump_with(what: &str, runtime: &Runtime, condition: impl Fn(&Dump) -> bool) -
 fn cycle(dump: &Dump) -> Option<Vec<String>> {
     dump.findings.iter().find_map(|finding| match finding {
         Finding::Cycle { tasks, .. } => {
+            let name = |&task: &usize| dump.tasks[task].name.clone().unwrap_or_default();
+            let mut names: Vec<_> = tasks.iter().map(name).collect();
+            names.sort();
+            Some(names)
+        }
+        _ => None,
+    })
+}
+
+/// What the dump finds, without what it says of a runtime that is fed by the test's own thread.
+fn accusations(dump: &Dump) -> Vec<Finding> {
+    let is_accusation = |finding: &&Finding| !matches!(finding, Finding::NothingRuns { .. });
+    dump.findings.iter().filter(is_accusation).cloned().collect()
+}
+
+/// The names of the tasks for which nothing runs.
+fn idle(dump: &Dump) -> Option<Vec<String>> {
+    dump.findings.iter().find_map(|finding| match finding {
+        Finding::NothingRuns { tasks } => {
             let name = |&task: &usize| dump.tasks[task].name.clone().unwrap_or_default();
             let mut names: Vec<_> = tasks.iter().map(name).collect();
             names.sort();

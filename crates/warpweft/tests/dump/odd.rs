@@ -90,3 +90,63 @@ fn ten_thousand_dumps_under_load() {
     }
     assert_ne!(*lock.lock().wait(), 0);
 }
+
+/// As text, tasks of one site that wait for the same come together; all of them are in the long form and in JSON.
+#[test]
+fn many_tasks_are_few_lines() {
+    const TASKS: usize = 3000;
+    let runtime = Runtime::builder().workers(1).build().expect("a runtime");
+    let stop = Arc::new(Notify::new());
+    let spawn = |_| {
+        let stop = stop.clone();
+        runtime.spawn(async move { stop.notified().await })
+    };
+    let tasks: Vec<_> = (0..TASKS).map(spawn).collect();
+    let other = TaskBuilder::new().name("other").on(&runtime);
+    let other = other.spawn(std::future::pending::<()>());
+    let dump = dump_with("all wait", &runtime, |dump| {
+        let waits = dump.tasks.iter().filter(|task| !task.waits.is_empty());
+        waits.count() >= TASKS
+            && dump
+                .tasks
+                .iter()
+                .any(|task| task.name.is_some() && task.pool.is_some())
+    });
+    let text = dump.to_string();
+    assert!(text.lines().count() < 200, "{} lines", text.lines().count());
+    let more = format!("… and {} more at crates/warpweft/tests/dump/odd.rs:", TASKS - 10);
+    assert!(text.contains(&more), "{text}");
+    assert!(
+        text.contains("future `other` ("),
+        "another site is not hidden: {text}"
+    );
+    assert!(format!("{dump:#}").lines().count() >= 2 * TASKS);
+    assert_eq!(
+        dump.to_json()
+            .matches("\"spawned_at\":\"crates/warpweft/tests/dump/odd.rs:")
+            .count(),
+        TASKS + 1
+    );
+    assert!(other.cancel());
+    stop.notify_all();
+    for task in tasks {
+        task.wait().expect("no panic");
+    }
+}
+
+/// Findings that are alike come together, too.
+#[test]
+fn many_findings_are_few_lines() {
+    let runtime = Runtime::builder().workers(1).build().expect("a runtime");
+    let spawn = |_| runtime.spawn(std::future::pending::<()>());
+    let tasks: Vec<_> = (0..500).map(spawn).collect();
+    let dump = dump_with("all are found", &runtime, |dump| dump.findings.len() >= 500);
+    let text = dump.to_string();
+    assert!(text.matches("NOBODY CAN WAKE").count() < 50, "{text}");
+    assert!(
+        text.contains("… and 490 more findings that are alike, of tasks of crates/"),
+        "{text}"
+    );
+    assert!(format!("{dump:#}").matches("NOBODY CAN WAKE").count() >= 500);
+    assert!(tasks.iter().all(warpweft::JoinHandle::cancel));
+}

@@ -1,6 +1,6 @@
 //! From tasks and waits, as they were collected, to a report.
 
-use super::{Dump, PoolDump, TaskDump, TaskState, WaitDump, WaitsFor, stuck};
+use super::{Dump, PoolDump, TaskDump, TaskState, WaitDump, WaitsFor, idle, stuck};
 use crate::observe::raw::{RawState, RawTask, RawWait, RawWhat, told};
 use std::collections::{BTreeMap, HashMap};
 use std::panic::Location;
@@ -16,6 +16,8 @@ pub(crate) struct Collected {
     pub(crate) tasks: Vec<(Option<usize>, RawTask)>,
     pub(crate) waits: Vec<RawWait>,
     pub(crate) now_ns: u64,
+    /// No pool of the runtime is left out.
+    pub(crate) is_whole: bool,
 }
 
 /// Where the tasks of a report are.
@@ -51,37 +53,82 @@ impl Collected {
         let now = self.now_ns;
         let ago = |since_ns: Option<u64>| since_ns.map(|ns| Duration::from_nanos(now.saturating_sub(ns)));
         let (mut dumped, index, joins, forks) = self.merge();
-        let mut certain: Vec<Vec<usize>> = vec![Vec::new(); dumped.len()];
         let mut lasts: BTreeMap<(usize, usize), Who> = BTreeMap::new();
         // A lock that was given to a waiter belongs to that waiter's task.
-        let mut heirs: HashMap<usize, usize> = HashMap::new();
+        let mut heirs: HashMap<usize, (usize, usize)> = HashMap::new();
         for wait in self.waits.iter().filter(|wait| wait.told) {
             if let Some(&waiter) = index.keys.get(&wait.waiter) {
-                heirs.insert(wait.object, waiter);
+                let given = match wait.what {
+                    RawWhat::Permits { wanted, .. } => wanted,
+                    _ => 1,
+                };
+                heirs.insert(wait.object, (waiter, given));
             }
         }
+        // A thread outside uses what a task of the runtimes waits for, and is not known to wait itself.
+        let mut is_used_outside = false;
+        let mut from_outside = |who: Who| is_used_outside |= who.id & 1 == 1 && index.ids(who.id).is_empty();
+        // The task that used an end last, if it lives. Another one may have its address by now.
+        let users = |who: Who, dumped: &[TaskDump]| {
+            let site = told(who).map(|told| told.location);
+            let is_it = |&task: &usize| dumped[task].spawned_at == site;
+            let of: Vec<usize> = index.ids(who.id).iter().copied().filter(is_it).collect();
+            of
+        };
         for wait in self.waits {
             let Some(&waiter) = index.keys.get(&wait.waiter) else {
                 continue;
             };
             let mut holders = Vec::new();
+            let mut likely = Vec::new();
             let on = match wait.what {
                 RawWhat::Lock { kind, owner } => {
                     match heirs.get(&wait.object) {
-                        Some(&heir) if owner.id == 0 => holders.push(heir),
+                        Some(&(heir, _)) if owner.id == 0 => holders.push(heir),
                         _ => holders.extend_from_slice(index.ids(owner.id)),
                     }
+                    from_outside(owner);
                     let owner = tell(owner);
                     WaitsFor::Lock { kind, owner }
                 }
-                RawWhat::Permits { kind, wanted, free } => WaitsFor::Permits { kind, wanted, free },
-                RawWhat::Event { kind } => WaitsFor::Event { kind },
+                RawWhat::Permits {
+                    kind,
+                    wanted,
+                    free,
+                    all,
+                    first,
+                    holder,
+                    held,
+                } => {
+                    // Those in front come first, and cannot be served without what that task has.
+                    let needs = |held: usize| held > 0 && all.saturating_sub(held) < first;
+                    match heirs.get(&wait.object) {
+                        Some(&(heir, given)) if holder.id == 0 && needs(given) => holders.push(heir),
+                        _ if needs(held) => holders.extend_from_slice(index.ids(holder.id)),
+                        _ => {}
+                    }
+                    from_outside(holder);
+                    let owner = tell(holder);
+                    WaitsFor::Permits {
+                        kind,
+                        wanted,
+                        free,
+                        owner,
+                    }
+                }
+                RawWhat::Event { kind, last } => {
+                    from_outside(last);
+                    WaitsFor::Event { kind }
+                }
+                RawWhat::Barrier { arrived, size } => WaitsFor::Barrier { arrived, size },
                 RawWhat::Receive {
                     capacity,
                     senders,
                     last,
                 } => {
+                    from_outside(last);
                     if senders <= 1 {
+                        likely = users(last, &dumped);
                         lasts.insert((waiter, dumped[waiter].waits.len()), last);
                     }
                     let last = tell(last);
@@ -97,7 +144,9 @@ impl Collected {
                     receivers,
                     last,
                 } => {
+                    from_outside(last);
                     if receivers <= 1 {
+                        likely = users(last, &dumped);
                         lasts.insert((waiter, dumped[waiter].waits.len()), last);
                     }
                     let last = tell(last);
@@ -114,13 +163,15 @@ impl Collected {
                 RawWhat::Socket { descriptor, write } => WaitsFor::Socket { descriptor, write },
                 RawWhat::BlockingPlace => WaitsFor::BlockingPlace,
             };
-            certain[waiter].push(wait.object);
+            // A task that used both ends has probably passed one on, or lost it: that is another finding.
+            likely.retain(|&task| task != waiter);
             dumped[waiter].waits.push(WaitDump {
                 on,
                 object: wait.object as u64,
                 since: ago(wait.since_ns),
                 told: wait.told,
                 holders,
+                likely,
             });
         }
         for (on, tasks) in [(WaitsFor::Join, joins), (WaitsFor::Fork, forks)] {
@@ -132,6 +183,7 @@ impl Collected {
                     since: None,
                     told: false,
                     holders,
+                    likely: Vec::new(),
                 });
             }
         }
@@ -150,6 +202,9 @@ impl Collected {
             .map(|(at, who)| (at, (who.id, lives(who))))
             .collect();
         dump.findings = stuck::find(&dump, &lasts);
+        if self.is_whole && !is_used_outside {
+            dump.findings.extend(idle::find(&dump));
+        }
         dump
     }
 
@@ -183,6 +238,7 @@ impl Collected {
                     task.state = state(raw);
                 }
                 task.since = task.since.or(self.ago(raw.since_ns));
+                task.wakers = raw.wakers.or(task.wakers);
             } else {
                 index.ids.entry(raw.id).or_default().push(at);
                 tasks.push(TaskDump {

@@ -157,6 +157,7 @@ impl Writer {
             json.time("since_ns", wait.since);
             json.flag("told", wait.told);
             json.numbers("holders", &wait.holders);
+            json.numbers("likely", &wait.likely);
             match &wait.on {
                 WaitsFor::Join => json.text("on", Some("join")),
                 WaitsFor::Fork => json.text("on", Some("fork")),
@@ -165,11 +166,22 @@ impl Writer {
                     json.text("of", Some(kind));
                     json.text("owner", owner.as_deref());
                 }
-                WaitsFor::Permits { kind, wanted, free } => {
+                WaitsFor::Permits {
+                    kind,
+                    wanted,
+                    free,
+                    owner,
+                } => {
                     json.text("on", Some("permits"));
                     json.text("of", Some(kind));
                     json.number("wanted", Some(*wanted as u64));
                     json.number("free", Some(*free as u64));
+                    json.text("owner", owner.as_deref());
+                }
+                WaitsFor::Barrier { arrived, size } => {
+                    json.text("on", Some("barrier"));
+                    json.number("arrived", Some(*arrived as u64));
+                    json.number("size", Some(*size as u64));
                 }
                 WaitsFor::Event { kind } => {
                     json.text("on", Some("event"));
@@ -229,6 +241,10 @@ impl Writer {
             Finding::NotPolled { task } => {
                 json.text("finding", Some("not_polled"));
                 json.numbers("tasks", &[*task]);
+            }
+            Finding::NothingRuns { tasks } => {
+                json.text("finding", Some("nothing_runs"));
+                json.numbers("tasks", tasks);
             }
         });
     }

@@ -5,6 +5,7 @@
 //! | this one | the values of a report |
 //! | `graph` | from what was collected to a report: who waits for whom |
 //! | `stuck` | the tasks that can never continue, and the circles among them |
+//! | `idle` | a runtime in which nothing runs, and nothing is to come |
 //! | `text` | a report for a terminal |
 //! | `json` | a report for programs |
 //!
@@ -13,6 +14,7 @@
 //! - A report is a copy. Nothing in it refers to a task.
 
 pub(crate) mod graph;
+mod idle;
 mod json;
 mod stuck;
 mod text;
@@ -24,7 +26,9 @@ use warpweft_task::TaskKind;
 /// What all tasks of a runtime do, and what they wait for: the result of
 /// [`Runtime::dump`](crate::Runtime::dump).
 ///
-/// As text (`{}`) it is meant for a terminal; [`to_json`](Self::to_json) is for programs.
+/// As text (`{}`) it is meant for a terminal: tasks of one spawn site that wait for the same come together, the
+/// oldest first, and long lists are cut. `{:#}` shows all of them. [`to_json`](Self::to_json) is for programs,
+/// and has all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Dump {
@@ -112,6 +116,9 @@ pub struct WaitDump {
     pub told: bool,
     /// The tasks on which it depends, by their numbers: all of them have to go on.
     pub holders: Vec<usize>,
+    /// The tasks on which it probably depends: they used the other end of a channel last. They may have passed
+    /// it on.
+    pub likely: Vec<usize>,
 }
 
 /// The kinds of things that a task waits for.
@@ -137,11 +144,21 @@ pub enum WaitsFor {
         wanted: usize,
         /// How many are free.
         free: usize,
+        /// The name, if it has one, and the spawn site of the task that took permits when all were free, and
+        /// still has them. There may be others.
+        owner: Option<String>,
     },
     /// A notification.
     Event {
         /// Of what.
         kind: &'static str,
+    },
+    /// The other tasks of a barrier.
+    Barrier {
+        /// How many tasks have arrived.
+        arrived: usize,
+        /// How many have to.
+        size: usize,
     },
     /// A value from a channel, which is empty.
     Receive {
@@ -184,7 +201,9 @@ pub enum Finding {
     Cycle {
         /// Their numbers.
         tasks: Vec<usize>,
-        /// A waker of one of them exists in a place that this crate does not know: it may still be woken.
+        /// This is likely, and not certain. A waker of one of them exists in a place that this crate does not
+        /// know, so that it may still be woken. Or one of them depends on the next one by a channel, whose
+        /// other end that task [used last](WaitDump::likely).
         uncertain: bool,
     },
     /// The task waits, and no waker of it exists.
@@ -205,4 +224,33 @@ pub enum Finding {
         /// Its number.
         task: usize,
     },
+    /// No task of the runtime runs or is queued, and there is no timer, no socket and no closure that blocks for
+    /// which one waits. So these tasks wait for ever, unless a thread outside of the runtime acts. A thread
+    /// outside is known only after it has used what they wait for: then there is no such finding.
+    ///
+    /// [`Runtime::dump`](crate::Runtime::dump) looks for it, once the tasks have waited for 100 ms.
+    NothingRuns {
+        /// The numbers of the tasks that wait for no other known task.
+        tasks: Vec<usize>,
+    },
+}
+
+impl Finding {
+    /// Returns the numbers of the tasks that it names.
+    ///
+    /// ```
+    /// let runtime = warpweft::Runtime::builder().workers(1).build()?;
+    /// let dump = runtime.dump();
+    /// assert!(dump.findings.iter().all(|finding| finding.tasks().len() < dump.tasks.len()));
+    /// # Ok::<(), warpweft::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn tasks(&self) -> &[usize] {
+        match self {
+            Self::Cycle { tasks, .. } | Self::NothingRuns { tasks } => tasks,
+            Self::NobodyCanWake { task } | Self::Abandoned { task } | Self::NotPolled { task } => {
+                std::slice::from_ref(task)
+            }
+        }
+    }
 }

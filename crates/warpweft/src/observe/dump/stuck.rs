@@ -8,11 +8,24 @@
 //! # Invariants
 //!
 //! - A wait that depends on no known task has a way out: a timer, a socket, an event.
-//! - A wait that was told is none: the wake-up was used, and none comes any more. But then the task was
-//!   woken, so it counts only if it is asleep again.
+//! - What a task is only likely to depend on gives findings that are uncertain, and none that is certain.
+//! - A wait that was told is none: the wake-up was used, and none comes any more. But then the task was woken,
+//!   so it counts only if it is asleep again.
 
 use super::{Dump, Finding, TaskDump, TaskState, WaitDump, WaitsFor};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// On which tasks a wait depends.
+type Holders = fn(&WaitDump) -> Vec<usize>;
+
+fn certain(wait: &WaitDump) -> Vec<usize> {
+    wait.holders.clone()
+}
+
+fn likely(wait: &WaitDump) -> Vec<usize> {
+    [&wait.holders[..], &wait.likely[..]].concat()
+}
 
 /// The last tasks that were seen with the other ends of channels, by the task that waits and its wait:
 /// whether one is known, and their numbers if they live.
@@ -35,67 +48,120 @@ fn open(task: &TaskDump) -> impl Iterator<Item = &WaitDump> {
 /// Finds what is wrong.
 pub(super) fn find(dump: &Dump, lasts: &Lasts) -> Vec<Finding> {
     let tasks = &dump.tasks;
-    let stuck = stuck(tasks);
     let mut findings = Vec::new();
     let mut seen = BTreeSet::new();
-    for &start in &stuck {
-        let cycle = cycle(tasks, &stuck, start);
-        if cycle.is_empty() || !seen.insert(cycle.iter().copied().min()) {
-            continue;
-        }
-        match cycle[..] {
-            [task] if is_not_polled(&tasks[task]) => findings.push(Finding::NotPolled { task }),
-            _ => findings.push(Finding::Cycle {
-                uncertain: cycle.iter().any(|&task| has_other_wakers(&tasks[task])),
-                tasks: cycle,
-            }),
-        }
+    let known = stuck(tasks, certain);
+    find_cycles(tasks, &known, certain, &mut seen, &mut findings);
+    if tasks
+        .iter()
+        .any(|task| open(task).any(|wait| !wait.likely.is_empty()))
+    {
+        find_cycles(tasks, &stuck(tasks, likely), likely, &mut seen, &mut findings);
     }
     for (number, task) in tasks.iter().enumerate().filter(|(_, task)| sleeps(task)) {
         if task.wakers == Some(0) && task.waits.is_empty() && !task.cancelled {
             findings.push(Finding::NobodyCanWake { task: number });
-        } else if is_abandoned(tasks, &stuck, number, lasts) {
+        } else if !seen.contains(&number) && is_abandoned(tasks, &known, number, lasts) {
             findings.push(Finding::Abandoned { task: number });
         }
     }
     findings
 }
 
-/// Returns the largest set of tasks each of whose waits depends on a task of the set.
-fn stuck(tasks: &[TaskDump]) -> BTreeSet<usize> {
-    let waits = |task: &TaskDump| sleeps(task) && open(task).next().is_some();
-    let mut stuck: BTreeSet<usize> = (0..tasks.len()).filter(|&task| waits(&tasks[task])).collect();
-    loop {
-        let has_way_out = |task: &&usize| {
-            open(&tasks[**task]).any(|wait| wait.holders.iter().all(|holder| !stuck.contains(holder)))
-        };
-        let out: Vec<usize> = stuck.iter().filter(has_way_out).copied().collect();
-        if out.is_empty() {
-            return stuck;
+/// Finds the circles among the stuck tasks. None shares a task with one that was `seen` before.
+fn find_cycles(
+    tasks: &[TaskDump],
+    stuck: &BTreeSet<usize>,
+    holders: Holders,
+    seen: &mut BTreeSet<usize>,
+    findings: &mut Vec<Finding>,
+) {
+    // By the walk that came there first. A walk that meets an earlier one leads to the same circle.
+    let mut walks = HashMap::new();
+    for &start in stuck {
+        let cycle = cycle(tasks, stuck, holders, start, &mut walks);
+        if cycle.is_empty() || cycle.iter().any(|task| seen.contains(task)) {
+            continue;
         }
-        for task in out {
-            stuck.remove(&task);
+        seen.extend(&cycle);
+        let is_link_likely = |at: usize| {
+            let next = cycle[(at + 1) % cycle.len()];
+            open(&tasks[cycle[at]]).all(|wait| !wait.holders.contains(&next))
+        };
+        match cycle[..] {
+            [task] if is_not_polled(&tasks[task]) => findings.push(Finding::NotPolled { task }),
+            _ => findings.push(Finding::Cycle {
+                uncertain: cycle.iter().any(|&task| has_other_wakers(&tasks[task]))
+                    || (0..cycle.len()).any(is_link_likely),
+                tasks: cycle,
+            }),
         }
     }
 }
 
-/// Follows the waits from `start` on, until a task comes a second time. Returns the circle.
-fn cycle(tasks: &[TaskDump], stuck: &BTreeSet<usize>, start: usize) -> Vec<usize> {
-    let mut path = vec![start];
-    loop {
-        let Some(&last) = path.last() else {
-            return Vec::new();
-        };
-        let next = open(&tasks[last])
-            .flat_map(|wait| &wait.holders)
-            .find(|holder| stuck.contains(holder));
-        let Some(&next) = next else {
-            return Vec::new();
-        };
-        if let Some(place) = path.iter().position(|&task| task == next) {
-            return path.split_off(place);
+/// Returns the largest set of tasks each of whose waits depends on a task of the set.
+fn stuck(tasks: &[TaskDump], holders: Holders) -> BTreeSet<usize> {
+    // Each wait, with the number of tasks of the set on which it depends, and the waits that depend on a task.
+    let mut waits: Vec<(usize, usize)> = Vec::new();
+    let mut dependent: HashMap<usize, Vec<usize>> = HashMap::new();
+    let mut stuck = BTreeSet::new();
+    let mut leave = Vec::new();
+    for (number, task) in tasks.iter().enumerate() {
+        let is_candidate = sleeps(task) && open(task).next().is_some();
+        // Most tasks wait for what is no task's.
+        if !is_candidate || open(task).any(|wait| holders(wait).is_empty()) {
+            leave.push(number);
+            continue;
         }
-        path.push(next);
+        stuck.insert(number);
+        for wait in open(task) {
+            let on: BTreeSet<usize> = holders(wait).into_iter().collect();
+            for &holder in &on {
+                dependent.entry(holder).or_default().push(waits.len());
+            }
+            waits.push((number, on.len()));
+        }
+    }
+    while let Some(task) = leave.pop() {
+        for wait in dependent.remove(&task).unwrap_or_default() {
+            let (waiter, on) = &mut waits[wait];
+            *on -= 1;
+            if *on == 0 && stuck.remove(waiter) {
+                leave.push(*waiter);
+            }
+        }
+    }
+    stuck
+}
+
+/// Follows the waits from `start` on, until a task comes a second time. Returns the circle, if no earlier walk
+/// has come there.
+fn cycle(
+    tasks: &[TaskDump],
+    stuck: &BTreeSet<usize>,
+    holders: Holders,
+    start: usize,
+    walks: &mut HashMap<usize, usize>,
+) -> Vec<usize> {
+    let mut path = Vec::new();
+    let mut at = start;
+    loop {
+        match walks.entry(at) {
+            Entry::Occupied(walk) if *walk.get() == start => {
+                let place = path.iter().position(|&task| task == at);
+                return place.map_or_else(Vec::new, |place| path.split_off(place));
+            }
+            Entry::Occupied(_) => return Vec::new(),
+            Entry::Vacant(walk) => walk.insert(start),
+        };
+        path.push(at);
+        let next = open(&tasks[at])
+            .flat_map(holders)
+            .find(|holder| stuck.contains(holder));
+        match next {
+            Some(next) => at = next,
+            None => return Vec::new(),
+        }
     }
 }
 

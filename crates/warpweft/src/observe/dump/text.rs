@@ -2,14 +2,21 @@
 
 use super::graph::named;
 use super::{Dump, Finding, TaskDump, TaskState, WaitDump, WaitsFor};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::{self, Display, Formatter};
+use std::mem::{Discriminant, discriminant};
 use std::time::Duration;
+use warpweft_task::TaskKind;
+
+/// How many tasks of a group, and how many findings that are alike, are shown.
+const SHOWN: usize = 10;
+/// How many tasks of a circle, and on which a wait depends, are shown.
+const LINKS: usize = 20;
 
 impl Display for Dump {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        for finding in &self.findings {
-            self.finding(f, finding)?;
-        }
+        self.all_findings(f)?;
         for pool in &self.pools {
             write!(
                 f,
@@ -28,36 +35,127 @@ impl Display for Dump {
             writeln!(f)?;
         }
         writeln!(f, "{} tasks and threads:", self.tasks.len())?;
-        for (number, task) in self.tasks.iter().enumerate() {
-            writeln!(f, "#{number} {task}")?;
-            for wait in &task.waits {
-                writeln!(f, "    {wait}")?;
+        if f.alternate() {
+            return (0..self.tasks.len()).try_for_each(|number| self.task(f, number));
+        }
+        for group in self.groups() {
+            let shown = group.len().min(SHOWN);
+            group[..shown]
+                .iter()
+                .try_for_each(|&number| self.task(f, number))?;
+            if let more @ 1.. = group.len() - shown {
+                let task = &self.tasks[group[0]];
+                let at = task
+                    .spawned_at
+                    .map_or_else(|| String::from("without a site"), |site| format!("at {site}"));
+                writeln!(
+                    f,
+                    "    … and {more} more {at}, which do the same; `{{:#}}` and JSON have them all"
+                )?;
             }
         }
         Ok(())
     }
 }
 
+/// What tasks of one group have in common: kind, spawn site, state, and what they wait for.
+type Group = (
+    &'static str,
+    usize,
+    &'static str,
+    Vec<(Discriminant<WaitsFor>, &'static str)>,
+);
+
 impl Dump {
+    fn task(&self, f: &mut Formatter<'_>, number: usize) -> fmt::Result {
+        let task = &self.tasks[number];
+        writeln!(f, "#{number} {task}")?;
+        task.waits.iter().try_for_each(|wait| writeln!(f, "    {wait}"))
+    }
+
+    /// Returns the tasks in groups, those in which a task has waited longest first.
+    fn groups(&self) -> Vec<Vec<usize>> {
+        let mut groups: BTreeMap<_, Vec<usize>> = BTreeMap::new();
+        let mut numbers: HashMap<Group, usize> = HashMap::new();
+        for (number, task) in self.tasks.iter().enumerate() {
+            let next = numbers.len();
+            let group = *numbers.entry(group(task)).or_insert(next);
+            groups.entry(group).or_default().push(number);
+        }
+        let age = |number: usize| Reverse(self.tasks[number].since);
+        let mut groups: Vec<_> = groups.into_values().collect();
+        for group in &mut groups {
+            group.sort_by_key(|&number| age(number));
+        }
+        groups.sort_by_key(|group| age(group[0]));
+        groups
+    }
+
+    /// Writes all findings. Of many that are alike, some stand for all.
+    fn all_findings(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let mut alike: HashMap<_, (usize, usize)> = HashMap::new();
+        let mut order = Vec::new();
+        for finding in &self.findings {
+            let site = finding
+                .tasks()
+                .first()
+                .and_then(|&task| self.tasks[task].spawned_at);
+            let key = (
+                discriminant(finding),
+                site.map(|site| std::ptr::from_ref(site).addr()),
+            );
+            let next = alike.len();
+            let (place, seen) = alike.entry(key).or_insert((next, 0));
+            if *place == next {
+                order.push((site, 0));
+            }
+            *seen += 1;
+            if f.alternate() || *seen <= SHOWN {
+                self.finding(f, finding)?;
+            } else {
+                order[*place].1 += 1;
+            }
+        }
+        for (site, more) in order.into_iter().filter(|(_, more)| *more > 0) {
+            let at = site.map_or_else(String::new, |site| format!(", of tasks of {site}"));
+            writeln!(f, "… and {more} more findings that are alike{at}")?;
+        }
+        Ok(())
+    }
+
     fn finding(&self, f: &mut Formatter<'_>, finding: &Finding) -> fmt::Result {
         match finding {
             Finding::Cycle { tasks, uncertain } => {
-                let may = if *uncertain { "probably cannot" } else { "cannot" };
-                writeln!(f, "DEADLOCK: {} {may} go on", count(tasks.len(), "task"))?;
-                for (at, task) in tasks.iter().enumerate() {
+                let (likely, may) = match uncertain {
+                    true => ("LIKELY ", "probably cannot"),
+                    false => ("", "cannot"),
+                };
+                writeln!(f, "{likely}DEADLOCK: {} {may} go on", count(tasks.len(), "task"))?;
+                let shown = if f.alternate() {
+                    tasks.len()
+                } else {
+                    tasks.len().min(LINKS)
+                };
+                for (at, task) in tasks[..shown].iter().enumerate() {
                     let next = tasks[(at + 1) % tasks.len()];
-                    let wait = self.tasks[*task]
-                        .waits
-                        .iter()
-                        .find(|wait| wait.holders.contains(&next));
+                    let waits = || self.tasks[*task].waits.iter();
+                    let depends = waits().find(|wait| wait.holders.contains(&next));
+                    let wait = depends.or_else(|| waits().find(|wait| wait.likely.contains(&next)));
                     write!(f, "    {} waits for ", self.label(*task))?;
                     match wait {
                         Some(wait) => write!(f, "{}", wait.on)?,
                         None => f.write_str("something")?,
                     }
-                    writeln!(f, ", which depends on {}", self.label(next))?;
+                    let depends = match depends {
+                        Some(_) => "which depends on",
+                        None => "whose other end was used last by",
+                    };
+                    writeln!(f, ", {depends} {}", self.label(next))?;
                 }
-                Ok(())
+                match tasks.len() - shown {
+                    0 => Ok(()),
+                    more => writeln!(f, "    … and {more} more"),
+                }
             }
             Finding::NobodyCanWake { task } => writeln!(
                 f,
@@ -74,6 +172,33 @@ impl Dump {
                 "FUTURELOCK: {} waits for a lock that was given to another part of it, which is not polled",
                 self.label(*task)
             ),
+            Finding::NothingRuns { tasks } => {
+                writeln!(
+                    f,
+                    "NOTHING HERE CAN GO ON, unless a thread outside of the runtime acts: {} for what no other \
+                     task has,\n    no task runs or is queued, and there is no timer, socket or closure that blocks",
+                    match tasks.len() {
+                        1 => String::from("1 task waits"),
+                        more => format!("{more} tasks wait"),
+                    }
+                )?;
+                let shown = if f.alternate() {
+                    tasks.len()
+                } else {
+                    tasks.len().min(SHOWN)
+                };
+                for &task in &tasks[..shown] {
+                    write!(f, "    {} waits for ", self.label(task))?;
+                    match &self.tasks[task].waits[..] {
+                        [] => writeln!(f, "something that is not known")?,
+                        [wait, ..] => writeln!(f, "{}", wait.on)?,
+                    }
+                }
+                match tasks.len() - shown {
+                    0 => Ok(()),
+                    more => writeln!(f, "    … and {more} more"),
+                }
+            }
         }
     }
 
@@ -89,6 +214,34 @@ impl Dump {
         };
         format!("#{number} {kind}{place}")
     }
+}
+
+/// Returns what tasks that come together have in common.
+fn group(task: &TaskDump) -> Group {
+    let kind = match task.kind {
+        None => "thread",
+        Some(TaskKind::Future) => "future",
+        Some(TaskKind::Job) => "job",
+        Some(TaskKind::Fiber) => "fiber",
+        Some(TaskKind::Blocking) => "blocking",
+        Some(_) => "fork",
+    };
+    let state = match task.state {
+        TaskState::Queued => "queued",
+        TaskState::Running(_) => "running",
+        TaskState::Waiting => "waiting",
+        TaskState::Blocking => "blocking",
+        TaskState::SpawnedBlocking => "spawned",
+    };
+    let site = task.spawned_at.map_or(0, |site| std::ptr::from_ref(site).addr());
+    let wait = |wait: &WaitDump| {
+        let of = match wait.on {
+            WaitsFor::Lock { kind, .. } | WaitsFor::Permits { kind, .. } | WaitsFor::Event { kind } => kind,
+            _ => "",
+        };
+        (discriminant(&wait.on), of)
+    };
+    (kind, site, state, task.waits.iter().map(wait).collect())
 }
 
 fn count(count: usize, what: &str) -> String {
@@ -155,8 +308,14 @@ impl Display for WaitDump {
         if self.object != 0 {
             write!(f, " {:#x}", self.object)?;
         }
-        for holder in &self.holders {
+        for holder in self.holders.iter().take(LINKS) {
             write!(f, ", depends on #{holder}")?;
+        }
+        if let more @ 1.. = self.holders.len().saturating_sub(LINKS) {
+            write!(f, " and {more} more")?;
+        }
+        for user in &self.likely {
+            write!(f, ", probably depends on #{user}")?;
         }
         if let Some(since) = self.since {
             write!(f, ", for {}", short(since))?;
@@ -177,7 +336,31 @@ impl Display for WaitsFor {
                 write!(f, "the {kind}")?;
                 owner.iter().try_for_each(|owner| write!(f, " of {owner}"))
             }
-            Self::Permits { kind, wanted, free } => write!(f, "{wanted} permits of a {kind} ({free} free)"),
+            Self::Permits {
+                kind: "rwlock",
+                wanted,
+                owner,
+                ..
+            } => {
+                f.write_str("the rwlock")?;
+                owner.iter().try_for_each(|owner| write!(f, " of {owner}"))?;
+                f.write_str(if *wanted == 1 { ", to read" } else { ", to write" })
+            }
+            Self::Permits {
+                kind,
+                wanted,
+                free,
+                owner,
+            } => {
+                write!(f, "{} of a {kind} ({free} free", count(*wanted, "permit"))?;
+                owner
+                    .iter()
+                    .try_for_each(|owner| write!(f, "; {owner} has some"))?;
+                f.write_str(")")
+            }
+            Self::Barrier { arrived, size } => {
+                write!(f, "a barrier at which {arrived} of {size} have arrived")
+            }
             Self::Event { kind } => write!(f, "a notification of a {kind}"),
             Self::Receive {
                 capacity,

@@ -146,6 +146,8 @@ impl<T> Shared<T> {
     pub(super) fn drop_sender(&self) {
         self.change(|state, wakers| {
             state.senders -= 1;
+            // The task that used one of them last may have dropped it.
+            state.last[0] = Who::NOBODY;
             if state.senders == 0 {
                 state.close(wakers);
             }
@@ -155,6 +157,7 @@ impl<T> Shared<T> {
     pub(super) fn drop_receiver(&self) {
         let unreceived = self.change(|state, wakers| {
             state.receivers -= 1;
+            state.last[1] = Who::NOBODY;
             if state.receivers > 0 {
                 return VecDeque::new();
             }

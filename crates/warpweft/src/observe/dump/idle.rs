@@ -1,0 +1,141 @@
+//! A runtime in which nothing runs and nothing is to come: its tasks wait for ever, unless a thread outside acts.
+//!
+//! This covers what leads to no other task: a sender that was forgotten and never used, an event that nothing
+//! notifies, a barrier to which too few come.
+
+use super::{Dump, Finding, TaskDump, TaskState, WaitsFor};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// How long nothing must have happened: a runtime that is fed from outside has shorter pauses.
+const QUIET: Duration = Duration::from_millis(100);
+
+/// Finds out whether something can go on. What other findings name is not named again.
+pub(super) fn find(dump: &Dump) -> Option<Finding> {
+    if dump
+        .pools
+        .iter()
+        .any(|pool| pool.ready > 0 || pool.closed || pool.forked)
+    {
+        return None;
+    }
+    let own = || {
+        dump.tasks
+            .iter()
+            .enumerate()
+            .filter(|(_, task)| task.pool.is_some())
+    };
+    if own().any(|(_, task)| has_way_out(task)) {
+        return None;
+    }
+    let since = || own().filter_map(|(_, task)| task.since);
+    if since().next().is_none() || since().any(|since| since < QUIET) {
+        return None;
+    }
+    let named: BTreeSet<usize> = dump
+        .findings
+        .iter()
+        .flat_map(|finding| finding.tasks().to_vec())
+        .collect();
+    let depends = |task: &TaskDump| {
+        let mut waits = task.waits.iter();
+        waits.any(|wait| !wait.holders.is_empty() || !wait.likely.is_empty())
+    };
+    let tasks: Vec<usize> = own()
+        .filter(|(number, task)| !named.contains(number) && !depends(task))
+        .map(|(number, _)| number)
+        .collect();
+    (!tasks.is_empty()).then_some(Finding::NothingRuns { tasks })
+}
+
+/// The task does something, or waits for what comes without another task.
+fn has_way_out(task: &TaskDump) -> bool {
+    let is_outside = |on: &WaitsFor| {
+        matches!(
+            on,
+            WaitsFor::Timer(_) | WaitsFor::Socket { .. } | WaitsFor::BlockingPlace
+        )
+    };
+    match task.state {
+        TaskState::Waiting => task.waits.iter().any(|wait| is_outside(&wait.on)),
+        // A closure that waits for an object of this crate does nothing else.
+        TaskState::Blocking | TaskState::SpawnedBlocking => {
+            task.waits.is_empty() || task.waits.iter().any(|wait| is_outside(&wait.on))
+        }
+        TaskState::Queued | TaskState::Running(_) => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{PoolDump, WaitDump};
+    use super::*;
+
+    fn task(state: TaskState, on: Option<WaitsFor>, since: Duration) -> TaskDump {
+        let wait = |on| WaitDump {
+            on,
+            object: 16,
+            since: Some(since),
+            told: false,
+            holders: Vec::new(),
+            likely: Vec::new(),
+        };
+        TaskDump {
+            id: 8,
+            kind: None,
+            name: None,
+            spawned_at: None,
+            pool: Some(String::from("pool")),
+            state,
+            since: Some(since),
+            waits: on.into_iter().map(wait).collect(),
+            cancelled: false,
+            wakers: None,
+        }
+    }
+
+    fn found(tasks: Vec<TaskDump>, ready: usize, findings: Vec<Finding>) -> Option<Finding> {
+        let pool = PoolDump {
+            name: String::from("pool"),
+            policy: String::from("fifo"),
+            workers: 1,
+            closed: false,
+            forked: false,
+            ready,
+        };
+        find(&Dump {
+            pools: vec![pool],
+            tasks,
+            findings,
+        })
+    }
+
+    #[test]
+    fn one_way_out_is_enough_for_all() {
+        let waits = |on| task(TaskState::Waiting, Some(on), Duration::from_secs(1));
+        let event = || waits(WaitsFor::Event { kind: "notify" });
+        let timer = waits(WaitsFor::Timer(Duration::from_secs(9)));
+        let socket = waits(WaitsFor::Socket {
+            descriptor: None,
+            write: false,
+        });
+        let fresh = task(TaskState::Waiting, Some(WaitsFor::Join), Duration::from_millis(1));
+        let blocks = task(TaskState::Blocking, None, Duration::from_secs(1));
+        let runs = task(TaskState::Running(None), None, Duration::from_secs(1));
+        assert_eq!(
+            found(vec![event(), event()], 0, Vec::new()),
+            Some(Finding::NothingRuns { tasks: vec![0, 1] })
+        );
+        for out in [timer, socket, fresh, blocks, runs] {
+            assert_eq!(found(vec![event(), out], 0, Vec::new()), None);
+        }
+        assert_eq!(found(vec![event()], 1, Vec::new()), None, "a task is queued");
+        assert_eq!(found(Vec::new(), 0, Vec::new()), None, "nothing waits");
+        let known = vec![Finding::Abandoned { task: 0 }];
+        assert_eq!(found(vec![event()], 0, known), None, "it is named already");
+        // A thread outside of the runtime is not one of its tasks.
+        let mut outside = event();
+        outside.pool = None;
+        assert_eq!(found(vec![outside], 0, Vec::new()), None);
+    }
+}

@@ -1,0 +1,249 @@
+//! The end of a runtime, for its owner: with a time limit or without.
+//!
+//! # Invariants
+//!
+//! - Each thread of a pool has a share of the pool. So whoever stops waiting for it frees nothing that it uses.
+//! - The threads are joined by one thread at most: the caller, or one that was started for that.
+
+use super::handle::Runtime;
+use super::pool::Pool;
+use crate::execution::stack_context;
+use crate::observe::dump::Dump;
+use crate::pool::dyn_pool::DynPool;
+use crate::scheduler::pool::is_in_external_push;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+use warpweft_platform::clock::now_ns;
+use warpweft_platform::sync::{Condvar, Mutex};
+use warpweft_platform::thread::{pause, spawn_named};
+
+/// How often the threads are looked at if there is none that could join them.
+const LOOK_NS: u64 = 1_000_000;
+
+impl Runtime {
+    /// Ends the runtime with all of its pools, and waits for the workers' threads. Spawns are refused, and
+    /// every worker leaves after its current step. Tasks that have not ended are dropped, and their joiners
+    /// get [`JoinError::Shutdown`](crate::JoinError::Shutdown). To let the work finish, wait for its handles
+    /// first.
+    ///
+    /// [`shutdown_timeout`](Runtime::shutdown_timeout) waits for a limited time, and says what is in the way.
+    ///
+    /// If one of the runtime's own tasks calls it, it does not wait, since it would wait for itself. The
+    /// threads then leave on their own.
+    ///
+    /// **It waits without a time limit, and prints nothing**, for each closure that runs at this moment:
+    ///
+    /// - a job, or one poll of a future, that does not return, be it that it waits in direct style for what
+    ///   never comes (a fiber that waits is unwound);
+    /// - a closure in [`blocking`](crate::blocking()), even one that waits in the system for ever;
+    /// - a closure that [`spawn_blocking`](Runtime::spawn_blocking) has begun, even if its handle was
+    ///   dropped. Closures that still wait for a thread are dropped.
+    ///
+    /// No thread can be stopped from outside. So make sure that such closures end: close the socket or
+    /// channel that they wait for, set a flag for them, or let them check in
+    /// [`cooperative`](mod@crate::cooperative) code. A program that is about to end, and need not wait, leaks
+    /// the runtime (`std::mem::forget(runtime)`) or calls [`std::process::exit`]: its threads end with the
+    /// process. The [default runtime](crate::default_runtime) is never dropped, so its threads end this way,
+    /// too.
+    ///
+    /// In a child made by `fork()` it does nothing, because the workers are the parent's.
+    pub fn shutdown(&self) {
+        if self.close() == Close::Wait {
+            self.pools().iter().map(Pool::any).for_each(join);
+        }
+        self.write_stats();
+    }
+
+    /// As [`shutdown`](Runtime::shutdown), and returns after that time at the latest.
+    ///
+    /// If threads are left then, they are detached: each ends when its closure does, and the memory of its pool
+    /// stays until then. Nothing waits for them any more. They may still use what their closures have, so a
+    /// program that unloads a library or exits has to mind that itself.
+    ///
+    /// It costs a thread, which waits for the others. If the system gives none, it looks every millisecond.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use warpweft::Runtime;
+    ///
+    /// let runtime = Runtime::builder().workers(1).build()?;
+    /// runtime.shutdown_timeout(Duration::from_secs(5)).expect("nothing runs");
+    ///
+    /// let runtime = Runtime::builder().workers(1).build()?;
+    /// let (go, stuck) = std::sync::mpsc::channel::<()>();
+    /// let (started, begun) = std::sync::mpsc::channel();
+    /// drop(runtime.spawn_job(move || {
+    ///     started.send(()).ok();
+    ///     stuck.recv()
+    /// }));
+    /// begun.recv()?;
+    /// let remaining = runtime.shutdown_timeout(Duration::from_millis(20)).unwrap_err();
+    /// assert!(remaining.to_string().contains("job"));
+    /// go.send(())?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Remaining`] if a thread has not ended in that time. It has a dump, and shows it in the panic of
+    /// `expect`, too. If one of the runtime's own tasks calls this, it returns it at once, since it would wait for
+    /// itself.
+    pub fn shutdown_timeout(mut self, limit: Duration) -> Result<(), Remaining> {
+        let begun_ns = now_ns();
+        let has_ended = match self.close() {
+            Close::InParent => true,
+            Close::IsOwn => false,
+            Close::Wait => self.join_until(limit, begun_ns),
+        };
+        self.write_stats();
+        if has_ended {
+            return Ok(());
+        }
+        let dump = self.dump();
+        self.is_left = true;
+        Err(Remaining {
+            name: self.name().to_owned(),
+            waited: Duration::from_nanos(now_ns().saturating_sub(begun_ns)),
+            dump,
+        })
+    }
+
+    /// Closes all pools.
+    fn close(&self) -> Close {
+        if self.any().is_forked() {
+            return Close::InParent;
+        }
+        // All of them close before the first is waited for, since its tasks may wait for those of another.
+        let pools = || self.pools().iter().map(Pool::any);
+        pools().for_each(|pool| pool.core().close());
+        if self.any().is_forked() {
+            // A waker has forked, and this is the child.
+            return Close::InParent;
+        }
+        // The caller is one of the runtime's own threads: a worker's, a blocking one, or the poller's, which
+        // calls wakers. Or it is an external thread in the middle of a push, for which the pool waits.
+        let own = is_in_external_push()
+            || pools().any(|pool| {
+                stack_context::is_of(pool.header())
+                    || pool.core().driver.is_here()
+                    || pool.core().monitor.is_here()
+                    || pool.core().threads.blocking().is_here()
+            });
+        if own { Close::IsOwn } else { Close::Wait }
+    }
+
+    /// Waits for all threads, until the time is over. Returns true if they have ended.
+    fn join_until(&self, limit: Duration, begun_ns: u64) -> bool {
+        let limit_ns = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
+        let left_ns = || limit_ns.saturating_sub(now_ns().saturating_sub(begun_ns));
+        let pools: Vec<_> = self.pools().iter().map(|pool| Arc::clone(pool.any())).collect();
+        let ended = Arc::new((Mutex::new(false), Condvar::new()));
+        let tells = Arc::clone(&ended);
+        let body = move || {
+            pools.iter().for_each(join);
+            // The memory of the pools is gone before the owner hears of it, unless others have a share.
+            drop(pools);
+            *tells.0.lock() = true;
+            tells.1.notify_all();
+        };
+        let Ok(joins) = spawn_named(&format!("{}-end", self.name()), None, body) else {
+            while self.has_threads() {
+                match left_ns() {
+                    0 => return false,
+                    left => pause(left.min(LOOK_NS)),
+                }
+            }
+            return true;
+        };
+        let mut is_over = ended.0.lock();
+        while !*is_over {
+            let left = left_ns();
+            if left == 0 {
+                return false;
+            }
+            is_over = ended.1.wait_for(is_over, left);
+        }
+        drop(is_over);
+        // It is about to end, and has caught nothing that could panic.
+        drop(joins.join());
+        true
+    }
+
+    /// Returns true if a thread of a pool is not about to end.
+    fn has_threads(&self) -> bool {
+        self.pools().iter().any(|pool| {
+            let threads = pool.any().core().threads.snapshot();
+            threads.all + threads.blocking > 0
+        })
+    }
+
+    /// Writes the figures, if the environment asks for them.
+    fn write_stats(&self) {
+        if let Some(stats) = self.stats.as_ref().filter(|_| !self.any().is_forked()) {
+            stats.write();
+        }
+    }
+}
+
+/// Whether the caller waits for the threads of a runtime that it has closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Close {
+    Wait,
+    /// It is one of them.
+    IsOwn,
+    /// This process was made by `fork()`.
+    InParent,
+}
+
+fn join(pool: &Arc<dyn DynPool>) {
+    pool.core().monitor.join();
+    pool.core().threads.join_all();
+    pool.core().driver.join();
+}
+
+/// Shuts the runtime down as [`shutdown`](Runtime::shutdown) does: waits for running closures without a
+/// limit.
+impl Drop for Runtime {
+    fn drop(&mut self) {
+        if !self.is_left {
+            self.shutdown();
+        }
+    }
+}
+
+/// What was left of a runtime when [`Runtime::shutdown_timeout`] met its limit.
+///
+/// As text, also in the panic of `expect`, it has the names, the spawn sites and what each task does or waits for.
+#[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Remaining {
+    /// The runtime's name.
+    pub name: String,
+    /// For how long its threads were waited for.
+    pub waited: Duration,
+    /// What its tasks did when the time was over.
+    pub dump: Dump,
+}
+
+impl fmt::Display for Remaining {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, waited, dump } = self;
+        let waited = waited.as_millis();
+        writeln!(
+            f,
+            "the runtime `{}` has not ended in {waited} ms: closures that run cannot be stopped, and are left behind",
+            name.escape_debug()
+        )?;
+        fmt::Display::fmt(dump, f)
+    }
+}
+
+/// The same as the text, since `expect` shows this one.
+impl fmt::Debug for Remaining {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl std::error::Error for Remaining {}

@@ -1,0 +1,164 @@
+//! The end of a runtime within a limit of time, and the dump of what is left.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+use warpweft::{Remaining, Runtime, TaskBuilder, TaskState};
+
+/// Long after any of the limits below.
+const LONG: Duration = Duration::from_secs(20);
+const LIMIT: Duration = Duration::from_millis(100);
+
+fn runtime() -> Runtime {
+    Runtime::builder()
+        .workers(2)
+        .name("ends")
+        .build()
+        .expect("a runtime")
+}
+
+/// A runtime with a task of that name, which waits in the system until the sender is dropped.
+fn stuck(spawn: impl FnOnce(&Runtime, Box<dyn FnOnce() + Send>)) -> (Runtime, mpsc::Sender<()>, Arc<()>) {
+    let runtime = runtime();
+    let (release, waits) = mpsc::channel::<()>();
+    let (started, begun) = mpsc::channel();
+    let used = Arc::new(());
+    let uses = used.clone();
+    spawn(
+        &runtime,
+        Box::new(move || {
+            started.send(()).expect("the test waits");
+            let _ = waits.recv();
+            drop(uses);
+        }),
+    );
+    begun.recv().expect("it starts");
+    (runtime, release, used)
+}
+
+/// Shuts down in vain, and checks that the limit is kept.
+fn remaining(runtime: Runtime) -> Remaining {
+    let start = Instant::now();
+    let remaining = runtime.shutdown_timeout(LIMIT).expect_err("a closure is stuck");
+    assert!(start.elapsed() < LONG, "{:?}", start.elapsed());
+    assert!(remaining.waited >= LIMIT, "{remaining}");
+    remaining
+}
+
+/// Lets the closure go on, and waits until it has ended, on the thread that was left behind.
+fn released(release: mpsc::Sender<()>, used: &Arc<()>) {
+    assert_eq!(Arc::strong_count(used), 2, "it is still stuck");
+    drop(release);
+    let start = Instant::now();
+    while Arc::strong_count(used) > 1 {
+        assert!(start.elapsed() < LONG, "the closure ends");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn a_runtime_without_tasks_ends_at_once() {
+    let start = Instant::now();
+    assert_eq!(runtime().shutdown_timeout(LONG), Ok(()));
+    // Tasks that wait are dropped, and need no thread.
+    let busy = runtime();
+    let sleeps = busy.spawn(warpweft::time::sleep(Duration::from_secs(1000)));
+    let fiber = busy.spawn_fiber(|| warpweft::block_on(warpweft::time::sleep(Duration::from_secs(1000))));
+    busy.spawn(async {}).wait().expect("no panic");
+    assert_eq!(busy.shutdown_timeout(LONG), Ok(()));
+    assert!(sleeps.wait().is_err() && fiber.wait().is_err());
+    assert!(start.elapsed() < LONG);
+}
+
+#[test]
+fn a_stuck_job_fiber_or_blocking_closure_is_named() {
+    let spawns: [(&str, fn(&Runtime, Box<dyn FnOnce() + Send>)); 4] = [
+        ("job", |runtime, body| {
+            drop(TaskBuilder::new().name("job").on(runtime).spawn_job(body));
+        }),
+        ("fiber", |runtime, body| {
+            drop(TaskBuilder::new().name("fiber").on(runtime).spawn_fiber(body));
+        }),
+        ("future", |runtime, body| {
+            drop(
+                TaskBuilder::new()
+                    .name("future")
+                    .on(runtime)
+                    .spawn(async move { body() }),
+            );
+        }),
+        ("blocking", |runtime, body| {
+            let name = TaskBuilder::new().name("blocking").on(runtime);
+            drop(name.spawn_job(move || warpweft::blocking(body)));
+        }),
+    ];
+    for (name, spawn) in spawns {
+        let (runtime, release, used) = stuck(spawn);
+        let remaining = remaining(runtime);
+        let mut tasks = remaining.dump.tasks.iter();
+        let task = tasks.find(|task| task.name.as_deref() == Some(name));
+        let task = task.unwrap_or_else(|| panic!("{name}: {remaining}"));
+        assert!(
+            matches!(task.state, TaskState::Running(_) | TaskState::Blocking),
+            "{remaining}"
+        );
+        assert!(remaining.dump.pools[0].closed, "{remaining}");
+        assert!(
+            remaining
+                .to_string()
+                .contains("the runtime `ends` has not ended in "),
+            "{remaining}"
+        );
+        assert!(
+            format!("{remaining:?}").contains("shutdown.rs:"),
+            "the spawn site: {remaining}"
+        );
+        released(release, &used);
+    }
+}
+
+#[test]
+fn a_closure_of_spawn_blocking_that_sleeps_is_left() {
+    let (runtime, release, used) = stuck(|runtime, body| drop(runtime.try_spawn_blocking(body).ok()));
+    let left = catch_unwind(AssertUnwindSafe(|| {
+        runtime.shutdown_timeout(LIMIT).expect("shut down in time");
+    }));
+    let panic = left.expect_err("the closure is stuck");
+    let text = panic.downcast_ref::<String>().expect("a text");
+    assert!(
+        text.starts_with("shut down in time: the runtime `ends` has not ended"),
+        "{text}"
+    );
+    assert!(text.contains("running in `spawn_blocking`"), "{text}");
+    released(release, &used);
+}
+
+#[test]
+fn a_task_does_not_wait_for_itself() {
+    let runtime = runtime();
+    let (send, receive) = mpsc::channel::<Runtime>();
+    let job = runtime.spawn_job(move || {
+        let own = receive.recv().expect("it is sent");
+        let start = Instant::now();
+        let left = own.shutdown_timeout(Duration::from_secs(1000));
+        (left.expect_err("this job runs"), start.elapsed())
+    });
+    send.send(runtime).expect("the job waits");
+    let (remaining, took) = job.wait().expect("no panic");
+    assert!(took < LONG, "{took:?}");
+    assert!(!remaining.dump.tasks.is_empty(), "{remaining}");
+}
+
+/// Handles and pools that outlive the runtime are answered, while a thread is left behind.
+#[test]
+fn others_are_answered_while_a_thread_is_left() {
+    let (runtime, release, used) = stuck(|runtime, body| drop(runtime.spawn_job(body)));
+    let pool = runtime.first().clone();
+    let waits = runtime.spawn(std::future::pending::<()>());
+    let remaining = remaining(runtime);
+    assert!(!remaining.dump.tasks.is_empty());
+    assert!(pool.try_spawn(async {}).is_err(), "it is closed");
+    let _ = pool.dump();
+    released(release, &used);
+    assert!(waits.wait().is_err());
+}
