@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 use harness::{Begins, RecordedStep, RecordedTask, recorded_tasks};
 
 use crate::kit::burn::burn;
-use crate::kit::lane::{Lane, record};
+use crate::kit::task_recorder::{TaskRecorder, record};
 use crate::prelude::*;
 
 /// Below this, a step spins by the clock: to ask for the time of the CPU costs more than it would be off.
@@ -108,13 +108,13 @@ impl Program for Plan {
         let run: &'static Run = Box::leak(Box::new(Run {
             plan: *self,
             base,
-            lane: Lane::leaked(base, 0),
+            recorder: TaskRecorder::leaked(base, 0),
             wakeups: self.tasks.iter().map(|_| Wakeups::default()).collect(),
         }));
-        run.lane.begin();
+        run.recorder.begin();
         run.arrive(pool);
         let steps = self.steps().count() as u64;
-        let recorded = record(&[run.lane], steps);
+        let recorded = record(&[run.recorder], steps);
         let expected = self.expected();
         let counted = [ASKED, SPAWNED, WOKEN].map(|at| recorded.counts[at]);
         check("work in ns, spawns, wakes", &counted, &expected)?;
@@ -155,21 +155,21 @@ impl Plan {
 
 /// Lets some tasks sleep, so that threads and timers are there.
 fn warm_up<P: TaskPool<Tasks: Sleeps>>(pool: &P) {
-    let lane = Lane::leaked(base(), 0);
+    let recorder = TaskRecorder::leaked(base(), 0);
     for _ in 0..WARM_UP {
         pool.start(async move {
             <P::Tasks as Sleeps>::sleep_until(Instant::now() + Duration::from_millis(1)).await;
-            lane.count();
+            recorder.count();
         });
     }
-    record(&[lane], WARM_UP);
+    record(&[recorder], WARM_UP);
 }
 
 /// What all tasks of a run share.
 struct Run {
     plan: Plan,
     base: Instant,
-    lane: &'static Lane,
+    recorder: &'static TaskRecorder,
     /// One for each task.
     wakeups: Vec<Wakeups>,
 }
@@ -204,10 +204,10 @@ impl Run {
             asked = until;
             if push.spawns {
                 counts[SPAWNED] += 1;
-                tasks.launch(live(self, push.task, tasks, self.lane.now()));
+                tasks.launch(live(self, push.task, tasks, self.recorder.now()));
             } else {
                 counts[WOKEN] += 1;
-                self.wakeups[push.task].wake(self.lane.now());
+                self.wakeups[push.task].wake(self.recorder.now());
             }
         }
         counts[COMPUTED] += spend(step.run_ns - asked);
@@ -243,20 +243,20 @@ fn live<S: Sleeps>(
                     Begins::Pushed => run.wakeups[task].wait().await,
                     Begins::At(ns) => {
                         let due = run.plan.due(ns);
-                        if run.lane.now() < due {
+                        if run.recorder.now() < due {
                             S::sleep_until(run.base + Duration::from_nanos(due)).await;
                         }
                         due
                     }
                     Begins::Again => {
-                        let now = run.lane.now();
+                        let now = run.recorder.now();
                         tasks.yield_now().await;
                         now
                     }
                 };
             }
             let counts = run.compute(step, tasks);
-            run.lane.finish(runnable, counts);
+            run.recorder.finish(runnable, counts);
         }
     })
 }

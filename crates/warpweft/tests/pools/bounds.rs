@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use warpweft::policy::Count;
 use warpweft::sync::Semaphore;
-use warpweft::{EnterError, JoinError, JoinHandle, SpawnError, block_on, spawn, stage, time, yield_now};
+use warpweft::{EnterError, JoinError, JoinHandle, SpawnError, stage, time, yield_now};
 
 #[test]
 fn a_bounded_pool_never_has_more_than_it_may() {
