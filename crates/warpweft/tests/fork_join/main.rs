@@ -9,6 +9,7 @@ mod everywhere;
 mod join_async;
 mod join_panics;
 mod joins;
+mod other_work;
 mod scoped_futures;
 mod scopes;
 mod streams;
