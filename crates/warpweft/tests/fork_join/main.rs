@@ -10,6 +10,7 @@ mod join_async;
 mod join_panics;
 mod joins;
 mod other_work;
+mod parts;
 mod scoped_futures;
 mod scopes;
 mod streams;
