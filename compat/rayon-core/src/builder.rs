@@ -64,7 +64,7 @@ impl fmt::Display for ThreadPoolBuildError {
 impl Error for ThreadPoolBuildError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match &self.0 {
-            Reason::Io(error) => error.source(),
+            Reason::Io(error) => Some(error),
             Reason::AlreadyInitialized | Reason::CurrentThreadInUse => None,
         }
     }
@@ -233,27 +233,40 @@ impl<S: ThreadSpawn> ThreadPoolBuilder<S> {
     fn threads(&self) -> usize {
         let asked = self
             .threads_of_rayon()
-            .or_else(|| number_from(WORKERS))
-            .unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
+            .or_else(|| {
+                env::var(WORKERS)
+                    .ok()?
+                    .trim()
+                    .parse()
+                    .ok()
+                    .filter(|number| *number > 0)
+            })
+            .unwrap_or_else(processors);
         asked.min(MOST_THREADS)
     }
 
     /// Returns the number of threads that was set as in the original.
     fn threads_of_rayon(&self) -> Option<usize> {
-        Some(self.num_threads)
-            .filter(|number| *number > 0)
-            .or_else(|| number_from("RAYON_NUM_THREADS"))
-            .or_else(|| number_from("RAYON_RS_NUM_CPUS"))
+        if self.num_threads > 0 {
+            return Some(self.num_threads);
+        }
+        match number_from("RAYON_NUM_THREADS") {
+            Some(0) => Some(processors()),
+            Some(number) => Some(number),
+            None => number_from("RAYON_RS_NUM_CPUS").filter(|number| *number > 0),
+        }
     }
 }
 
 /// The variable that the runtime's builder reads, too. It refuses a text that is no number of workers.
 const WORKERS: &str = "WARPWEFT_WORKERS";
 
-/// Returns the number in a variable, unless it is 0.
 fn number_from(variable: &str) -> Option<usize> {
-    let number = env::var(variable).ok()?.trim().parse().ok()?;
-    Some(number).filter(|number| *number > 0)
+    env::var(variable).ok()?.parse().ok()
+}
+
+fn processors() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Calls a handler of the program, and handles its panic as that of a spawned closure.
@@ -296,9 +309,10 @@ impl<S> ThreadPoolBuilder<S> {
         self
     }
 
-    /// Sets the number of threads. 0, the default, is the number in the environment variable
-    /// `RAYON_NUM_THREADS`, or else in `WARPWEFT_WORKERS`, or else that of the processors. It is at most
-    /// [`max_num_threads`](crate::max_num_threads).
+    /// Sets the number of threads, at most [`max_num_threads`](crate::max_num_threads). 0, the default, is
+    /// the number in the environment variable `RAYON_NUM_THREADS`, where 0 is that of the processors. Without
+    /// this variable it is the number in `RAYON_RS_NUM_CPUS`, or else in `WARPWEFT_WORKERS`, or else that of
+    /// the processors.
     pub fn num_threads(mut self, num_threads: usize) -> Self {
         self.num_threads = num_threads;
         self
@@ -368,5 +382,20 @@ impl<S> fmt::Debug for ThreadPoolBuilder<S> {
             .field("exit_handler", &self.exit_handler.is_some())
             .field("breadth_first", &self.breadth_first)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_source_of_an_error_of_the_system_is_that_error() {
+        let error = ThreadPoolBuildError::from(io::Error::from_raw_os_error(11));
+        let source = error
+            .source()
+            .and_then(|source| source.downcast_ref::<io::Error>());
+        assert_eq!(source.and_then(io::Error::raw_os_error), Some(11));
+        assert!(ThreadPoolBuildError::already_initialized().source().is_none());
     }
 }

@@ -58,6 +58,8 @@ pub use thread_builder::ThreadBuilder;
 pub use thread_pool::ThreadPool;
 pub use yields::{Yield, yield_local, yield_now};
 
+use warpweft::ForkCx;
+
 /// The largest number of threads that a pool may have.
 const MOST_THREADS: usize = 4096;
 
@@ -78,9 +80,9 @@ pub fn current_thread_index() -> Option<usize> {
     warpweft::Pool::current_worker()
 }
 
-/// Returns true if the calling thread has closures to run beside the present one, and `None` on a thread of
-/// no pool. This is a hint.
+/// Returns true if closures are in the calling thread's own queue, the other halves of its joins included;
+/// `None` on a thread of no pool. This is a hint.
 pub fn current_thread_has_pending_tasks() -> Option<bool> {
     warpweft::Pool::current_worker()?;
-    warpweft::ForkCx::with(|cx| cx.map(|cx| !cx.is_alone()))
+    ForkCx::with(|cx| cx.map(ForkCx::has_own_work))
 }

@@ -7,31 +7,38 @@ use warpweft::{ForkCx, TaskBuilder, yield_now as yield_as_usual, yield_soft};
 /// What a yield has done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Yield {
-    /// Other closures ran.
+    /// There was a closure to run, and it ran or runs.
     Executed,
     /// There was nothing to run.
     Idle,
 }
 
-/// Lets other closures run on the calling thread's index, those of other threads included; `None` on a thread
-/// of no pool.
+/// Lets another closure run on the calling thread's index: one of its own queue, or else one from outside or
+/// of another thread. `None` on a thread of no pool.
 ///
-/// The calling frame waits meanwhile, and another thread runs them: nothing runs on top of it.
+/// The calling frame waits meanwhile, and another thread runs it: nothing runs on top of the frame. The
+/// answer is [`Executed`](Yield::Executed) if there was something to run, also if another thread was faster.
 pub fn yield_now() -> Option<Yield> {
-    yield_by(yield_as_usual)
+    yield_by(yield_as_usual, |cx| cx.has_own_work() || cx.fetch_work())
 }
 
 /// As [`yield_now`], but lets only closures of the calling thread's own queue run.
 pub fn yield_local() -> Option<Yield> {
-    yield_by(yield_soft)
+    yield_by(yield_soft, has_own_work)
 }
 
-fn yield_by<F>(way: fn() -> F) -> Option<Yield>
+/// As [`ForkCx::has_own_work`], for stacks of all lifetimes.
+fn has_own_work(cx: ForkCx<'_>) -> bool {
+    cx.has_own_work()
+}
+
+/// Yields by `way`, if `has_work` finds something that can run meanwhile.
+fn yield_by<F>(way: fn() -> F, has_work: fn(ForkCx<'_>) -> bool) -> Option<Yield>
 where
     F: Future<Output = ()> + Send + 'static,
 {
     warpweft::Pool::current_worker()?;
-    if ForkCx::with(|cx| cx.is_none_or(ForkCx::is_alone)) {
+    if !ForkCx::with(|cx| cx.is_some_and(has_work)) {
         return Some(Yield::Idle);
     }
     // A task that yields once goes behind others. This frame gives its worker away until that task has ended.

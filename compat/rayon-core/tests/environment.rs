@@ -53,6 +53,7 @@ fn cases() {
             let (a, b) = rayon_core::join(|| 1, || 2);
             println!("{} threads, {}", rayon_core::current_num_threads(), a + b);
         }
+        "processors" => println!("{} threads, 3", std::thread::available_parallelism().unwrap()),
         "three threads" => {
             let pool = rayon_core::ThreadPoolBuilder::new()
                 .num_threads(3)
@@ -98,6 +99,36 @@ fn what_the_program_or_rayons_own_variable_says_wins() {
     );
     let (_, text, _) = child("global", &[("WARPWEFT_WORKERS", "5"), ("RAYON_NUM_THREADS", "4")]);
     assert!(text.contains("4 threads, 3"), "{text}");
+}
+
+/// As in the original: the older variable counts if the newer one says nothing.
+#[test]
+fn rayons_older_variable_counts_without_the_newer_one() {
+    for (variables, threads) in [
+        (&[("RAYON_RS_NUM_CPUS", "3")][..], 3),
+        (&[("RAYON_RS_NUM_CPUS", "3"), ("WARPWEFT_WORKERS", "5")], 3),
+        (&[("RAYON_RS_NUM_CPUS", "3"), ("RAYON_NUM_THREADS", "4")], 4),
+        (&[("RAYON_RS_NUM_CPUS", "3"), ("RAYON_NUM_THREADS", "four")], 3),
+    ] {
+        let (_, text, _) = child("global", variables);
+        assert!(
+            text.contains(&format!("{threads} threads, 3")),
+            "{variables:?}: {text}"
+        );
+    }
+}
+
+#[test]
+fn zero_threads_are_as_many_as_processors() {
+    let (_, expected, _) = child("processors", &[]);
+    let variables = [
+        ("RAYON_NUM_THREADS", "0"),
+        ("RAYON_RS_NUM_CPUS", "17"),
+        ("WARPWEFT_WORKERS", "19"),
+    ];
+    let (_, text, _) = child("global", &variables);
+    let line = expected.lines().find(|line| line.contains(" threads, 3"));
+    assert!(text.contains(line.expect("the child counts")), "{text}");
 }
 
 #[test]

@@ -1,14 +1,38 @@
 //! What a yield lets run, and what it says.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
 
-use rayon_core::{ThreadPoolBuilder, Yield, spawn, yield_local, yield_now};
+use rayon_core::{
+    ThreadPool, ThreadPoolBuilder, Yield, current_thread_has_pending_tasks, join, scope, spawn, yield_local,
+    yield_now,
+};
+
+fn pool(threads: usize) -> ThreadPool {
+    ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .build()
+        .expect("threads")
+}
+
+/// Yields until the flag is set.
+fn yield_until(flag: &AtomicBool) {
+    let start = Instant::now();
+    while !flag.load(Ordering::SeqCst) {
+        assert!(
+            start.elapsed() < Duration::from_secs(20),
+            "nothing runs what is queued"
+        );
+        assert!(yield_now().is_some(), "this is a thread of a pool");
+    }
+}
 
 #[test]
 fn a_yield_runs_what_waits_and_says_so() {
     assert_eq!((yield_now(), yield_local()), (None, None));
-    let pool = ThreadPoolBuilder::new().num_threads(1).build().expect("a thread");
+    let pool = pool(1);
     pool.install(|| {
         assert_eq!(
             (yield_now(), yield_local()),
@@ -35,7 +59,7 @@ fn a_yield_runs_what_waits_and_says_so() {
 /// As programs do that wait for what they have spawned.
 #[test]
 fn a_loop_that_yields_gets_what_it_waits_for() {
-    let pool = ThreadPoolBuilder::new().num_threads(1).build().expect("a thread");
+    let pool = pool(1);
     pool.install(|| {
         let (send, receive) = std::sync::mpsc::channel();
         spawn(move || send.send(7).expect("the loop waits"));
@@ -46,5 +70,124 @@ fn a_loop_that_yields_gets_what_it_waits_for() {
             assert_eq!(yield_local(), Some(Yield::Executed));
         };
         assert_eq!(value, 7);
+    });
+}
+
+/// The neighbour is blocked in the system, and what would wake it is in its own queue.
+#[test]
+fn a_loop_that_yields_runs_what_is_in_a_blocked_threads_queue() {
+    let pool = pool(2);
+    let (both, flag) = (Arc::new(Barrier::new(2)), Arc::new(AtomicBool::new(false)));
+    let (wake, woken) = mpsc::channel();
+    let (done, ended) = mpsc::channel();
+    let neighbour = (Arc::clone(&both), Arc::clone(&flag));
+    pool.spawn(move || {
+        let (both, flag) = neighbour;
+        both.wait();
+        spawn(move || {
+            flag.store(true, Ordering::SeqCst);
+            wake.send(()).expect("the neighbour waits");
+        });
+        done.send(woken.recv()).expect("the test waits");
+    });
+    pool.install(|| {
+        both.wait();
+        yield_until(&flag);
+    });
+    assert_eq!(ended.recv_timeout(Duration::from_secs(60)), Ok(Ok(())));
+}
+
+/// The same with the other half of a join. Only `yield_now` looks at other threads.
+#[test]
+fn only_yield_now_runs_a_blocked_threads_fork() {
+    let pool = pool(2);
+    let (both, forked) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
+    let flag = Arc::new(AtomicBool::new(false));
+    let (done, ended) = mpsc::channel();
+    let neighbour = (Arc::clone(&both), Arc::clone(&forked), Arc::clone(&flag));
+    pool.spawn(move || {
+        let (both, forked, flag) = neighbour;
+        both.wait();
+        let (wake, woken) = mpsc::channel();
+        join(
+            move || {
+                forked.wait();
+                woken.recv().expect("the other half sends");
+            },
+            move || {
+                flag.store(true, Ordering::SeqCst);
+                wake.send(()).expect("the first half waits");
+            },
+        );
+        done.send(()).expect("the test waits");
+    });
+    pool.install(|| {
+        both.wait();
+        forked.wait();
+        for _ in 0..100 {
+            assert_eq!(yield_local(), Some(Yield::Idle));
+            assert_eq!(current_thread_has_pending_tasks(), Some(false));
+        }
+        assert!(!flag.load(Ordering::SeqCst));
+        assert_eq!(yield_now(), Some(Yield::Executed));
+        yield_until(&flag);
+    });
+    assert_eq!(ended.recv_timeout(Duration::from_secs(60)), Ok(()));
+    pool.install(|| {
+        assert_eq!(
+            (yield_now(), yield_local()),
+            (Some(Yield::Idle), Some(Yield::Idle))
+        );
+    });
+}
+
+#[test]
+fn only_yield_now_runs_what_was_spawned_outside() {
+    let pool = pool(1);
+    let ran = Arc::new(AtomicBool::new(false));
+    pool.install(|| {
+        thread::scope(|threads| {
+            let outside = threads.spawn(|| {
+                let ran = Arc::clone(&ran);
+                pool.spawn(move || ran.store(true, Ordering::SeqCst));
+            });
+            outside.join().expect("it spawns");
+        });
+        assert_eq!(current_thread_has_pending_tasks(), Some(false));
+        assert_eq!(yield_local(), Some(Yield::Idle));
+        assert!(!ran.load(Ordering::SeqCst));
+        assert_eq!(yield_now(), Some(Yield::Executed));
+        assert!(ran.load(Ordering::SeqCst));
+        assert_eq!(yield_now(), Some(Yield::Idle));
+    });
+}
+
+/// The other half of a join and the closures of a scope are in the thread's own queue until another one has
+/// them.
+#[test]
+fn forks_of_the_same_stack_are_its_own() {
+    let ran = AtomicUsize::new(0);
+    let count = || {
+        ran.fetch_add(1, Ordering::SeqCst);
+    };
+    pool(1).install(|| {
+        let pending_after = join(
+            || {
+                assert_eq!(current_thread_has_pending_tasks(), Some(true));
+                assert_eq!(yield_local(), Some(Yield::Executed));
+                assert_eq!(ran.load(Ordering::SeqCst), 1);
+                current_thread_has_pending_tasks()
+            },
+            count,
+        );
+        assert_eq!(pending_after.0, Some(false));
+        scope(|scope| {
+            assert_eq!(current_thread_has_pending_tasks(), Some(false));
+            assert_eq!(yield_local(), Some(Yield::Idle));
+            scope.spawn(|_| count());
+            assert_eq!(current_thread_has_pending_tasks(), Some(true));
+            assert_eq!(yield_local(), Some(Yield::Executed));
+            assert_eq!(ran.load(Ordering::SeqCst), 2);
+        });
     });
 }

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::future::pending;
 use std::pin::pin;
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::runtime::Handle;
@@ -248,7 +249,7 @@ fn a_context_that_exists_may_serve_several_pools() {
 }
 
 /// A future that says when it is dropped.
-struct Says(std::sync::mpsc::Sender<()>);
+struct Says(mpsc::Sender<()>);
 
 impl Drop for Says {
     fn drop(&mut self) {
@@ -260,7 +261,7 @@ impl Drop for Says {
 #[test]
 fn a_pool_that_ends_ends_its_context() {
     for workers in [1, 3] {
-        let (sender, receiver) = std::sync::mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let runtime = with_context("ends", workers);
         let says = Says(sender);
         let handle = runtime.block_on(async {
@@ -316,10 +317,15 @@ fn a_pool_may_end_at_once_and_in_the_middle_of_everything() {
     }
 }
 
-/// What tokio says where there is no context. The documentation quotes it.
+/// What tokio says where there is no context. The documentation quotes it, and what is told of the panic says
+/// how to get one.
 #[test]
 fn without_a_context_tokio_says_so() {
-    let runtime = pool("without", 1).build().expect("a worker");
+    let (tell, reports) = mpsc::channel();
+    let runtime = pool("without", 1)
+        .on_panic(move |report| tell.send(report.to_string()).expect("the test waits"))
+        .build()
+        .expect("a worker");
     let end = runtime.spawn(async { tokio::time::sleep(TICK).await }).wait();
     let Err(JoinError::Panicked(panic)) = end else {
         panic!("there is no context")
@@ -329,6 +335,11 @@ fn without_a_context_tokio_says_so() {
         text.contains("there is no reactor running, must be called from the context of a Tokio 1.x runtime"),
         "{text}"
     );
+    let mend = "`Builder::tokio_context` of the crate warpweft-tokio";
+    let report = reports.recv().expect("a report");
+    for line in [JoinError::Panicked(panic).to_string(), report] {
+        assert!(line.contains(mend) && !line.contains('\n'), "{line}");
+    }
 }
 
 #[test]

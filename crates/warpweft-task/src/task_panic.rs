@@ -35,9 +35,13 @@ impl fmt::Display for TaskKind {
     }
 }
 
+/// What tokio's types say where there is no context of tokio.
+const NO_REACTOR: &str = "there is no reactor running";
+
 /// A panic of a task, as its joiner gets it: the payload, and the task's kind, name and spawn site.
 ///
-/// As text it is one line. One word.
+/// As text it is one line. If the message is tokio's that there is no reactor, the text says which setting
+/// gives the task one. One word.
 pub struct TaskPanic(Box<Parts>);
 
 struct Parts {
@@ -156,7 +160,11 @@ impl fmt::Display for TaskPanic {
             write!(f, ", spawned at {site},")?;
         }
         let message = self.message().unwrap_or("(a payload that is not text)");
-        write!(f, " panicked: {message}")
+        write!(f, " panicked: {message}")?;
+        if message.contains(NO_REACTOR) {
+            f.write_str("; `Builder::tokio_context` of the crate warpweft-tokio gives the workers one")?;
+        }
+        Ok(())
     }
 }
 

@@ -103,6 +103,23 @@ fn a_panic_of_a_job_is_its_result() {
     pool.close();
 }
 
+/// Only what is shown says it: the message is what the code has said.
+#[test]
+fn a_panic_for_want_of_tokio_says_what_gives_it() {
+    const TEXT: &str = "there is no reactor running, must be called from the context of a Tokio 1.x runtime";
+    let _alone = alone();
+    let pool = Pool::open();
+    let (token, handle) = pool.job(|| -> u32 { panic!("{TEXT}") });
+    pool.step(token);
+    let JoinError::Panicked(panic) = handle.wait().unwrap_err() else {
+        panic!("it panicked")
+    };
+    assert_eq!(panic.message(), Some(TEXT));
+    let mend = "`Builder::tokio_context` of the crate warpweft-tokio";
+    assert!(panic.to_string().contains(mend), "{panic}");
+    pool.close();
+}
+
 #[test]
 fn a_payload_of_any_type_arrives() {
     let _alone = alone();

@@ -1,7 +1,9 @@
 //! A limit of concurrent tasks on the workers of a pool.
 
 use crate::execution::block_on::block_on;
+use crate::execution::fork_cx::ForkCx;
 use crate::runtime::TaskBuilder;
+use crate::runtime::install::assert_may_wait;
 use crate::runtime::pool::Pool;
 use crate::runtime::pool_error::ConcurrencyLimitError;
 use crate::runtime::priority::Priority;
@@ -28,8 +30,7 @@ impl Pool {
 /// bounds what is open at a time, such as connections. Clones share the limit. Waiting tasks use memory, but
 /// none of their code has run.
 ///
-/// It spawns as its [pool](Self::pool) does. `install` and `broadcast` are the pool's alone: they make no
-/// tasks that could be counted.
+/// It spawns as its [pool](Self::pool) does. A call of `install` or of `broadcast` counts as one task.
 ///
 /// ```
 /// let runtime = warpweft::Runtime::builder().workers(4).build()?;
@@ -256,6 +257,64 @@ impl ConcurrencyLimit {
             let _permit = permit;
             make().await
         })
+    }
+
+    /// Takes a permit, for which it may wait, and runs `body` on a worker of the pool: see
+    /// [`Pool::install`]. The permit is given back when `body` has returned or panicked.
+    ///
+    /// The caller waits as in [`block_on`](crate::block_on): a task gives its worker away. A task of the same
+    /// limit needs a second permit here. If all permits are with such tasks, they wait for ever.
+    ///
+    /// # Errors
+    ///
+    /// As [`Pool::install`], also if the pool shuts down while this waits for a permit.
+    ///
+    /// # Panics
+    ///
+    /// If `body` does, or in a hook of a policy, which must not wait.
+    ///
+    /// ```
+    /// let runtime = warpweft::Runtime::builder().workers(2).build()?;
+    /// let one = runtime.first().concurrency_limit(1)?;
+    /// assert_eq!(one.install(|cx| cx.join(|_| 1, |_| 2))?, (1, 2));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[track_caller]
+    pub fn install<R: Send>(&self, body: impl FnOnce(ForkCx<'_>) -> R + Send) -> Result<R, SpawnError> {
+        let builder = self.builder();
+        let _permit = self.wait_for_permit()?;
+        builder.install(body)
+    }
+
+    /// Takes one permit, for which it may wait, and calls `body` once on each worker of the pool: see
+    /// [`Runtime::broadcast`](crate::Runtime::broadcast). However many workers there are, the call counts as
+    /// one task. The permit is given back when all calls have ended.
+    ///
+    /// It waits as [`install`](Self::install) does.
+    ///
+    /// # Errors
+    ///
+    /// As `install`; some workers may have called `body`.
+    ///
+    /// # Panics
+    ///
+    /// If one of the calls panics, after all have ended, or in a hook of a policy.
+    #[track_caller]
+    pub fn broadcast<R: Send>(&self, body: impl Fn(usize) -> R + Sync) -> Result<Vec<R>, SpawnError> {
+        let builder = self.builder();
+        let _permit = self.wait_for_permit()?;
+        builder.broadcast(body)
+    }
+
+    /// Takes a permit, and waits until one is free.
+    fn wait_for_permit(&self) -> Result<LimitPermit, SpawnError> {
+        assert_may_wait();
+        self.pool.check()?;
+        // The semaphore is never closed, so this is a permit.
+        if let Ok(permit) = block_on(self.permits.acquire(1)) {
+            permit.forget();
+        }
+        Ok(LimitPermit(Arc::clone(&self.permits)))
     }
 
     /// Returns the pool on whose workers the tasks run.

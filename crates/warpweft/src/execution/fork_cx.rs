@@ -46,13 +46,6 @@ impl<'stack> ForkCx<'stack> {
         body(here().map(ForkCx::new))
     }
 
-    /// Returns true if the worker of this stack would find neither another task nor a fork. This is a hint:
-    /// other threads change it at any time.
-    #[must_use]
-    pub fn is_alone(self) -> bool {
-        self.0.has_nothing_else_to_do()
-    }
-
     pub(crate) fn context(self) -> &'stack StackContext {
         self.0
     }

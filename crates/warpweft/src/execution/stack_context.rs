@@ -398,19 +398,18 @@ impl StackContext {
         self.fibers().adopt(task);
     }
 
-    /// Returns true if the worker would find neither task nor fork. A hint.
-    pub(crate) fn has_nothing_else_to_do(&self) -> bool {
-        self.is_without_tasks() && !self.offer_board().any()
-    }
-
     /// Returns true if the worker would find nothing but parts of `ancestor`, a fork of this stack. A hint.
     pub(crate) fn has_nothing_but(&self, ancestor: *const StealableJob) -> bool {
         self.is_without_tasks() && !self.offer_board().any_but(ancestor)
     }
 
     fn is_without_tasks(&self) -> bool {
-        self.worker_ref()
-            .is_some_and(|worker_ref| current::is(worker_ref) && worker_ref.alone())
+        self.carried().is_some_and(WorkerRef::alone)
+    }
+
+    /// Returns the worker's reference, if the calling thread carries the worker on this stack.
+    pub(crate) fn carried(&self) -> Option<&WorkerRef> {
+        self.worker_ref().filter(|&worker_ref| current::is(worker_ref))
     }
 
     /// Returns true if this is a thread's own stack, not the small one of a fiber or of a handled body.

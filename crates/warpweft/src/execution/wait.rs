@@ -85,6 +85,20 @@ impl StackContext {
         }
     }
 
+    /// Waits until `latch` is set by the thread that took a fork of this stack, and until this thread carries a
+    /// worker again: with a part of that fork, which this frame ran, it has [resumed](resume) another frame.
+    pub(crate) fn wait_for_fork_and_worker(&self, latch: &Latch) {
+        if self.stayed_in_parent() {
+            return self.wait_for_fork(latch);
+        }
+        let had_entered = (!self.is_in_own_pool()).then(current::get);
+        let frame = self.frame(latch, FrameKind::Joins);
+        let threads = &self.fibers().pool().core().threads;
+        frame.during(threads.frames(), || self.await_call(latch, None));
+        self.continue_as(frame.who);
+        had_entered.inspect(|&worker_ref| current::set(worker_ref));
+    }
+
     /// Waits on a thread that carries no worker, and needs none.
     fn sleep_without_worker(&self, latch: &Latch) {
         let thread_handle = self.thread_handle().sibling();
@@ -452,14 +466,19 @@ impl Drop for Resume {
 }
 
 /// Resumes the frame that waits for `token`, at once and with this thread's worker. The caller, a thread of
-/// this pool, has done what the frame waited for, and has nothing else on its stack.
+/// this pool, has done what the frame waited for. Nothing is below it on its stack, or a frame that
+/// [waits for its worker](StackContext::wait_for_fork_and_worker) afterwards.
 ///
 /// It does not go through a queue, where other tasks come first. Each of them might block in a lock that the
 /// frame holds, until no worker is left to run the runnable (a variant of rayon#592).
 pub(crate) fn resume(token: Runnable) {
-    match here().and_then(StackContext::worker_ref) {
-        // The runnable ends in one step.
-        Some(_) => drop(token.run()),
+    match here().filter(|context| context.worker_ref().is_some()) {
+        Some(context) => {
+            // What a frame below has on offer must not stay in the offer of a worker that is not its own.
+            context.tell_forks();
+            // The runnable ends in one step.
+            drop(token.run());
+        }
         None => token.push(Why::Woken),
     }
 }

@@ -62,6 +62,11 @@ impl Jobs {
         self.given.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Returns true if there is a job that no other thread knows of.
+    pub(crate) fn has_latent(&self) -> bool {
+        !self.latent.borrow().is_empty()
+    }
+
     /// Hands the oldest latent job out.
     pub(crate) fn give_oldest(&self) -> Option<NonNull<StealableJob>> {
         let job = self.latent.borrow_mut().pop_front()?;

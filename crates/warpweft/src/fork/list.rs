@@ -299,6 +299,16 @@ impl List {
             || !self.scopes.borrow().is_empty()
     }
 
+    /// Returns true if there is a fork or a job of an open scope that no thread has begun. A hint.
+    pub(crate) fn has_untaken(&self) -> bool {
+        self.oldest_latent().is_some()
+            || !self.offered.get().is_null()
+                // SAFETY: valid by the contract of `attach`; something was published there.
+                && unsafe { &*self.offer.get() }.look().is_some()
+            // SAFETY: an open scope is alive.
+            || self.scopes.borrow().iter().any(|&jobs| unsafe { jobs.as_ref() }.has_latent())
+    }
+
     /// Takes back what is on offer, and makes a claim of each fork and job that no thief has taken, oldest
     /// fork first. The stack is about to wait.
     pub(crate) fn promote(&self, mut push_job: impl FnMut(Arc<ForkClaim>)) {

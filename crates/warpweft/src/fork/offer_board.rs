@@ -232,6 +232,18 @@ impl OfferBoard {
             .any(|offer| offer.look().is_some() && offer.look_below(ancestor).is_none())
     }
 
+    /// Takes a fork of another worker, ripe or not.
+    pub(crate) fn steal_unripe(&self, me: usize) -> Option<Stolen> {
+        let seen = OfferView::default();
+        seen.woken();
+        self.steal(me, &seen)
+    }
+
+    /// Returns true if a worker other than `me` offers something.
+    pub(crate) fn any_of_others(&self, me: usize) -> bool {
+        (0..self.offers.len()).any(|worker| worker != me && self.offers(worker))
+    }
+
     /// Returns true if any worker offers something.
     pub(crate) fn any(&self) -> bool {
         self.offers.iter().any(|offer| offer.look().is_some())

@@ -160,7 +160,12 @@ fn wait(context: &StackContext, record: &Record) {
         worker_ref.counters.add(Count::ForksTaken, 1);
         let start = clock::now_ns();
         context.forks().run_stolen(part);
-        seen.learn(start);
+        if context.worker_ref().is_some() {
+            seen.learn(start);
+        } else {
+            // The owner of the part waited for it, and continues with the worker.
+            context.wait_for_fork_and_worker(done);
+        }
         Some(())
     };
     for look in 1..=LOOKS {

@@ -7,6 +7,7 @@
 //! | `join_async` | the form of `join` for futures |
 //! | `abort_on_drop` | a task that is cancelled with its handle |
 //! | `panics` | reports of panics that end in a frame or a promise |
+//! | `other_work` | what a frame may let run before it continues |
 //! | `ranges` | loops in parallel |
 //! | `scope` | any number of jobs that borrow |
 //! | `scope_future` | futures that borrow, as tasks of a scope |
@@ -21,6 +22,7 @@ pub(crate) mod join_async;
 pub(crate) mod latent_fork;
 #[cfg(doctest)]
 mod must_not_compile;
+pub(crate) mod other_work;
 pub(crate) mod panics;
 pub(crate) mod ranges;
 pub(crate) mod scope;

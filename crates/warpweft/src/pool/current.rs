@@ -111,6 +111,18 @@ pub(crate) struct WorkerVtable {
     ///
     /// As for `push`.
     pub(crate) step: unsafe fn(&WorkerRef) -> bool,
+    /// Returns true if tasks or fibers wait for this worker in queues of its own.
+    ///
+    /// # Safety
+    ///
+    /// As for `push`.
+    pub(crate) has_own: unsafe fn(&WorkerRef) -> bool,
+    /// Takes a task from outside or from another worker, and pushes it for this one. Returns true if it did.
+    ///
+    /// # Safety
+    ///
+    /// As for `push`.
+    pub(crate) fetch: unsafe fn(&WorkerRef) -> bool,
     /// Returns the driver of the pool.
     ///
     /// # Safety
@@ -213,6 +225,18 @@ impl WorkerRef {
         unsafe { (self.ops.alone)(self) }
     }
 
+    pub(crate) fn has_own(&self) -> bool {
+        debug_assert!(is_current(self));
+        // SAFETY: as above.
+        unsafe { (self.ops.has_own)(self) }
+    }
+
+    pub(crate) fn fetch(&self) -> bool {
+        debug_assert!(is_current(self));
+        // SAFETY: as above.
+        unsafe { (self.ops.fetch)(self) }
+    }
+
     pub(crate) fn step(&self) -> bool {
         debug_assert!(is_current(self));
         // SAFETY: as above.
@@ -247,6 +271,8 @@ impl NoWorker {
         push: |_, task, why| task.push(why),
         alone: |_| false,
         step: |_| false,
+        has_own: |_| false,
+        fetch: |_| false,
         driver: |_| unreachable!("nobody is asked for a driver"),
         keep: |_| unreachable!("nobody is asked for a pool"),
     };

@@ -50,7 +50,10 @@ unsafe fn unbound<'a>(job: Box<dyn FnOnce() + Send + 'a>) -> Box<dyn FnOnce() + 
     unsafe { std::mem::transmute::<Box<dyn FnOnce() + Send + 'a>, Box<dyn FnOnce() + Send>>(job) }
 }
 
-fn assert_may_wait() {
+/// # Panics
+///
+/// In a hook of a policy.
+pub(crate) fn assert_may_wait() {
     assert!(
         !stack_context::here().is_some_and(StackContext::is_in_policy),
         "a hook of a policy cannot wait for a runtime"

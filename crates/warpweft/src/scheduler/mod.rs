@@ -11,6 +11,7 @@
 //! | `recorded` | what the flight recorder gets of a worker's steps |
 //! | `schedule` | where a runnable task goes |
 //! | `search` | where a worker without tasks looks for some |
+//! | `other_work` | what a frame that yields may let run |
 //! | `watch` | the tick of the monitor |
 //! | `transfer` | a task continues in another pool |
 //! | `evict` | cancelled tasks leave their queues |
@@ -20,6 +21,7 @@
 
 pub(crate) mod eviction;
 mod neighbour;
+mod other_work;
 pub(crate) mod poll_interval;
 pub(crate) mod pool;
 pub(crate) mod recorded;

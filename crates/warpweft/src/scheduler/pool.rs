@@ -101,6 +101,8 @@ impl<P: Policy> Pool<P> {
         push: Self::push_external,
         alone: |_| false,
         step: |_| false,
+        has_own: |_| false,
+        fetch: |_| false,
         driver: Self::driver_of_external,
         keep: Self::keep,
     };

@@ -67,7 +67,7 @@ impl<P: Policy> Worker<P> {
     ///
     /// As [`Worker::call`].
     #[inline(never)]
-    unsafe fn push_anyhow(&self, task: TaskRef, why: Why) {
+    pub(crate) unsafe fn push_anyhow(&self, task: TaskRef, why: Why) {
         // SAFETY: by contract.
         let wake = unsafe { self.call(|shared, local, cx| P::push(shared, Some(local), task, why, cx)) };
         // SAFETY: by contract.

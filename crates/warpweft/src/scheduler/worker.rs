@@ -67,6 +67,8 @@ impl<P: Policy> Worker<P> {
         push: Self::push_by_ref,
         alone: Self::alone_of_ref,
         step: Self::step_of_ref,
+        has_own: Self::has_own_of_ref,
+        fetch: Self::fetch_of_ref,
         driver: Self::driver_of_ref,
         keep: Pool::<P>::keep,
     };

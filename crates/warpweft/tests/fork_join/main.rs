@@ -9,6 +9,8 @@ mod everywhere;
 mod join_async;
 mod join_panics;
 mod joins;
+mod other_work;
+mod parts;
 mod scoped_futures;
 mod scopes;
 mod streams;

@@ -10,7 +10,7 @@ use warpweft::policy::Negele;
 use warpweft::{ConcurrencyLimit, JoinError, JoinHandle, Pool, Runtime, SpawnError, TaskBuilder};
 
 /// The functions that every type has.
-const EVERYWHERE: [&str; 9] = [
+const EVERYWHERE: [&str; 11] = [
     "spawn",
     "try_spawn",
     "spawn_job",
@@ -20,24 +20,19 @@ const EVERYWHERE: [&str; 9] = [
     "try_spawn_fiber",
     "spawn_local",
     "try_spawn_local",
+    "install",
+    "broadcast",
 ];
 
 /// What a type has beside them, and why the others do not.
 fn others(of: &str) -> &'static [&'static str] {
     match of {
         // It names a worker, or the caller's thread: that is a choice like a name or a priority.
-        "TaskBuilder" => &[
-            "broadcast",
-            "install",
-            "spawn_fiber_local",
-            "spawn_pinned",
-            "spawn_pinned_local",
-        ],
+        "TaskBuilder" => &["spawn_fiber_local", "spawn_pinned", "spawn_pinned_local"],
         // The threads for closures that block are the runtime's own matter: one reaches them from each pool.
-        "Runtime" => &["broadcast", "install", "spawn_blocking", "try_spawn_blocking"],
+        "Runtime" => &["spawn_blocking", "try_spawn_blocking"],
         // A pool may be bounded, so one may wait for a permit.
-        "Pool" => &["broadcast", "install", "spawn_with_permit"],
-        // A limit counts tasks, and the others make none.
+        "Pool" => &["spawn_with_permit"],
         _ => &[],
     }
 }
@@ -101,7 +96,15 @@ fn here() -> String {
 
 type Handles = Vec<(&'static str, Result<JoinHandle<String>, SpawnError>)>;
 
-/// Calls each function that every type has on `$target`, and returns the handles.
+/// What the functions came to that every type has: handles, the detached job, `install` and `broadcast`.
+struct Called {
+    handles: Handles,
+    detached: Option<String>,
+    installed: Result<String, SpawnError>,
+    broadcast: Result<Vec<String>, SpawnError>,
+}
+
+/// Calls each function that every type has on `$target`.
 macro_rules! call_all {
     ($target:expr) => {{
         let (sender, receiver) = std::sync::mpsc::channel::<String>();
@@ -116,31 +119,40 @@ macro_rules! call_all {
             ("spawn_local", Ok($target.spawn_local(|| ready(here())))),
             ("try_spawn_local", $target.try_spawn_local(|| ready(here()))),
         ];
-        // What is dropped hangs up.
-        let detached = receiver.recv().ok();
-        (handles, detached)
+        Called {
+            handles,
+            // What is dropped hangs up.
+            detached: receiver.recv().ok(),
+            installed: $target.install(|_| here()),
+            broadcast: $target.broadcast(|_| here()),
+        }
     }};
 }
 
 #[track_caller]
-fn ran_in(name: &str, (handles, detached): (Handles, Option<String>)) {
-    assert_eq!(handles.len() + 1, EVERYWHERE.len());
-    for (verb, handle) in handles {
+fn ran_in(name: &str, called: Called) {
+    assert_eq!(called.handles.len() + 3, EVERYWHERE.len());
+    for (verb, handle) in called.handles {
         let ran = handle.expect(verb).wait().expect(verb);
         assert_eq!(ran, name, "{verb}");
     }
-    assert_eq!(detached.as_deref(), Some(name));
+    assert_eq!(called.detached.as_deref(), Some(name));
+    assert_eq!(called.installed.as_deref(), Ok(name));
+    let broadcast = called.broadcast.expect("open");
+    assert!(!broadcast.is_empty() && broadcast.iter().all(|ran| ran == name));
 }
 
 #[track_caller]
-fn refused((handles, detached): (Handles, Option<String>)) {
-    for (verb, handle) in handles {
+fn refused(called: Called) {
+    for (verb, handle) in called.handles {
         match handle {
             Ok(handle) => assert!(matches!(handle.wait(), Err(JoinError::Shutdown)), "{verb}"),
             Err(error) => assert!(verb.starts_with("try_") && error == SpawnError::Closed, "{verb}"),
         }
     }
-    assert_eq!(detached, None);
+    assert_eq!(called.detached, None);
+    assert_eq!(called.installed, Err(SpawnError::Closed));
+    assert_eq!(called.broadcast, Err(SpawnError::Closed));
 }
 
 fn runtime() -> Runtime {
@@ -180,15 +192,9 @@ fn each_runs_where_it_was_sent_from_outside_and_from_a_task() {
                 2
             );
         }
-        assert_eq!(
-            TaskBuilder::new().on(runtime).install(|_| here()).expect("open"),
-            "first"
-        );
-        assert_eq!(runtime.install(|_| here()).expect("open"), "first");
         assert_eq!(runtime.broadcast(|worker| worker).expect("open"), [0, 1]);
-        let second = runtime.pool("second").expect("a pool");
-        assert_eq!(second.install(|_| here()).expect("open"), "second");
-        assert_eq!(second.broadcast(|_| here()).expect("open"), ["second"]);
+        let one = runtime.first().concurrency_limit(1).expect("a limit");
+        assert_eq!(one.broadcast(|worker| worker).expect("open"), [0, 1]);
     };
     check(&runtime);
     // From a task of a pool, and from a fiber: the caller waits, and gives its worker away meanwhile.
@@ -205,11 +211,6 @@ fn without_a_pool_each_runs_where_the_caller_is() {
     let runtime = std::sync::Arc::new(runtime());
     let job = runtime.pool("second").expect("a pool").spawn_job(|| {
         ran_in("second", call_all!(TaskBuilder::new()));
-        assert_eq!(TaskBuilder::new().install(|_| here()).expect("open"), "second");
-        assert_eq!(
-            TaskBuilder::new().broadcast(|_| here()).expect("open"),
-            ["second"]
-        );
     });
     job.wait().expect("no panic");
     // A thread that has entered a runtime.
@@ -223,10 +224,6 @@ fn without_a_pool_each_runs_where_the_caller_is() {
             "first"
         );
     });
-    assert_eq!(
-        TaskBuilder::new().install(|_| here()).expect("the default"),
-        "warpweft"
-    );
     ran_in("warpweft", call_all!(TaskBuilder::new()));
 }
 
@@ -240,18 +237,6 @@ fn a_pool_that_has_ended_refuses_each() {
     refused(call_all!(runtime.pools()[1]));
     refused(call_all!(limit));
     assert_eq!(limit.free(), 9, "what is refused takes no place");
-    assert_eq!(runtime.install(|_| ()), Err(SpawnError::Closed));
-    assert_eq!(runtime.broadcast(|_| ()), Err(SpawnError::Closed));
-    assert_eq!(
-        TaskBuilder::new().on(&runtime).install(|_| ()),
-        Err(SpawnError::Closed)
-    );
-    assert_eq!(
-        TaskBuilder::new().on(&runtime).broadcast(|_| ()),
-        Err(SpawnError::Closed)
-    );
-    assert_eq!(runtime.pools()[1].install(|_| ()), Err(SpawnError::Closed));
-    assert_eq!(runtime.pools()[1].broadcast(|_| ()), Err(SpawnError::Closed));
 }
 
 /// The results of the functions that may find no place.
@@ -321,9 +306,9 @@ fn each_ends_its_limit() {
     let runtime = Runtime::builder().workers(2).build().expect("a runtime");
     let limit = runtime.first().concurrency_limit(2).expect("a limit");
     for _ in 0..20 {
-        let (handles, _) = call_all!(limit);
+        let called = call_all!(limit);
         // Those that tried may have found no place.
-        let handles = handles.into_iter().filter_map(|(_, handle)| handle.ok());
+        let handles = called.handles.into_iter().filter_map(|(_, handle)| handle.ok());
         handles.for_each(|handle| drop(handle.wait().expect("no panic")));
     }
     eventually("all places are back", || limit.free() == 2);
@@ -332,6 +317,66 @@ fn each_ends_its_limit() {
     assert!(limit.spawn_fiber(panics).wait().is_err());
     assert!(limit.try_spawn_job(panics).is_ok_and(|job| job.wait().is_err()));
     eventually("all places are back", || limit.free() == 2);
+}
+
+/// A call of either takes one permit, for which it waits, and gives it back, also by a panic.
+#[test]
+fn install_and_broadcast_take_one_permit() {
+    let runtime = Runtime::builder().workers(2).build().expect("a runtime");
+    let limit = runtime.first().concurrency_limit(1).expect("a limit");
+    assert_eq!(limit.install(|_| limit.free()), Ok(0));
+    assert_eq!(limit.broadcast(|_| limit.free()), Ok(vec![0, 0]));
+    assert_eq!(limit.free(), 1);
+    let panics = || std::panic::resume_unwind(Box::new("beans"));
+    let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| limit.install(|_| panics())));
+    assert!(caught.is_err() && limit.free() == 1);
+    // From outside, and from a task, which gives its worker away.
+    for from_a_task in [false, true] {
+        for broadcasts in [false, true] {
+            let (open, gate) = warpweft::sync::oneshot::channel::<()>();
+            let holds = limit.try_spawn(gate).expect("the one place");
+            let (called, calls) = std::sync::mpsc::channel();
+            let inside = limit.clone();
+            let call = move || {
+                let end = if broadcasts {
+                    inside.broadcast(|_| ()).map(|results| results.len())
+                } else {
+                    inside.install(|_| 2)
+                };
+                called.send(end).expect("the test waits");
+            };
+            let (mut task, mut thread) = (None, None);
+            if from_a_task {
+                task = Some(runtime.spawn_job(call));
+            } else {
+                thread = Some(warpweft_platform::thread::spawn(call));
+            }
+            let pause = std::time::Duration::from_millis(20);
+            assert!(calls.recv_timeout(pause).is_err(), "it waits for the permit");
+            open.send(()).expect("it waits");
+            assert_eq!(holds.wait().expect("no panic"), Ok(()));
+            assert_eq!(calls.recv(), Ok(Ok(2)));
+            task.into_iter().for_each(|task| task.wait().expect("no panic"));
+            thread
+                .into_iter()
+                .for_each(|thread| thread.join().expect("no panic"));
+            eventually("the permit is back", || limit.free() == 1);
+        }
+    }
+}
+
+/// The pool ends while a call waits for a permit.
+#[test]
+fn a_call_that_waits_for_a_permit_hears_of_the_end() {
+    let runtime = Runtime::builder().workers(1).build().expect("a runtime");
+    let limit = runtime.first().concurrency_limit(1).expect("a limit");
+    let holds = limit.spawn(std::future::pending::<()>());
+    eventually("the place is taken", || limit.free() == 0);
+    let inside = limit.clone();
+    let caller = warpweft_platform::thread::spawn(move || inside.install(|_| ()));
+    runtime.shutdown();
+    assert!(matches!(holds.wait(), Err(JoinError::Shutdown)));
+    assert_eq!(caller.join().expect("no panic"), Err(SpawnError::Closed));
 }
 
 #[test]
