@@ -30,6 +30,8 @@ enum Job {
     Tsan,
     /// rayon's own tests and its incidents, on our rayon-core.
     Rayon,
+    /// Other people's programs that use rayon, on the original and on ours.
+    Programs,
     /// All mutants.
     Mutants,
 }
@@ -74,7 +76,7 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
     let explore = |checker, variables: &[(&str, String)]| {
         models::run_with(repo, checker, &models, variables).and_then(|tally| tally.verdict())
     };
-    let jobs: [Exploration<'_>; 12] = [
+    let jobs: [Exploration<'_>; 13] = [
         (Job::Loom, "loom, deep", &|| explore(Checker::Loom, &bound)),
         (Job::Shuttle, "shuttle, deep", &|| {
             explore(Checker::Shuttle, &number)
@@ -102,7 +104,10 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
             adversary::thread(repo)
         }),
         (Job::Rayon, "rayon's own tests and incidents", &|| {
-            rayon::all(repo).map(drop)
+            rayon::all(repo).map(|outcome| println!("{outcome}"))
+        }),
+        (Job::Programs, "other people's programs that use rayon", &|| {
+            rayon::real_if_fetched(repo).map(|outcome| println!("{outcome}"))
         }),
         (Job::Mutants, "mutants", &|| {
             mutants::run(repo, &mutants).and_then(|tally| tally.verdict())

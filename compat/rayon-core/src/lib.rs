@@ -22,9 +22,22 @@
 //!
 //! [`current_thread_index`] is below [`current_num_threads`], and at any time no two threads have the same
 //! one. A thread that waits has no index meanwhile, and **may have another one afterwards**: an index is
-//! valid until the next `join`, `scope`, `install`, `broadcast` or yield. In rayon it stays the same, but
-//! other closures run on that thread during a wait, with the same index. So a program that keeps what belongs
-//! to an index across a wait shares it with these closures. Such a program asks for its index again.
+//! valid until the next `join`, `scope`, `install`, `broadcast`, parallel iterator or yield. In rayon it
+//! stays the same, but other closures run on that thread during a wait, with the same index. So a program
+//! that keeps what belongs to an index across a wait shares it with these closures. Such a program asks for
+//! its index again.
+//!
+//! **One kind of program must be changed.** It has a type with `unsafe impl Sync` around cells, such as
+//! `Vec<Cell<T>>` or `Vec<UnsafeCell<T>>`, which it indexes by [`current_thread_index`], and it keeps a
+//! reference to its cell over a wait. In rayon all uses of a cell come from one thread of the system, one
+//! within the other. Here another thread may use the cell meanwhile, or afterwards at the same time: a data
+//! race. Any of these is a remedy:
+//!
+//! - Take the index anew after each wait, and keep no reference to the cell over it. At any moment an index
+//!   belongs to one thread, and what it did happens before what the next one does.
+//! - Build the pool with [`spawn_handler`](ThreadPoolBuilder::spawn_handler) or
+//!   [`build_scoped`](ThreadPoolBuilder::build_scoped): there a thread keeps its index over waits.
+//! - Use atomics or locks in place of cells.
 //!
 //! A pool has as many threads as were asked for, and one more for each closure that waits. At any time only
 //! as many as were asked for run closures. Pools with a [`spawn_handler`](ThreadPoolBuilder::spawn_handler),

@@ -49,6 +49,76 @@ fn an_index_belongs_to_one_closure_at_a_time() {
     }
 }
 
+/// A cell for each index, without atomics or locks, as programs have it.
+struct Cells(Vec<Cell<u64>>);
+
+// SAFETY: `add` alone touches a cell, on the thread that has its index; it does not wait meanwhile.
+unsafe impl Sync for Cells {}
+
+impl Cells {
+    /// Adds to the cell of the index that the calling thread has now.
+    fn add(&self, number: u64) {
+        let cell = &self.0[current_thread_index().expect("a thread of the pool")];
+        let before = cell.get();
+        // A thread that had the same index would come meanwhile.
+        std::hint::spin_loop();
+        cell.set(before + number);
+    }
+}
+
+/// The index is taken anew after each wait: then no sum is lost, however often indices change.
+#[test]
+fn cells_by_index_are_exact_if_the_index_is_taken_anew_after_each_wait() {
+    fn tree(cells: &Cells, depth: u32) {
+        cells.add(1);
+        if depth > 0 {
+            join(|| tree(cells, depth - 1), || tree(cells, depth - 1));
+            cells.add(1);
+            scope(|scope| scope.spawn(|_| cells.add(1)));
+        }
+        cells.add(1);
+    }
+    const DEPTH: u32 = 10;
+    const ROUNDS: u64 = 20;
+    let expected = ROUNDS * ((2 << DEPTH) * 2 + ((1 << DEPTH) - 1) * 2 - 2);
+    for threads in [1, 2, 4, 8] {
+        let cells = Cells((0..threads).map(|_| Cell::new(0)).collect());
+        let pool = pool(threads);
+        pool.install(|| {
+            scope(|scope| {
+                for _ in 0..ROUNDS {
+                    scope.spawn(|_| tree(&cells, DEPTH));
+                }
+            });
+        });
+        // The pool's threads have done all that they do with the cells.
+        let sum: u64 = cells.0.iter().map(Cell::get).sum();
+        assert_eq!(sum, expected, "{threads} threads");
+    }
+}
+
+/// With threads that the program starts, an index stays over waits, so a reference to its cell may be kept.
+#[test]
+fn given_threads_keep_their_index_over_waits() {
+    fn tree(depth: u32) {
+        if depth > 0 {
+            let before = (current_thread_index(), thread::current().id());
+            join(|| tree(depth - 1), || tree(depth - 1));
+            assert_eq!((current_thread_index(), thread::current().id()), before);
+        }
+        thread::yield_now();
+    }
+    let pool = ThreadPoolBuilder::new()
+        .num_threads(4)
+        .spawn_handler(|thread| {
+            thread::spawn(|| thread.run());
+            Ok(())
+        })
+        .build()
+        .expect("threads");
+    pool.install(|| tree(10));
+}
+
 /// Two closures want a lock that is held across a join: on the original a thread that waits for the stolen
 /// half takes the next closure, which wants the lock that the frame below has.
 #[test]

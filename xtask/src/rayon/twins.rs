@@ -19,7 +19,14 @@ pub(crate) struct Speed {
     /// The number of threads of rayon's pool
     #[arg(long, default_value_t = 2)]
     threads: usize,
+    /// Fail if the geometric mean is above 0.97, or a program above 1.05
+    #[arg(long)]
+    strict: bool,
 }
+
+/// The bounds of `--strict`: multiples of the original's time.
+const MEAN: f64 = 0.97;
+const WORST: f64 = 1.05;
 
 /// The two builds.
 struct Twins {
@@ -74,6 +81,18 @@ pub(super) fn threads(repo: &Repo) -> Result<()> {
         run::run(Command::new(program).arg("threads"))?;
     }
     Ok(())
+}
+
+/// As [`real`], unless their packages cannot be fetched: then it says so, and nothing was compared.
+pub(crate) fn real_if_fetched(repo: &Repo) -> Result<String> {
+    let folder = repo.root.join("compat/rayon-programs");
+    let fetched = run::run(run::cargo(&folder).args(["fetch", "--locked"]));
+    if let Err(error) = fetched {
+        return Ok(format!(
+            "SKIPPED: the packages of oxipng, tokei, jwalk, tokenizers and polars cannot be fetched: {error:#}"
+        ));
+    }
+    real(repo)
 }
 
 /// Other people's programs, whose results must be equal.
@@ -153,12 +172,40 @@ pub(super) fn speed(repo: &Repo, options: &Speed) -> Result<String> {
     }
     #[expect(clippy::cast_precision_loss, reason = "there are few programs")]
     let mean = (logarithms / names.len() as f64).exp();
-    Ok(format!(
+    let summary = format!(
         "{} programs, {} threads, {} rounds: geometric mean {mean:.2}, the worst {:.2} ({})",
         names.len(),
         options.threads,
         options.rounds,
         worst.0,
         worst.1
-    ))
+    );
+    let breaches = breaches(mean, worst.0);
+    if !breaches.is_empty() && options.strict {
+        bail!("{summary}: {}", breaches.join(", "));
+    }
+    Ok(summary)
+}
+
+/// What is beyond the bounds.
+fn breaches(mean: f64, worst: f64) -> Vec<String> {
+    let bounds = [("the mean", mean, MEAN), ("the worst", worst, WORST)];
+    bounds
+        .into_iter()
+        .filter(|(_, ratio, bound)| ratio > bound)
+        .map(|(what, ratio, bound)| format!("{what} is {ratio:.3}, more than {bound}"))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::breaches;
+
+    #[test]
+    fn each_bound_is_checked() {
+        assert!(breaches(0.97, 1.05).is_empty());
+        assert_eq!(breaches(0.98, 1.0).len(), 1);
+        assert_eq!(breaches(0.9, 1.06), ["the worst is 1.060, more than 1.05"]);
+        assert_eq!(breaches(1.2, 1.3).len(), 2);
+    }
 }

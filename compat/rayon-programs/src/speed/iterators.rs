@@ -2,10 +2,10 @@
 
 use super::{Program, random};
 use rayon::prelude::*;
-use std::collections::HashMap;
+use std::collections::{HashMap, LinkedList};
 use std::hint::black_box;
 
-pub(super) const PROGRAMS: [Program; 6] = [
+pub(super) const PROGRAMS: [Program; 9] = [
     ("map-collect", || {
         Box::new(|| {
             let map: HashMap<u64, u64> = (0..100_000u64)
@@ -21,6 +21,29 @@ pub(super) const PROGRAMS: [Program; 6] = [
             let kept = numbers.par_iter().filter(|number| **number % 3 == 0);
             let kept: Vec<u64> = kept.map(|number| number * 2).collect();
             kept.len() as u64
+        })
+    }),
+    ("vec-collect-indexed", || {
+        Box::new(|| {
+            let numbers: Vec<u32> = (0..2_000_000u32).into_par_iter().collect();
+            numbers.len() as u64 + u64::from(numbers[1_234_567])
+        })
+    }),
+    ("vec-fold", || {
+        Box::new(|| {
+            let parts = filtered().fold(Vec::new, pushed);
+            let all = parts.reduce(Vec::new, |mut left, mut right| {
+                left.append(&mut right);
+                left
+            });
+            all.len() as u64 + u64::from(all[1_234_567])
+        })
+    }),
+    ("vec-list", || {
+        Box::new(|| {
+            let parts: LinkedList<Vec<u32>> = filtered().fold(Vec::new, pushed).collect();
+            let all: Vec<u32> = parts.into_iter().flatten().collect();
+            all.len() as u64 + u64::from(all[1_234_567])
         })
     }),
     ("text-split", || {
@@ -57,3 +80,13 @@ pub(super) const PROGRAMS: [Program; 6] = [
         })
     }),
 ];
+
+/// Numbers in a row, by an iterator that does not know how many.
+fn filtered() -> impl ParallelIterator<Item = u32> {
+    (0..2_000_000u32).into_par_iter().filter(|_| true)
+}
+
+fn pushed(mut part: Vec<u32>, number: u32) -> Vec<u32> {
+    part.push(number);
+    part
+}

@@ -5,6 +5,7 @@ mod iterators;
 mod numeric;
 mod searches;
 mod sorts;
+mod trees;
 
 use std::time::{Duration, Instant};
 
@@ -12,10 +13,11 @@ use std::time::{Duration, Instant};
 /// returns the same number, a digest of its result.
 type Program = (&'static str, fn() -> Box<dyn FnMut() -> u64>);
 
-const PROGRAMS: [&[Program]; 5] = [
+const PROGRAMS: [&[Program]; 6] = [
     &numeric::PROGRAMS,
     &sorts::PROGRAMS,
     &searches::PROGRAMS,
+    &trees::PROGRAMS,
     &iterators::PROGRAMS,
     &calls::PROGRAMS,
 ];

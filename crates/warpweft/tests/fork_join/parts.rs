@@ -6,9 +6,10 @@
     reason = "outside the checkers the system's own threads are what is tested against"
 )]
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
-use warpweft::{ForkCx, Pool, Runtime, scope};
+use std::time::Duration;
+use warpweft::{ForkCx, Pool, Runtime, join, scope};
 
 /// How often a closure found that its thread carries no worker.
 static ASTRAY: AtomicUsize = AtomicUsize::new(0);
@@ -38,29 +39,68 @@ fn tree(cx: ForkCx<'_>, depth: usize) {
     note();
 }
 
+fn workers(count: usize) -> Runtime {
+    Runtime::builder()
+        .workers(count)
+        .stuck_after(None)
+        .build()
+        .expect("workers")
+}
+
 /// After each join, a frame is on a worker again, whoever has run what.
 #[test]
 fn a_frame_has_a_worker_again_when_its_join_returns() {
-    for workers in [2, 4, 8] {
-        let runtime = Runtime::builder()
-            .workers(workers)
-            .stuck_after(None)
-            .build()
-            .expect("workers");
+    for count in [2, 4, 8] {
+        let runtime = workers(count);
         for _ in 0..20 {
             runtime
-                .install(|cx| {
-                    cx.join(|cx| tree(cx, 8), |cx| tree(cx, 8));
-                    // Jobs of a scope below are on offer while parts of forks run.
-                    scope(|jobs| {
-                        for _ in 0..8 {
-                            jobs.spawn(|_| ForkCx::with(|cx| tree(cx.expect("a worker"), 5)));
-                        }
-                        ForkCx::with(|cx| tree(cx.expect("a worker"), 6));
-                    });
-                })
+                .install(|cx| cx.join(|cx| tree(cx, 8), |cx| tree(cx, 8)))
                 .expect("open");
         }
     }
     assert_eq!(ASTRAY.load(Ordering::Relaxed), 0);
+}
+
+fn until(flag: &AtomicBool) {
+    while !flag.load(Ordering::Acquire) {
+        thread::yield_now();
+    }
+}
+
+/// A part spawns into a scope of the stack that runs it, and ends at once while its owner waits for it. The owner
+/// continues with the worker, and the job is still on offer.
+#[test]
+fn a_job_on_offer_is_not_lost_with_the_worker() {
+    let runtime = workers(2);
+    for _ in 0..20 {
+        let (stolen, part_began, ran) = (
+            AtomicBool::new(false),
+            AtomicBool::new(false),
+            AtomicUsize::new(0),
+        );
+        let (jobs_ran, after) = runtime
+            .install(|_| {
+                scope(|jobs| {
+                    join(
+                        || until(&stolen),
+                        || {
+                            stolen.store(true, Ordering::Release);
+                            join(
+                                || until(&part_began),
+                                || {
+                                    part_began.store(true, Ordering::Release);
+                                    // The owner of this part sleeps by then.
+                                    thread::sleep(Duration::from_millis(3));
+                                    jobs.spawn(|_| _ = ran.fetch_add(1, Ordering::Relaxed));
+                                },
+                            );
+                        },
+                    );
+                });
+                (ran.load(Ordering::Relaxed), Pool::current_worker())
+            })
+            .expect("open");
+        assert_eq!(jobs_ran, 1);
+        assert!(after.is_some());
+    }
 }

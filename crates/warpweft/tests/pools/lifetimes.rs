@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use warpweft::policy::{Count, Cx, PolicyError, PoolEnv, TaskRef, Wake, Why};
 use warpweft::{
-    BuildError, Builder, EnterError, Fifo, JoinError, Policy, Pool, Runtime, SpawnError, TaskBuilder, spawn,
-    stage, time, yield_now,
+    BuildError, Builder, EnterError, Fifo, JoinError, Policy, Pool, Runtime, SpawnError, TaskBuilder, stage,
+    yield_now,
 };
 use warpweft_platform::sync::Mutex;
 
