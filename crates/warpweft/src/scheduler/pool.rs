@@ -426,6 +426,10 @@ impl<P: Policy> DynPool for Pool<P> {
         self.held_about()
     }
 
+    fn depths(&self) -> (Option<usize>, Vec<Option<usize>>) {
+        self.queue_depths()
+    }
+
     fn counters(&self) -> PoolCounters {
         let (asked, compensating) = self.workers.split_at(self.core.asked);
         let snapshots = |workers: &[CachePadded<Worker<P>>]| {
