@@ -20,5 +20,6 @@ readmes! {
     policy "../../crates/warpweft-policy/README.md"
     queue "../../crates/warpweft-queue/README.md"
     task "../../crates/warpweft-task/README.md"
+    metrics "../../compat/warpweft-metrics/README.md"
     tokio "../../compat/warpweft-tokio/README.md"
 }

@@ -118,6 +118,39 @@ fn http() {
 }
 
 #[test]
+fn prometheus() {
+    let mut server = program!("prometheus" "127.0.0.1:0");
+    let address = server.address();
+    let client = program!("http_client" & format!("{address}/sum/100")).rest();
+    assert_eq!(client, ["/sum/100: 200 OK, 5050"]);
+    // The metrics are published four times a second, and a step is measured when the next one begins.
+    let start = Instant::now();
+    let shown = loop {
+        let shown = program!("http_client" & format!("{address}/metrics")).rest();
+        assert!(shown[0].starts_with("/metrics: 200 OK"), "{shown:?}");
+        if shown
+            .iter()
+            .any(|line| line.starts_with("warpweft_run_time_seconds"))
+        {
+            break shown;
+        }
+        assert!(start.elapsed() < LIMIT, "no histogram: {shown:?}");
+        thread::sleep(Duration::from_millis(50));
+    };
+    let value = |name: &str| -> f64 {
+        let line = shown.iter().find_map(|line| line.strip_prefix(name));
+        let value = line.unwrap_or_else(|| panic!("{name} is missing: {shown:?}"));
+        value.trim().parse().expect("a number")
+    };
+    assert!(shown.contains(&"# TYPE warpweft_ran_total counter".to_owned()));
+    assert!(value("warpweft_ran_total{pool=\"web\"}") >= 1.0);
+    assert!(value("warpweft_waiting{pool=\"web\",on=\"socket\"}") >= 1.0);
+    assert!(value("warpweft_run_time_seconds{pool=\"web\",class=\"none\",quantile=\"0.99\"}") > 0.0);
+    server.interrupt();
+    assert_eq!(server.rest(), ["all requests are answered"]);
+}
+
+#[test]
 fn crawler() {
     let [line] = &program!("crawler" "5").rest()[..] else {
         panic!("one line")

@@ -18,7 +18,11 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 use crate::thread_word;
 
-/// The number of the signal by which a user asks a process for something of its own.
+/// The number of a signal by which a user asks a process for something of its own.
+#[cfg(unix)]
+pub const SIGUSR1: i32 = libc::SIGUSR1;
+
+/// The number of another such signal.
 #[cfg(unix)]
 pub const SIGUSR2: i32 = libc::SIGUSR2;
 

@@ -192,6 +192,16 @@ impl<C: Classes> Ranked<C> {
         Some(task)
     }
 
+    /// Returns about how many tasks are here.
+    pub(crate) fn len(&self) -> usize {
+        let mut len = 0;
+        self.queues.by_turns(0, |_, queue| {
+            len += queue.len();
+            None::<()>
+        });
+        len
+    }
+
     /// Returns true if there is no task of a class.
     pub(crate) fn has_none(&self, class: usize) -> bool {
         self.queues.of(class).is_empty()

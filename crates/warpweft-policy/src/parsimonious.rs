@@ -165,6 +165,15 @@ impl Policy for Parsimonious {
             .or_else(|| shared.resumed.iter().find_map(Locked::pop))
     }
 
+    fn queued(shared: &Shared, worker: WorkerId) -> Option<usize> {
+        Lifo::queued(&shared.deques, worker)
+    }
+
+    fn queued_shared(shared: &Shared) -> Option<usize> {
+        let resumed = shared.resumed.iter().map(Locked::len).sum::<usize>();
+        Some(Lifo::queued_shared(&shared.deques)? + resumed)
+    }
+
     #[inline]
     fn is_only_ready(shared: &Shared, local: &Local) -> bool {
         Lifo::is_only_ready(&shared.deques, &local.deque) && shared.resumed.iter().all(Locked::is_empty)

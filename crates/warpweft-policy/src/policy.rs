@@ -316,6 +316,13 @@ pub trait Policy: Send + Sync + Sized + 'static {
         None
     }
 
+    /// Returns about how many tasks are in the queues that no worker owns, such as those from outside; for
+    /// reports, as [`queued`](Self::queued), and called likewise.
+    fn queued_shared(shared: &Self::Shared) -> Option<usize> {
+        let _ = shared;
+        None
+    }
+
     /// Takes out tasks that were cancelled while they were queued, so that what they hold is freed before
     /// their turn comes. The framework ends what it returns. By default it returns nothing, and each task is
     /// found cancelled when its turn comes.

@@ -233,6 +233,10 @@ impl Policy for ProWs {
         })
     }
 
+    fn queued_shared(shared: &Shared) -> Option<usize> {
+        Some(shared.outside.len() + shared.yielded.len())
+    }
+
     #[inline]
     fn is_only_ready(shared: &Shared, local: &Local) -> bool {
         local.active.is_empty()

@@ -31,6 +31,7 @@
 
 mod lanes;
 
+use crate::WorkerId;
 use crate::by_class::{self, Ranked};
 use crate::order::{Classes as _, FifoOrder, LocalQueue as _, LocalQueueThief as _, Order};
 use crate::{Count, Cx, Policy, PolicyError, PoolEnv, Wake};
@@ -414,6 +415,17 @@ impl<O: Order> Policy for Helping<O> {
                 }
             }
         })
+    }
+
+    fn queued(shared: &Shared<O>, worker: WorkerId) -> Option<usize> {
+        let lanes = shared.config.lanes;
+        let first = worker.0.checked_mul(lanes)?;
+        let own = shared.lanes.get(first..first + lanes)?;
+        Some(own.iter().map(|lane| lane.thief.glance().len).sum())
+    }
+
+    fn queued_shared(shared: &Shared<O>) -> Option<usize> {
+        Some(shared.injector.len())
     }
 
     fn is_only_ready(shared: &Shared<O>, own: &Own<O>) -> bool {

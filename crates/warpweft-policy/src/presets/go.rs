@@ -1,7 +1,7 @@
 //! The scheduler of Go: a ring of 256 and a *run next* slot per worker, one global queue.
 
 use super::ring::{self, RING, make, refill, take_one};
-use crate::{Count, Cx, Policy, PolicyError, PoolEnv, Wake};
+use crate::{Count, Cx, Policy, PolicyError, PoolEnv, Wake, WorkerId};
 use std::fmt;
 use warpweft_queue::{Amount, Fifo, FifoThief, Full, Locked, Owner, Thief};
 use warpweft_task::{TaskRef, Why};
@@ -161,6 +161,15 @@ impl Policy for Go {
             let places = shared.rings.iter().chain(&shared.next);
             places.into_iter().find_map(|place| take_one(place, cx))
         })
+    }
+
+    fn queued(shared: &Shared, worker: WorkerId) -> Option<usize> {
+        let ring = shared.rings.get(worker.0)?;
+        Some(ring.glance().len + shared.next.get(worker.0)?.glance().len)
+    }
+
+    fn queued_shared(shared: &Shared) -> Option<usize> {
+        Some(shared.global.len())
     }
 
     #[inline]

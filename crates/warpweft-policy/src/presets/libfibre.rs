@@ -179,6 +179,17 @@ impl Policy for Libfibre {
         })
     }
 
+    fn queued(shared: &Shared, worker: WorkerId) -> Option<usize> {
+        let home = shared.0.get(worker.0)?;
+        Some(home.own.glance().len + home.brought.len())
+    }
+
+    fn queued_shared(shared: &Shared) -> Option<usize> {
+        // Each queue belongs to a worker.
+        let _ = shared;
+        Some(0)
+    }
+
     #[inline]
     fn is_only_ready(shared: &Shared, own: &Own) -> bool {
         // The queues of others count, too: `poll_global` may take from them.

@@ -1,7 +1,7 @@
 //! The multi-thread scheduler of tokio: a LIFO slot and a ring of 256 per worker, one injector.
 
 use super::ring::{self, RING, make, refill, take_one};
-use crate::{Count, Cx, Policy, PolicyError, PoolEnv, Wake};
+use crate::{Count, Cx, Policy, PolicyError, PoolEnv, Wake, WorkerId};
 use std::fmt;
 use warpweft_queue::{Amount, Fifo, FifoThief, Locked, Owner, Thief};
 use warpweft_task::{TaskRef, Why};
@@ -212,6 +212,14 @@ impl Policy for Tokio {
         let own = own.slot.take().or_else(|| own.ring.pop());
         own.or_else(|| shared.injector.pop())
             .or_else(|| shared.rings.iter().find_map(|ring| take_one(ring, cx)))
+    }
+
+    fn queued(shared: &Shared, worker: WorkerId) -> Option<usize> {
+        shared.rings.get(worker.0).map(|ring| ring.glance().len)
+    }
+
+    fn queued_shared(shared: &Shared) -> Option<usize> {
+        Some(shared.injector.len())
     }
 
     #[inline]

@@ -59,6 +59,11 @@ impl<C: Classes> AffineQueues<C> {
         self.0.iter().all(|preferred| preferred.has_none(class))
     }
 
+    /// Returns about how many tasks are in the queues of all workers.
+    pub(super) fn len(&self) -> usize {
+        self.0.iter().map(Ranked::len).sum()
+    }
+
     /// Returns true if no worker's queue seems to have a task.
     pub(super) fn are_empty(&self) -> bool {
         self.0.iter().all(Ranked::is_empty)

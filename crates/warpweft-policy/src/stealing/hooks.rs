@@ -22,8 +22,7 @@ use warpweft_task::{TaskRef, Waiting, Why};
 const SMALL_STEALS: u32 = 8;
 /// From this queue length on, a worker that has tasks does not take half of it.
 const MUCH: usize = 256;
-/// Each cancellation pays for a look at this number of tasks. So at most an eighth of the queued tasks are
-/// cancelled ones.
+/// Each cancellation pays for a look at this number of tasks: at most an eighth of those queued are cancelled.
 const WORTH: u64 = 8;
 /// How many kinds of places `poll_global` polls in turn.
 pub(super) const PLACES: usize = 6;
@@ -290,10 +289,13 @@ impl<O: Order> Policy for Stealing<O> {
         shared.thieves.get(worker.0).map(|thief| thief.glance().len)
     }
 
+    fn queued_shared(shared: &Shared<O>) -> Option<usize> {
+        Some(shared.queues.len_with_affine())
+    }
+
     fn evict(shared: &Shared<O>, local: &mut Local<O>, cancellations: u64, cx: &Cx<'_>) -> Vec<TaskRef> {
         let lying = local.queue.len() + shared.queues.len();
         let new = cancellations.wrapping_sub(local.evicted_at);
-        // Each cancellation pays for a look at `WORTH` tasks.
         if new.saturating_mul(WORTH) < lying as u64 {
             return Vec::new();
         }

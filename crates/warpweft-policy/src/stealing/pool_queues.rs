@@ -212,7 +212,12 @@ impl<C: Classes> PoolQueues<C> {
         });
     }
 
-    /// Returns about how many tasks are here.
+    /// Returns about how many tasks are here, those in the affine queues included.
+    pub(super) fn len_with_affine(&self) -> usize {
+        self.len() + self.affine.len()
+    }
+
+    /// Returns about how many tasks are here, without those in the affine queues.
     pub(super) fn len(&self) -> usize {
         let mut len = 0;
         self.injector.by_turns(0, |class, injector| {

@@ -29,7 +29,7 @@ pub struct PoolMetrics {
     pub age: Duration,
     /// The tasks that have not ended.
     pub tasks: TaskCounts,
-    /// What is waited for outside of tasks.
+    /// How long the queues are, and what is waited for outside of tasks.
     pub depths: Depths,
     /// The threads.
     pub threads: ThreadCounts,
@@ -55,14 +55,29 @@ pub struct TaskCounts {
     pub futures: usize,
     /// Fibers that have waited at least once.
     pub fibers: usize,
+    /// Jobs that have begun: they run, or wait in the middle of their closure.
+    ///
+    /// The ones that have not begun are among [`runnable`](Self::runnable), where kinds are not told apart: a
+    /// count for each kind would cost each spawn and each end of a task.
+    pub jobs: usize,
+    /// Second halves of joins, and jobs of scopes, that another worker has taken and begun. Those that nobody has
+    /// taken are no tasks yet, and cost nothing because nobody counts them; see [`Depths::forks`].
+    pub forks: usize,
     /// Closures of [`spawn_blocking`](crate::spawn_blocking) that run.
     pub blocking: usize,
 }
 
-/// What is waited for outside of tasks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How long the queues are, and what is waited for outside of tasks.
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Depths {
+    /// Tasks in the queues that no worker owns: from outside, yielded, or without room in a worker's own queue.
+    /// `None` if the policy does not say, or the pool has ended.
+    pub injector: Option<usize>,
+    /// Tasks in each worker's own queue, likewise. Compensating workers are not among them.
+    pub local: Vec<Option<usize>>,
+    /// Workers with a fork on offer. Each offers its oldest one, and the younger ones are behind it.
+    pub forks: usize,
     /// Closures of [`spawn_blocking`](crate::spawn_blocking) that were admitted and wait for a thread.
     pub blocking: usize,
     /// Timers that are set.
@@ -102,6 +117,31 @@ pub struct ClassMetrics {
     pub wake_to_run: Distribution,
     /// How long each step took, the time until the worker had its next task included.
     pub run_time: Distribution,
+}
+
+/// A length, or a question mark.
+struct Known(Option<usize>);
+
+impl fmt::Display for Known {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(len) => write!(f, "{len}"),
+            None => f.write_str("?"),
+        }
+    }
+}
+
+/// The lengths of the workers' own queues.
+struct Each<'a>(&'a [Option<usize>]);
+
+impl fmt::Display for Each<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (worker, &len) in self.0.iter().enumerate() {
+            let comma = if worker > 0 { ", " } else { "" };
+            write!(f, "{comma}{}", Known(len))?;
+        }
+        Ok(())
+    }
 }
 
 impl PoolMetrics {
@@ -147,8 +187,16 @@ impl fmt::Display for PoolMetrics {
         )?;
         writeln!(
             f,
-            "  tasks    {} runnable, {} futures and {} fibers that have waited, {} blocking closures",
-            tasks.runnable, tasks.futures, tasks.fibers, tasks.blocking
+            "  tasks    {} runnable, {} futures and {} fibers that have waited, {} jobs and {} forks begun, \
+             {} blocking closures",
+            tasks.runnable, tasks.futures, tasks.fibers, tasks.jobs, tasks.forks, tasks.blocking
+        )?;
+        writeln!(
+            f,
+            "  queues   {} shared; own {}; {} workers offer forks",
+            Known(depths.injector),
+            Each(&depths.local),
+            depths.forks
         )?;
         writeln!(
             f,

@@ -20,6 +20,7 @@ use crate::fork::offer_board::OfferBoard;
 use crate::idle::Idle;
 use crate::observe::raw::FiberView;
 use crate::observe::recorder::event::{ANY_WORKER, Kind};
+use crate::observe::recorder::snapshot::Snapshot;
 use crate::observe::recorder::{PoolRecorder, Settings};
 use crate::threads::monitor::Monitor;
 use crate::threads::thread_set::ThreadSet;
@@ -154,6 +155,13 @@ impl PoolCore {
             return Err(forked());
         }
         self.driver.driver(self.slots, &self.idle)
+    }
+
+    /// Returns a copy of what the flight recorder has.
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        Snapshot {
+            pools: vec![self.recorder.snapshot(&self.info.name, self.asked)],
+        }
     }
 
     /// Enters a task that has a place in this pool.

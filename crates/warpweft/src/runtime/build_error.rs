@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fmt;
 use std::io;
+use std::path::PathBuf;
 use warpweft_platform::thread::available_cpus;
 use warpweft_policy::{ParsePolicyError, PolicyError};
 
@@ -71,6 +72,13 @@ pub enum BuildError {
     Pin(PinError),
     /// The system did not start the monitor's thread.
     Monitor {
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The file of [`record_on_stall`](crate::Builder::record_on_stall) cannot be written.
+    Record {
+        /// The path.
+        path: PathBuf,
         /// The system's error.
         source: io::Error,
     },
@@ -213,6 +221,11 @@ impl fmt::Display for BuildError {
                     "no thread for the monitor: {source}; it may be switched off by `stuck_after(None)`"
                 )
             }
+            Self::Record { path, source } => write!(
+                f,
+                "the flight recorder cannot be written to `{}` when a stall is reported: {source}",
+                path.display()
+            ),
             Self::DefaultExists => {
                 f.write_str("there is a default runtime already: build it before its first use, and once")
             }
@@ -245,7 +258,10 @@ impl std::error::Error for BuildError {
             Self::Pin(error) => Some(error),
             Self::Environment { error, .. } => Some(error),
             Self::Pool { error, .. } => Some(&**error),
-            Self::Thread { source, .. } | Self::Build { source } | Self::Monitor { source } => Some(source),
+            Self::Thread { source, .. }
+            | Self::Build { source }
+            | Self::Monitor { source }
+            | Self::Record { source, .. } => Some(source),
             _ => None,
         }
     }

@@ -211,7 +211,7 @@ fn of_queued(task: &Runnable) -> RawTask {
 
 /// The kind of what is identified by `who`: without a spawn site it is a part of a join or scope, or a
 /// thread.
-fn kind(who: Who) -> Option<TaskKind> {
+pub(crate) fn kind(who: Who) -> Option<TaskKind> {
     if !who.origin.is_null() {
         Some(kind_of(who.origin))
     } else if who.id & 1 == 0 && who.id != 0 {

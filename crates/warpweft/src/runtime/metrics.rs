@@ -1,9 +1,14 @@
 //! [`Runtime::metrics`]: what a runtime does, in numbers.
 
+use super::dump::kind;
 use super::handle::Runtime;
 use super::pool::Pool;
 use crate::driver::core::Driver;
 use crate::observe::metrics::{ClassMetrics, Depths, Metrics, PoolMetrics, TaskCounts, ThreadCounts};
+use crate::pool::dyn_pool::DynPool;
+use std::collections::BTreeSet;
+use warpweft_task::TaskKind;
+use warpweft_task::frame::Who;
 
 impl Runtime {
     /// Returns what the runtime does, in numbers: tasks, queues, threads, busy time, counters and, if steps
@@ -38,18 +43,27 @@ impl Pool {
         let (searching, sleeping) = self.idle_workers();
         let (busy, age) = core.recorder.busy(self.workers());
         let (sockets, timers) = core.driver.get().map_or((0, 0), Driver::lens);
+        let (injector, local) = self.any().depths();
+        let begun = Begun::of(&**self.any());
         let classes = core.recorder.times().into_iter().enumerate();
         PoolMetrics {
             name: self.name().to_owned(),
             policy: self.policy().to_owned(),
             age,
             tasks: TaskCounts {
+                jobs: begun.jobs.len(),
+                forks: begun.forks,
                 runnable: self.any().runnable(),
                 futures: core.owned_tasks.len(),
                 fibers: core.stacks.snapshot().live,
                 blocking: threads.blocking.saturating_sub(threads.blocking_idle),
             },
             depths: Depths {
+                injector,
+                local,
+                forks: (0..core.info.slots)
+                    .filter(|&worker| core.offer_board.offers(worker))
+                    .count(),
                 blocking: threads.blocking_queued,
                 timers,
                 sockets,
@@ -75,6 +89,40 @@ impl Pool {
                     run_time,
                 })
                 .collect(),
+        }
+    }
+}
+
+/// What has begun and has not ended, and is in no other register.
+#[derive(Default)]
+struct Begun {
+    /// The addresses of jobs. One that began to wait while it was looked for is found twice.
+    jobs: BTreeSet<usize>,
+    /// The number of forks. Several of a scope have the address of the scope.
+    forks: usize,
+}
+
+impl Begun {
+    /// Looks at what each worker runs, and at the frames of threads that wait.
+    fn of(pool: &dyn DynPool) -> Self {
+        let mut begun = Self::default();
+        let core = pool.core();
+        for worker in 0..core.info.slots {
+            // SAFETY: the pool has the worker, and only its atomics are read.
+            let who = unsafe { pool.worker_ref(worker).as_ref() }.running.get();
+            begun.add(who);
+        }
+        core.threads.frames().for_each(|frame| begun.add(frame.who));
+        begun
+    }
+
+    fn add(&mut self, who: Who) {
+        match kind(who) {
+            Some(TaskKind::Job) => {
+                self.jobs.insert(who.id);
+            }
+            Some(TaskKind::Fork) => self.forks += 1,
+            _ => {}
         }
     }
 }

@@ -24,6 +24,7 @@ use crate::execution::wait::BLOCKING_HOOKS;
 use crate::execution::worker_claim;
 use crate::observe::PoolCounters;
 use crate::observe::recorder::event::Push;
+use crate::observe::recorder::snapshot::Snapshot;
 use crate::pool::core::{Parts, PoolCore};
 use crate::pool::current::{WorkerRef, WorkerVtable, with_current, with_taker};
 use crate::pool::dyn_pool::DynPool;
@@ -417,6 +418,10 @@ impl<P: Policy> PoolRef for Pool<P> {
         let pool: Arc<dyn PoolRef> = Arc::clone(&self) as _;
         self.watch_workers(&pool);
     }
+
+    fn snapshot(&self) -> Snapshot {
+        self.core.snapshot()
+    }
 }
 
 impl<P: Policy> DynPool for Pool<P> {
@@ -426,6 +431,10 @@ impl<P: Policy> DynPool for Pool<P> {
 
     fn runnable(&self) -> usize {
         self.held_about()
+    }
+
+    fn depths(&self) -> (Option<usize>, Vec<Option<usize>>) {
+        self.queue_depths()
     }
 
     fn counters(&self) -> PoolCounters {

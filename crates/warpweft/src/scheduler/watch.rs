@@ -9,6 +9,7 @@ use crate::threads::monitor::{QUIET_TICKS, StackSignal};
 use crate::threads::pool_ref::PoolRef;
 use crate::threads::reports::{Reports, Whose};
 use crate::threads::stall::{Behind, Stall};
+use crate::threads::stall_record::Recordings;
 use std::sync::Arc;
 use std::time::Duration;
 use warpweft_platform::clock;
@@ -113,6 +114,7 @@ impl<P: Policy> Pool<P> {
         let stuck_ns = monitor.stuck_ns();
         let mut seen = vec![Sample::default(); self.workers.len()];
         let (mut watched, mut reports) = (Watched::new(), Reports::default());
+        let mut recordings = Recordings::default();
         let mut quiet = 0;
         let is_asleep = |quiet| quiet >= QUIET_TICKS && self.everybody_sleeps();
         let standby = &self.core.driver.standby;
@@ -153,7 +155,12 @@ impl<P: Policy> Pool<P> {
             }
             // After the workers are replaced: a report takes longer.
             for due in due {
-                self.begin_report(&mut reports, due);
+                if self.begin_report(&mut reports, due)
+                    && let Some(to) = monitor.record_to()
+                {
+                    let pool = Arc::clone(pool);
+                    recordings.begin(to, move || pool.snapshot());
+                }
             }
             for stall in reports.take_done(|worker| self.workers[worker].steps()) {
                 self.give_out(&reports, stall);
@@ -164,6 +171,7 @@ impl<P: Policy> Pool<P> {
             self.give_out(&reports, stall);
         }
         reports.finish();
+        recordings.finish();
     }
 
     fn everybody_sleeps(&self) -> bool {
@@ -245,8 +253,9 @@ impl<P: Policy> Pool<P> {
         self.core.offer_board.offers(worker) && self.has_cpu(worker) != Some(false)
     }
 
-    /// Begins the report of a stall, if there are not too many. It is given out when it has its stack.
-    fn begin_report(&self, reports: &mut Reports, due: Due) {
+    /// Begins the report of a stall, if there are not too many, and returns true if so. It is given out when it
+    /// has its stack.
+    fn begin_report(&self, reports: &mut Reports, due: Due) -> bool {
         let monitor = &self.core.monitor;
         let worker = &self.workers[due.worker];
         let running = worker.running();
@@ -255,7 +264,7 @@ impl<P: Policy> Pool<P> {
         let running = running.filter(|_| !due.was_turn);
         let spawned_at = running.as_ref().map(|told| told.location);
         if !monitor.has_hook() && !reports.admit(spawned_at) {
-            return;
+            return false;
         }
         let (thread, fibers) = self.core.threads.thread_with(due.worker).unzip();
         let stall = Stall {
@@ -289,6 +298,7 @@ impl<P: Policy> Pool<P> {
         if let Some(stall) = reports.begin(stall, whose) {
             self.give_out(reports, stall);
         }
+        true
     }
 
     /// Gives a report to the program, or to the standard error stream.

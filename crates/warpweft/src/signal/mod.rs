@@ -5,10 +5,16 @@
 mod interrupt;
 
 #[cfg(unix)]
+mod asked;
+#[cfg(unix)]
 mod dump;
+#[cfg(unix)]
+mod record;
 
 #[cfg(unix)]
 pub use dump::{DumpOnSignal, dump_on_signal};
+#[cfg(unix)]
+pub use record::{RecordOnSignal, record_on_signal};
 
 use signal_hook_registry::{SigId, unregister};
 use std::io;

@@ -25,6 +25,7 @@ pub(crate) mod quantum;
 pub(crate) mod reports;
 pub(crate) mod sleep_flag;
 pub(crate) mod stall;
+pub(crate) mod stall_record;
 pub(crate) mod thread_context;
 pub(crate) mod thread_handle;
 pub(crate) mod thread_set;

@@ -17,6 +17,7 @@
 use super::pool_ref::PoolRef;
 use super::sleep_flag::SleepFlag;
 use super::stall::Stall;
+use super::stall_record::RecordTo;
 use std::fmt;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -67,6 +68,8 @@ pub(crate) struct Watch {
     /// default.
     pub(crate) report_after: Option<Option<Duration>>,
     pub(crate) stack_signal: StackSignal,
+    /// Where the flight recorder's snapshot goes when a stall is reported.
+    pub(crate) record_to: Option<RecordTo>,
 }
 
 impl Default for Watch {
@@ -77,6 +80,7 @@ impl Default for Watch {
             on_stall: None,
             report_after: None,
             stack_signal: StackSignal::Usual,
+            record_to: None,
         }
     }
 }
@@ -306,6 +310,11 @@ impl Monitor {
 
     pub(crate) fn stack_signal(&self) -> StackSignal {
         self.watch.stack_signal
+    }
+
+    /// Returns where snapshots of the flight recorder go, if the program wants them.
+    pub(crate) fn record_to(&self) -> Option<&RecordTo> {
+        self.watch.record_to.as_ref()
     }
 
     /// Calls the program's report, if there is one.

@@ -1,6 +1,7 @@
 //! What a thread needs of its pool, whatever the pool's policy is.
 
 use super::thread_handle::ThreadHandle;
+use crate::observe::recorder::snapshot::Snapshot;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use warpweft_task::pool::PoolHeader;
@@ -29,4 +30,6 @@ pub(crate) trait PoolRef: Send + Sync {
     /// Runs the thread with that number for closures that block, until it ends.
     fn run_blocking_thread(self: Arc<Self>, number: usize);
     fn run_monitor(self: Arc<Self>);
+    /// Returns a copy of what the flight recorder has of this pool.
+    fn snapshot(&self) -> Snapshot;
 }

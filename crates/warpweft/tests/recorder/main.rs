@@ -5,4 +5,5 @@ mod events;
 #[path = "../support/eventually.rs"]
 mod eventually;
 mod metrics;
+mod on_stall;
 mod perfetto;

@@ -5,6 +5,7 @@
 )]
 
 use crate::eventually::eventually;
+use std::future::pending;
 use std::time::Duration;
 use warpweft::sync::oneshot;
 use warpweft::{PolicySpec, Runtime, spawn, spawn_job};
@@ -35,10 +36,25 @@ fn tasks_timers_and_closures_are_counted() {
             pool.depths.blocking,
         ) == (4, 1, 1, 1)
     });
+    let sleeping = runtime.spawn_fiber(|| warpweft::fiber::wait(pending::<()>()));
+    let socket = runtime.block_on(async { warpweft::net::UdpSocket::bind(([127, 0, 0, 1], 0)) });
+    let socket = socket.expect("a socket");
+    eventually("the fiber waits", || runtime.first().metrics().tasks.fibers == 1);
     let metrics = runtime.metrics();
     let text = metrics.to_string();
-    assert!(text.contains("4 futures") && text.contains("1 timers"), "{text}");
+    for part in [
+        "4 futures",
+        "1 fibers",
+        "1 timers",
+        "1 sockets",
+        "0 shared; own 0",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
     let pool = &metrics.pools[0];
+    assert_eq!((pool.tasks.fibers, pool.depths.sockets), (1, 1));
+    drop(socket);
+    eventually("it is closed", || runtime.first().metrics().depths.sockets == 0);
     assert_eq!(
         (pool.tasks.runnable, pool.threads.blocking, pool.stalls),
         (0, 1, 0)
@@ -46,7 +62,124 @@ fn tasks_timers_and_closures_are_counted() {
     sender.send(()).expect("it waits");
     stop.send(()).expect("it waits");
     assert!(waits.wait().expect("no panic"));
-    drop((sleeps, blocking, queued));
+    drop((sleeps, blocking, queued, sleeping));
+}
+
+/// A worker is busy, and so all that is pushed stays where it is.
+#[test]
+fn queues_have_their_lengths() {
+    for policy in [
+        "fifo",
+        "lifo",
+        "tokio",
+        "go",
+        "libfibre",
+        "cforall",
+        "parsimonious",
+        "prows",
+        "negele",
+        "priority:3",
+    ] {
+        let spec: PolicySpec = policy.parse().expect("a policy");
+        let runtime = Runtime::builder()
+            .workers(1)
+            .policy_spec(spec)
+            .stuck_after(None)
+            .build()
+            .expect("a runtime");
+        let (go, may_go) = std::sync::mpsc::channel::<()>();
+        let (begun, has_begun) = std::sync::mpsc::channel();
+        let busy = runtime.spawn_job(move || {
+            let own: Vec<_> = (0..10).map(|_| spawn_job(|| ())).collect();
+            begun.send(()).expect("the test waits");
+            may_go.recv().expect("the test says so");
+            drop(own);
+        });
+        has_begun.recv().expect("it begins");
+        let injected: Vec<_> = (0..7).map(|_| runtime.spawn_job(|| ())).collect();
+        let pool = runtime.first().metrics();
+        assert_eq!((pool.tasks.runnable, pool.tasks.jobs), (17, 1), "{policy}");
+        let (shared, own) = (pool.depths.injector, pool.depths.local[0]);
+        match policy {
+            // One queue for all, whose length nobody counts.
+            "negele" => assert_eq!((shared, own), (None, None)),
+            // The owner alone knows its deque.
+            "prows" => assert_eq!((shared, own), (Some(7), None)),
+            // Each queue is a worker's.
+            "libfibre" => assert_eq!((shared, own), (Some(0), Some(17))),
+            // The latest one is in a slot that only its worker sees.
+            "tokio" => assert_eq!((shared, own), (Some(7), Some(9))),
+            _ => assert_eq!((shared, own), (Some(7), Some(10)), "{policy}"),
+        }
+        go.send(()).expect("it waits");
+        busy.wait().expect("no panic");
+        eventually("all have run", || {
+            let pool = runtime.first().metrics();
+            pool.tasks.runnable == 0 && pool.tasks.jobs == 0
+        });
+        drop(injected);
+        let pool = runtime.first().clone();
+        runtime.shutdown();
+        let ended = pool.metrics();
+        assert_eq!(
+            (ended.depths.injector, &ended.depths.local[..]),
+            (None, &[None][..])
+        );
+        assert!(ended.to_string().contains("? shared; own ?;"), "{ended}");
+    }
+}
+
+/// A job that waits in the middle has begun, and so has a half of a join that another worker took.
+#[test]
+fn jobs_and_forks_that_have_begun_are_counted() {
+    let runtime = Runtime::builder().workers(2).build().expect("a runtime");
+    let (go, may_go) = oneshot::channel::<()>();
+    let waits = runtime.spawn_job(move || warpweft::block_on(may_go).is_ok());
+    eventually("the job waits", || {
+        let pool = runtime.first().metrics();
+        (pool.tasks.jobs, pool.threads.blocked) == (1, 1)
+    });
+    let (left, taken) = std::sync::mpsc::channel::<()>();
+    let (done, is_done) = std::sync::mpsc::channel::<()>();
+    let forks = runtime
+        .spawn_job(move || warpweft::join(move || taken.recv().is_ok(), move || is_done.recv().is_ok()));
+    eventually("the second half is taken", || {
+        let pool = runtime.first().metrics();
+        (pool.tasks.jobs, pool.tasks.forks) == (2, 1)
+    });
+    let text = runtime.metrics().to_string();
+    assert!(text.contains("2 jobs and 1 forks begun"), "{text}");
+    done.send(()).expect("it waits");
+    left.send(()).expect("it waits");
+    assert_eq!(forks.wait().expect("no panic"), (true, true));
+    go.send(()).expect("it waits");
+    assert!(waits.wait().expect("no panic"));
+    eventually("all have ended", || {
+        let pool = runtime.first().metrics();
+        (pool.tasks.jobs, pool.tasks.forks, pool.depths.forks) == (0, 0, 0)
+    });
+}
+
+/// The other worker is busy, so the fork stays on offer.
+#[test]
+fn forks_on_offer_are_counted() {
+    let runtime = Runtime::builder()
+        .workers(2)
+        .stuck_after(None)
+        .build()
+        .expect("a runtime");
+    let (go, may_go) = std::sync::mpsc::channel::<()>();
+    let (begun, has_begun) = std::sync::mpsc::channel::<()>();
+    let busy = runtime.spawn_job(move || {
+        begun.send(()).expect("the test waits");
+        may_go.recv().is_ok()
+    });
+    has_begun.recv().expect("it begins");
+    let pool = runtime.first().clone();
+    let forks = runtime.spawn_job(move || warpweft::join(|| pool.metrics().depths.forks, || ()).0);
+    assert_eq!(forks.wait().expect("no panic"), 1);
+    go.send(()).expect("it waits");
+    assert!(busy.wait().expect("no panic"));
 }
 
 #[test]
@@ -59,11 +192,11 @@ fn runnable_tasks_are_counted() {
     let counted = runtime.spawn(async {
         let pool = warpweft::Pool::current().expect("inside");
         let handles: Vec<_> = (0..100).map(|_| spawn_job(|| ())).collect();
-        let runnable = pool.metrics().tasks.runnable;
+        // The thread that spawned this task counts it when its push is over, which may be a moment later.
+        eventually("all are counted", || pool.metrics().tasks.runnable == 100);
         drop(handles);
-        runnable
     });
-    assert_eq!(counted.wait().expect("no panic"), 100);
+    counted.wait().expect("no panic");
     eventually("all have run", || runtime.first().metrics().tasks.runnable == 0);
 }
 

@@ -113,9 +113,10 @@ impl Times {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Distribution {
     count: u64,
-    sum_ns: f64,
-    /// The upper ends of the buckets that are not empty, in nanoseconds, and their counts.
-    buckets: Vec<(f64, u64)>,
+    sum_ticks: u64,
+    ns_per_tick: f64,
+    /// The numbers of the buckets that are not empty, and their counts.
+    buckets: Vec<(usize, u64)>,
 }
 
 impl Distribution {
@@ -125,14 +126,58 @@ impl Distribution {
             .map(|(at, count)| (at, count.get()))
             .filter(|&(_, count)| count > 0)
         {
-            let end = scale.span_ns(least(at).max(least((at + 1).min(BUCKETS - 1))));
             self.count += count;
-            match self.buckets.binary_search_by(|(other, _)| other.total_cmp(&end)) {
+            match self.buckets.binary_search_by_key(&at, |&(other, _)| other) {
                 Ok(place) => self.buckets[place].1 += count,
-                Err(place) => self.buckets.insert(place, (end, count)),
+                Err(place) => self.buckets.insert(place, (at, count)),
             }
         }
-        self.sum_ns += scale.span_ns(histogram.sum.get());
+        self.sum_ticks = self.sum_ticks.wrapping_add(histogram.sum.get());
+        self.ns_per_tick = scale.span_ns(1);
+    }
+
+    fn sum_ns(&self) -> f64 {
+        self.sum_ticks as f64 * self.ns_per_tick
+    }
+
+    /// Returns the upper end of a bucket.
+    fn end(&self, bucket: usize) -> Duration {
+        let ticks = least(bucket).max(least((bucket + 1).min(BUCKETS - 1)));
+        duration(ticks as f64 * self.ns_per_tick)
+    }
+
+    /// Returns the values that came after `earlier`, which is an earlier distribution of the same class of the
+    /// same pool. With it a program reports what happened in an interval.
+    ///
+    /// ```
+    /// let runtime = warpweft::Runtime::builder().workers(1).build()?;
+    /// runtime.recorder().measure_steps(true);
+    /// let run_time = || runtime.metrics().pools[0].classes.first().map(|class| class.run_time.clone());
+    /// let earlier = run_time().unwrap_or_default();
+    /// runtime.spawn_job(|| ()).wait()?;
+    /// let new = run_time().unwrap_or_default().since(&earlier);
+    /// println!("{} steps, half of them at most {:?}", new.count(), new.quantile(0.5));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let before = |bucket| {
+            let found = earlier.buckets.binary_search_by_key(&bucket, |&(other, _)| other);
+            found.map_or(0, |place| earlier.buckets[place].1)
+        };
+        let new = |&(bucket, count): &(usize, u64)| (bucket, count.saturating_sub(before(bucket)));
+        let buckets: Vec<_> = self
+            .buckets
+            .iter()
+            .map(new)
+            .filter(|&(_, count)| count > 0)
+            .collect();
+        Self {
+            count: buckets.iter().map(|&(_, count)| count).sum(),
+            sum_ticks: self.sum_ticks.wrapping_sub(earlier.sum_ticks),
+            ns_per_tick: self.ns_per_tick,
+            buckets,
+        }
     }
 
     /// Returns the number of values.
@@ -144,13 +189,13 @@ impl Distribution {
     /// Returns the sum of all values.
     #[must_use]
     pub fn sum(&self) -> Duration {
-        duration(self.sum_ns)
+        duration(self.sum_ns())
     }
 
     /// Returns the mean; zero without values.
     #[must_use]
     pub fn mean(&self) -> Duration {
-        duration(self.sum_ns / self.count.max(1) as f64)
+        duration(self.sum_ns() / self.count.max(1) as f64)
     }
 
     /// Returns a value that the share `q` of all values does not exceed, at most 1/16 too large: 0.5 asks for
@@ -166,12 +211,14 @@ impl Distribution {
         });
         found
             .or(self.buckets.last())
-            .map_or(Duration::ZERO, |&(end, _)| duration(end))
+            .map_or(Duration::ZERO, |&(bucket, _)| self.end(bucket))
     }
 
     /// Returns the buckets that are not empty, in ascending order: the upper end, and the number of values.
     pub fn buckets(&self) -> impl Iterator<Item = (Duration, u64)> + '_ {
-        self.buckets.iter().map(|&(end, count)| (duration(end), count))
+        self.buckets
+            .iter()
+            .map(|&(bucket, count)| (self.end(bucket), count))
     }
 }
 
@@ -306,6 +353,41 @@ mod tests {
         }
         assert_eq!(run.buckets().map(|(_, count)| count).sum::<u64>(), 2000);
         assert_eq!(Distribution::default().quantile(0.5), Duration::ZERO);
+    }
+
+    #[test]
+    fn what_came_since_is_counted_bucket_by_bucket() {
+        let times = Times::new(0);
+        let now = |scale: Scale| {
+            let mut sums = Vec::new();
+            times.add_to(&mut sums, scale);
+            let [.., run] = sums.swap_remove(0);
+            run
+        };
+        (1..=100).for_each(|value| times.add(0, Measure::RunTime, value));
+        let earlier = now(scale());
+        times.add(0, Measure::RunTime, 50);
+        times.add(0, Measure::RunTime, 1 << 20);
+        // The rate of the clock is known better later, and the ends of the buckets move.
+        let exact = Scale::new(
+            Pair { ticks: 0, ns: 0 },
+            Pair {
+                ticks: 1000,
+                ns: 1001,
+            },
+        );
+        let new = now(exact).since(&earlier);
+        assert_eq!(new.count(), 2);
+        assert_eq!(new.buckets().map(|(_, count)| count).collect::<Vec<_>>(), [1, 1]);
+        assert!(new.quantile(1.0) >= Duration::from_nanos(1 << 20));
+        let sum = Duration::from_nanos((50 + (1 << 20)) * 1001 / 1000);
+        assert!(
+            new.sum().abs_diff(sum) < Duration::from_nanos(2),
+            "{:?}",
+            new.sum()
+        );
+        assert_eq!(now(exact).since(&now(exact)).count(), 0);
+        assert_eq!(earlier.since(&Distribution::default()), earlier);
     }
 
     #[test]

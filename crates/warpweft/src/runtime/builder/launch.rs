@@ -97,6 +97,10 @@ impl Setup {
                 least: LEAST_STACK,
             });
         }
+        if let Some(to) = &config.watch.record_to {
+            to.check()
+                .map_err(|(path, source)| BuildError::Record { path, source })?;
+        }
         if config.capacity == Some(0) {
             return Err(BuildError::Capacity);
         }

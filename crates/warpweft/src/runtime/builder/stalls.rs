@@ -1,8 +1,12 @@
 //! The settings of a builder that are about reports of stuck workers.
 
 use super::Builder;
+use crate::observe::recorder::snapshot::Snapshot;
 use crate::threads::monitor::StackSignal;
 use crate::threads::stall::Stall;
+use crate::threads::stall_record::RecordTo;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 impl Builder {
@@ -48,6 +52,47 @@ impl Builder {
     /// ```
     pub fn on_stall(mut self, report: impl Fn(&Stall) + Send + Sync + 'static) -> Self {
         self.config.watch.on_stall = Some(Box::new(report));
+        self
+    }
+
+    /// Writes what the flight recorder has to a file when a stall is reported: what this pool's workers did before,
+    /// in the format of Perfetto. See [`Snapshot::write_perfetto`](crate::Snapshot::write_perfetto).
+    ///
+    /// A stall is reported as [`report_stalls_after`](Self::report_stalls_after) or [`on_stall`](Self::on_stall)
+    /// says, and not at all without a monitor. There is at most one snapshot in 10 seconds, and the latest
+    /// takes the place of the one before. Until it is complete, the file is called `PATH.PID.partial`.
+    ///
+    /// A thread of its own writes it, some 100 ms for the largest one. The monitor does not wait for that, and
+    /// nothing happens on the thread that is stuck. An error is told on the standard error stream. Rare events are
+    /// always there, the steps of tasks only if they [are recorded](crate::Recorder::record_steps); with
+    /// [`recorder_bytes(0)`](Self::recorder_bytes) there are neither.
+    ///
+    /// # Errors
+    ///
+    /// [`build`](Self::build) returns [`BuildError::Record`](crate::BuildError::Record) if a file cannot be made
+    /// there.
+    ///
+    /// ```
+    /// let path = std::env::temp_dir().join("web.pftrace");
+    /// let runtime = warpweft::Runtime::builder().record_on_stall(path).build()?;
+    /// # Ok::<(), warpweft::BuildError>(())
+    /// ```
+    pub fn record_on_stall(mut self, path: impl Into<PathBuf>) -> Self {
+        self.config.watch.record_to = Some(RecordTo::File(path.into()));
+        self
+    }
+
+    /// As [`record_on_stall`](Self::record_on_stall), but gives the snapshot to the program, on a thread of its own
+    /// that ends afterwards. A panic in `tell` ends that thread only.
+    ///
+    /// ```
+    /// let runtime = warpweft::Runtime::builder()
+    ///     .record_on_stall_with(|snapshot| eprintln!("{} events", snapshot.events().count()))
+    ///     .build()?;
+    /// # Ok::<(), warpweft::BuildError>(())
+    /// ```
+    pub fn record_on_stall_with(mut self, tell: impl Fn(Snapshot) + Send + Sync + 'static) -> Self {
+        self.config.watch.record_to = Some(RecordTo::Program(Arc::new(tell)));
         self
     }
 

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use warpweft_platform::CachePadded;
 use warpweft_platform::process::end_child_if;
 use warpweft_platform::thread::yield_now;
-use warpweft_policy::{Count, Policy};
+use warpweft_policy::{Count, Policy, WorkerId};
 use warpweft_task::{Abandon, Ran, Runnable, TaskRef};
 
 impl<P: Policy> Pool<P> {
@@ -128,6 +128,18 @@ impl<P: Policy> Pool<P> {
         } else {
             usize::try_from(held).unwrap_or(0)
         }
+    }
+
+    /// See `DynPool::depths`.
+    pub(super) fn queue_depths(&self) -> (Option<usize>, Vec<Option<usize>>) {
+        // Not after the end, when what the policy shares may be gone; the end waits for the access.
+        let access = self.core.lifecycle.access();
+        if !access.is_open() || self.core.is_forked() {
+            return (None, vec![None; self.core.asked]);
+        }
+        let local = |worker| P::queued(self.shared(), WorkerId(worker));
+        let shared = P::queued_shared(self.shared());
+        (shared, (0..self.core.asked).map(local).collect())
     }
 
     /// Releases one task, or one shard of owned tasks, for which the pool waits. The caller does not touch

@@ -1,0 +1,85 @@
+//! Something that is done at each signal, on a thread of its own.
+
+use super::Registered;
+use signal_hook_registry::register;
+use std::io::{self, Read as _};
+use std::os::unix::net::UnixStream;
+use warpweft_platform::process::generation;
+use warpweft_platform::thread::{JoinHandle, spawn_named};
+
+/// What the handler writes into the pipe, and what the end writes.
+const ASKED: u8 = 1;
+const OVER: u8 = 0;
+
+/// Does something at each signal, until it is dropped.
+#[derive(Debug)]
+pub(super) struct OnSignal {
+    /// First: no signal comes through afterwards.
+    registered: Option<Registered>,
+    writer: UnixStream,
+    thread: Option<JoinHandle<()>>,
+    here: u64,
+}
+
+impl OnSignal {
+    /// Calls `answer` at each `signal`, on a thread of that name. Signals that come meanwhile count as one.
+    ///
+    /// # Errors
+    ///
+    /// The system provides no descriptors or no thread, or refuses the handler.
+    pub(super) fn new(
+        signal: i32,
+        name: &str,
+        mut answer: impl FnMut() + Send + 'static,
+    ) -> io::Result<Self> {
+        let (writer, mut reader) = UnixStream::pair()?;
+        let signals = writer.try_clone()?;
+        signals.set_nonblocking(true)?;
+        let here = generation();
+        let thread = spawn_named(name, None, move || {
+            let mut asked = [OVER; 64];
+            while let Ok(read) = reader.read(&mut asked) {
+                if read == 0 || asked[..read].contains(&OVER) {
+                    return;
+                }
+                answer();
+            }
+        })?;
+        let ask = move || {
+            // A forked child shares the pipe, but its signals are not meant for this process.
+            if generation() == here {
+                // One byte is enough: if the pipe is full, it has bytes already.
+                let _ = rustix::io::write(&signals, &[ASKED]);
+            }
+        };
+        let mut answers = Self {
+            registered: None,
+            writer,
+            thread: Some(thread),
+            here,
+        };
+        // SAFETY: the action does only what a signal handler may do: it reads an atomic and writes to a descriptor
+        // that it owns, which does not block.
+        answers.registered = Some(Registered(unsafe { register(signal, ask) }?));
+        Ok(answers)
+    }
+}
+
+impl Drop for OnSignal {
+    fn drop(&mut self) {
+        drop(self.registered.take());
+        // In a forked child the thread stayed in the parent.
+        if generation() != self.here {
+            return;
+        }
+        // The pipe may be full: then the thread reads it, and there is room.
+        while let Err(error) = rustix::io::write(&self.writer, &[OVER]) {
+            if error != rustix::io::Errno::AGAIN && error != rustix::io::Errno::INTR {
+                break;
+            }
+            warpweft_platform::thread::yield_now();
+        }
+        // Its panic was reported by the panic hook.
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
