@@ -149,7 +149,11 @@ impl Baseline {
                 "it is not the program that was measured, which has another digest: record the baseline anew",
             ));
         }
-        Ok(Some(program))
+        // A bare name would be looked for in the folders of the shell.
+        let whole = fs::canonicalize(&program);
+        whole
+            .map(Some)
+            .map_err(|error| LabError::file("compare with", &program, &error))
     }
 
     /// Why recorded figures allow no verdict, if they do not.
@@ -298,7 +302,8 @@ pub(crate) mod tests {
         let text = baseline.program(&path).unwrap_err().to_string();
         assert!(text.contains("not the program that was measured"), "{text}");
         baseline.program.digest = digest(&copy).unwrap();
-        assert_eq!(baseline.program(&path).unwrap(), Some(copy));
+        let whole = fs::canonicalize(&copy).unwrap();
+        assert_eq!(baseline.program(&path).unwrap(), Some(whole));
     }
 
     #[test]

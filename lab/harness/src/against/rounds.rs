@@ -39,19 +39,6 @@ pub(crate) struct Row {
     pub(crate) figures: Vec<Figure>,
 }
 
-/// A figure of an outcome by its name, if there is one.
-pub(crate) fn read(figure: &Figure, outcome: &Outcome) -> Option<f64> {
-    let latency = outcome.latency.as_ref();
-    match figure.name.as_ref() {
-        "rate" => Some(outcome.throughput),
-        "p50" => latency.map(|latency| latency.p50 as f64),
-        "p99" => latency.map(|latency| latency.p99 as f64),
-        "p999" => latency.map(|latency| latency.p999 as f64),
-        "max" => latency.map(|latency| latency.max as f64),
-        name => outcome.measures.get(name).copied(),
-    }
-}
-
 /// Whose run it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -254,7 +241,7 @@ impl RowRuns {
                     .row
                     .figures
                     .iter()
-                    .map(|figure| read(figure, &outcome))
+                    .map(|figure| figure.of(&outcome))
                     .collect(),
                 probe_ns: probe.map(|(nanos, _)| nanos),
                 slow: probe.is_some_and(|(_, slow)| slow),
