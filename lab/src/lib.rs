@@ -13,6 +13,7 @@
 //! A workload registers itself by being a file in its folder; so does a runtime. The build script lists both.
 
 pub mod comparisons;
+pub mod guards;
 pub mod idioms;
 pub mod kit;
 pub mod peers;
@@ -55,6 +56,7 @@ pub fn lab(further: impl IntoIterator<Item = &'static dyn Workload>) -> Lab {
         peers: peers::all(),
         usual: "pcap",
         comparisons: comparisons::LINES,
+        guards: guards::SETS,
         results: results::MEASUREMENTS,
         allocator: ALLOCATED_BY,
         lock: include_str!(concat!(env!("OUT_DIR"), "/Cargo.lock")),

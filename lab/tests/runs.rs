@@ -114,8 +114,14 @@ fn spawn_runs_in_a_scope_where_there_is_one() {
 }
 
 #[test]
+fn ticks_run_on_tasks_and_on_jobs() {
+    each_runs("ticks n=20", "warpweft,tokio,smol,rayon,threads", 20);
+}
+
+#[test]
 fn parked_runs_where_tasks_can_wait() {
     each_runs("parked n=500", "warpweft,tokio,smol,threads", 500);
+    each_runs("parked/semaphore n=300", "warpweft,tokio,smol,may,threads", 300);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand, value_parser};
 
+use crate::against::program;
 use crate::bench::{self, BenchArgs};
 use crate::compare::{self, CompareArgs};
 use crate::error::{LabError, choose};
@@ -36,7 +37,8 @@ pub(crate) enum Command {
     Explore(ExploreArgs),
     /// Run a workload and print its figures
     Bench(BenchArgs),
-    /// Run the whole set of comparisons of schedulers and write one report, with what was published beside it
+    /// Run the whole set of comparisons of schedulers and write one report, with what was published beside it;
+    /// or compare this program with a baseline
     Compare(CompareArgs),
     /// Run a program of yours under each policy: its times, its counters, and which policy to take
     Try(TryArgs),
@@ -54,6 +56,9 @@ pub(crate) enum Command {
     /// One run, asked for as JSON on standard input: how the others make their runs
     #[command(name = isolate::COMMAND, hide = true)]
     RunOne,
+    /// What this program is, as JSON: how another build of it finds out what it compares with
+    #[command(name = program::DESCRIBE, hide = true)]
+    DescribeBuild,
 }
 
 impl Default for Command {
@@ -89,7 +94,10 @@ const BENCH: &str = "Examples:
   $ bench packet --report packet.html --open";
 const COMPARE: &str = "Examples:
   $ compare --quick
-  $ compare churn --runtime warpweft,tokio --minutes 10";
+  $ compare churn --runtime warpweft,tokio --minutes 10
+  $ compare --against ../old/target/release/$ --fail-above 3%   another build, in turns
+  $ compare --set ground --baseline base.json                   a baseline in a file, with a copy of this program
+  $ compare --against base.json http/hello --budget 300";
 const TRY: &str = "The program says neither policy nor workers itself (Runtime::builder() without them, the default runtime, \
 or rayon by our rayon-core), or only as defaults (Builder::default_policy). It must end by itself.
 
@@ -111,7 +119,7 @@ pub(crate) fn run(lab: &Lab) -> Result<(), LabError> {
     match asked {
         Command::Explore(arguments) => explore::run(lab, &arguments),
         Command::Bench(arguments) => bench::run(lab, &arguments),
-        Command::Compare(arguments) => compare::run(lab, &arguments),
+        Command::Compare(arguments) => compare::run(lab, &arguments, plan),
         Command::Try(arguments) => try_command::run(lab, &arguments),
         Command::Results(arguments) => results::run(lab, &arguments, plan),
         Command::Trace(arguments) => trace::run(&arguments),
@@ -123,6 +131,7 @@ pub(crate) fn run(lab: &Lab) -> Result<(), LabError> {
             Ok(io::Write::write_all(&mut io::stdout(), &script)?)
         }
         Command::RunOne => isolate::answer(lab),
+        Command::DescribeBuild => program::describe(lab),
     }
 }
 

@@ -32,6 +32,9 @@ pub enum LabError {
     /// Contestants of a session that did not complete; the others are in its table.
     #[error("did not complete:\n  {0}")]
     Incomplete(String),
+    /// A baseline was better by more than is allowed, or nothing can be said about it although it must.
+    #[error("{0}")]
+    Loss(String),
     /// A run has a wrong result. The message says what was counted and what was expected.
     #[error("wrong result: {0}")]
     Wrong(String),

@@ -14,7 +14,7 @@
 use std::env;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::panic;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
@@ -40,18 +40,26 @@ enum Answer {
     Failed(String),
 }
 
+/// The file of this program.
+pub(crate) fn own_program() -> Result<PathBuf, LabError> {
+    env::current_exe().map_err(|error| LabError::file("find the program", Path::new("this command"), &error))
+}
+
 /// Makes a run in its own process.
 pub(crate) fn run_apart(request: &Request, limit: Duration) -> Result<Outcome, LabError> {
+    run_by(&own_program()?, request, limit)
+}
+
+/// Makes a run in a process of that program, which may be another build of this one.
+pub(crate) fn run_by(program: &Path, request: &Request, limit: Duration) -> Result<Outcome, LabError> {
     let failed = |reason: String| request.failed(&reason);
-    let own = env::current_exe()
-        .map_err(|error| LabError::file("find the program", Path::new("this command"), &error))?;
-    let mut child = Command::new(&own)
+    let mut child = Command::new(program)
         .arg(COMMAND)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .map_err(|error| LabError::file("start a process of", &own, &error))?;
+        .map_err(|error| LabError::file("start a process of", program, &error))?;
     let (pipe, output) = talk(&mut child, request).map_err(|error| failed(error.to_string()))?;
     let heard = output.recv_timeout(limit);
     if heard.is_err() {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::error::{LabError, choose};
 use crate::machine::Versions;
 use crate::params::Params;
-use crate::plan::{Comparison, Measurement};
+use crate::plan::{Comparison, GuardSet, Measurement};
 use crate::record::Outcome;
 use crate::workload::{Asked, Files, Peer, PeerInfo, Policies, Request, Workload};
 
@@ -26,6 +26,8 @@ pub struct Lab {
     pub usual: &'static str,
     /// The lines of `compare`.
     pub comparisons: &'static [Comparison],
+    /// The rows of `compare --against`, the usual set first.
+    pub guards: &'static [GuardSet],
     /// The tables of `results`.
     pub results: &'static [Measurement],
     /// The package of the allocator of all contestants; `None` if it is the system's.
@@ -43,6 +45,7 @@ impl Lab {
             peers: Vec::new(),
             usual: "",
             comparisons: &[],
+            guards: &[],
             results: &[],
             allocator: None,
             lock: "",

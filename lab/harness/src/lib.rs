@@ -6,11 +6,12 @@
 //  cli        reads the command line
 //  commands   bench, compare, explore, list, results, try_command: each with its arguments
 //  pages      report; args, which turns shared arguments into jobs
-//  figures    measured, table, frontier, summary
+//  figures    against, measured, table, frontier, summary
 //  runs       trial, session, isolate, progress
 //  traits     lab, workload
 //  data       record, params, plan, machine, stats, latency, text, output, probe, error
 
+mod against;
 mod args;
 mod bench;
 mod cli;
@@ -52,7 +53,7 @@ pub use latency::{BUCKETS, Latency, add_bucket, bucket_of, empty_histogram, midd
 pub use machine::{Usage, cpus, process_cpu, resident_bytes};
 pub use output::Pending;
 pub use params::{Domain, Param, Params, Value, Variant};
-pub use plan::{Comparison, Measurement, Published};
+pub use plan::{Better, Comparison, Figure, Guard, GuardSet, Measurement, Published};
 pub use record::{Counters, Outcome};
 pub use session::{Cell, Job, SessionLimits};
 pub use trace::{Begins, RecordedPush, RecordedStep, RecordedTask, recorded_tasks};

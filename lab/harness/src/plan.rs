@@ -1,7 +1,10 @@
 //! What `compare` and `results` measure, as data: lines of a comparison with what was published about them,
 //! and tables of the results document.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
 
 use crate::error::{LabError, choose};
 use crate::machine::cpus;
@@ -54,6 +57,64 @@ pub struct Measurement {
     pub quick: &'static str,
     /// The further figures that have a column.
     pub measures: &'static [&'static str],
+}
+
+/// Which values of a figure are good ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Better {
+    /// Rates: more is better.
+    More,
+    /// Times, bytes, processor time: less is better.
+    Less,
+}
+
+/// A figure of a run that is compared with a baseline.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Figure {
+    /// `rate` for operations per second; `p50`, `p99`, `p999` or `max` for a latency in nanoseconds; or the
+    /// name of a measure.
+    pub name: Cow<'static, str>,
+    /// Which values are good.
+    pub better: Better,
+}
+
+impl Figure {
+    /// Operations per second.
+    pub const RATE: Self = Self {
+        name: Cow::Borrowed("rate"),
+        better: Better::More,
+    };
+
+    /// A figure of that name, of which less is better.
+    pub const fn less(name: &'static str) -> Self {
+        Self {
+            name: Cow::Borrowed(name),
+            better: Better::Less,
+        }
+    }
+}
+
+/// A line of `bench` whose figures are compared with a baseline.
+#[derive(Clone, Copy, Debug)]
+pub struct Guard {
+    /// Its name on the command line. Each number of workers is a row.
+    pub name: &'static str,
+    /// The words behind `bench`. Each contestant and number of workers in it is a row.
+    pub line: &'static str,
+    /// The words that `--quick` adds: a smaller size.
+    pub quick: &'static str,
+    /// The figures that are judged.
+    pub figures: &'static [Figure],
+}
+
+/// Rows under one name: `compare --set NAME`.
+#[derive(Clone, Copy, Debug)]
+pub struct GuardSet {
+    /// Its name.
+    pub name: &'static str,
+    /// Its lines.
+    pub guards: &'static [Guard],
 }
 
 impl Comparison {

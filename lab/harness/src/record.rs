@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use super::latency::{self, Latency};
 use super::machine::{Machine, Versions};
 use crate::params::Params;
+use crate::plan::Figure;
 
 /// The counters of a scheduler over the measured part of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -124,6 +125,21 @@ impl Outcome {
     pub fn with_measure(mut self, name: &str, value: f64) -> Self {
         self.measures.insert(name.to_owned(), value);
         self
+    }
+}
+
+impl Figure {
+    /// The value of this figure in an outcome, if it has one.
+    pub fn of(&self, outcome: &Outcome) -> Option<f64> {
+        let latency = outcome.latency.as_ref();
+        match self.name.as_ref() {
+            "rate" => Some(outcome.throughput),
+            "p50" => latency.map(|latency| latency.p50 as f64),
+            "p99" => latency.map(|latency| latency.p99 as f64),
+            "p999" => latency.map(|latency| latency.p999 as f64),
+            "max" => latency.map(|latency| latency.max as f64),
+            name => outcome.measures.get(name).copied(),
+        }
     }
 }
 

@@ -15,7 +15,7 @@ use crate::plan::Measurement;
 use crate::session::{Job, Session};
 use crate::summary::Row;
 use crate::table;
-use crate::text::{nanos, si};
+use crate::text::{date, nanos, si};
 
 /// `results`.
 #[derive(Args, Debug)]
@@ -165,28 +165,10 @@ fn wins(row: &Row, rows: &[Row]) -> bool {
     !row.is_policy && row.median_throughput().is_some_and(|own| own > best)
 }
 
-/// The date of this day, in the calendar of the Gregorian year.
+/// The date of this day.
 fn today() -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let (year, month, day) = date(now.as_secs() / 86_400);
-    format!("{year}-{month:02}-{day:02}")
-}
-
-/// Year, month and day, `days` after the first of January 1970. Years begin in March, so that the leap
-/// day is the last.
-fn date(days: u64) -> (u64, u64, u64) {
-    let days = days + 719_468;
-    let (era, of_era) = (days / 146_097, days % 146_097);
-    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month + 2) / 5 + 1;
-    let (month, carry) = if month < 10 {
-        (month + 3, 0)
-    } else {
-        (month - 9, 1)
-    };
-    (era * 400 + year + carry, month, day)
+    date(now.as_secs())
 }
 
 #[cfg(test)]
@@ -195,19 +177,6 @@ mod tests {
     use crate::cli::plan;
     use crate::summary::{self, tests::session};
     use crate::testing::lab;
-
-    #[test]
-    fn days_become_dates() {
-        let dates = [
-            (0, (1970, 1, 1)),
-            (11_016, (2000, 2, 29)),
-            (11_017, (2000, 3, 1)),
-            (20_780, (2026, 11, 23)),
-        ];
-        for (days, expected) in dates {
-            assert_eq!(date(days), expected);
-        }
-    }
 
     #[test]
     fn tables_take_the_place_between_the_markers_and_nothing_else() {

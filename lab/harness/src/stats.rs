@@ -74,6 +74,22 @@ impl Ratio {
     }
 }
 
+/// The share of cases in which an interval of [`paired_ratio`] may miss the true median.
+const ERROR: f64 = 0.05;
+
+/// The interval that misses the true median with a probability of at most `error`, by rank; `None` if the
+/// sample is too small for that.
+pub(crate) fn median_interval(sample: &[f64], error: f64) -> Option<(f64, f64)> {
+    let sorted = ascending(sample);
+    let rank = interval_rank(sorted.len(), error)?;
+    Some((sorted[rank], sorted[sorted.len() - 1 - rank]))
+}
+
+/// The least size of a sample for which [`median_interval`] knows an interval.
+pub(crate) fn least_sample(error: f64) -> usize {
+    (1..).find(|n| interval_rank(*n, error).is_some()).unwrap_or(1)
+}
+
 /// The ratio `above / below` over the rounds in which both ran; `None` when there is no such round.
 ///
 /// Both slices hold one entry per round; `None` is a run that was set aside or failed.
@@ -88,30 +104,30 @@ pub(crate) fn paired_ratio(above: &[Option<f64>], below: &[Option<f64>]) -> Opti
     if sorted.is_empty() {
         return None;
     }
-    let interval = interval_rank(sorted.len()).map(|rank| (sorted[rank], sorted[sorted.len() - 1 - rank]));
     Some(Ratio {
         median: quantile(&sorted, 0.5),
-        interval,
+        interval: median_interval(&sorted, ERROR),
         pairs: sorted.len(),
     })
 }
 
-/// The number of values to leave out at each end so that the rest holds the true median with at least 95 %.
+/// The number of values to leave out at each end so that the rest misses the true median with a
+/// probability of at most `error`.
 ///
 /// The number of values below the true median is binomial(n, 1/2); the interval from the (k+1)-th smallest to
-/// the (k+1)-th greatest misses it with probability 2·P(B ≤ k). No assumption about the distribution. Below
-/// six values even the whole range is not enough.
-fn interval_rank(n: usize) -> Option<usize> {
+/// the (k+1)-th greatest misses it with probability 2·P(B ≤ k). No assumption about the distribution. For an
+/// error of 5 % even the whole range is not enough below six values.
+fn interval_rank(n: usize, error: f64) -> Option<usize> {
     let mut probability = 0.5_f64.powi(i32::try_from(n).unwrap_or(i32::MAX));
     let mut tail = probability;
-    if 2.0 * tail > 0.05 {
+    if 2.0 * tail > error {
         return None;
     }
     let mut rank = 0;
     loop {
         probability *= (n - rank) as f64 / (rank + 1) as f64;
         tail += probability;
-        if 2.0 * tail > 0.05 {
+        if 2.0 * tail > error {
             return Some(rank);
         }
         rank += 1;
@@ -142,10 +158,21 @@ mod tests {
     #[test]
     fn the_interval_of_ten_leaves_one_out_at_each_end() {
         // 2·P(B ≤ 1) = 2·11/1024 = 2.1 %, 2·P(B ≤ 2) = 2·56/1024 = 10.9 %.
-        assert_eq!(interval_rank(10), Some(1));
-        assert_eq!(interval_rank(PAIRS_NEEDED - 1), None);
-        assert_eq!(interval_rank(PAIRS_NEEDED), Some(0));
-        assert_eq!(interval_rank(20), Some(5));
+        assert_eq!(interval_rank(10, ERROR), Some(1));
+        assert_eq!(interval_rank(PAIRS_NEEDED - 1, ERROR), None);
+        assert_eq!(interval_rank(PAIRS_NEEDED, ERROR), Some(0));
+        assert_eq!(interval_rank(20, ERROR), Some(5));
+    }
+
+    #[test]
+    fn a_smaller_error_needs_more_values_and_a_wider_interval() {
+        // 2·2⁻ⁿ ≤ 0.001 from eleven values on.
+        assert_eq!((least_sample(ERROR), least_sample(0.001)), (PAIRS_NEEDED, 11));
+        let sample: Vec<f64> = (1..=20).map(f64::from).collect();
+        assert_eq!(median_interval(&sample, ERROR), Some((6.0, 15.0)));
+        // 2·P(B ≤ 2) = 2·211/2²⁰ = 0.04 %, 2·P(B ≤ 3) = 0.26 %.
+        assert_eq!(median_interval(&sample, 0.001), Some((3.0, 18.0)));
+        assert_eq!(median_interval(&sample[..10], 0.001), None);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::error::LabError;
 use crate::lab::{Chosen, Lab};
 use crate::params::{Domain, Param, Variant};
-use crate::plan::{Comparison, Measurement};
+use crate::plan::{Comparison, Figure, Guard, GuardSet, Measurement};
 use crate::record::Outcome;
 use crate::workload::{About, FileFlag, Files, Peer, PeerInfo, Policies, Request, Workload};
 
@@ -23,6 +23,7 @@ pub(crate) fn lab() -> &'static Lab {
             peers,
             usual: "packet",
             comparisons: LINES,
+            guards: GUARDS,
             results: &[Measurement {
                 name: "packets",
                 line: "packet --runtime home,rayon --workers 1",
@@ -107,6 +108,24 @@ static CHURN: Nothing = Nothing(About {
     variants: &[variant("few", &[("n", "2")])],
     ..SMALL
 });
+
+const GUARDS: &[GuardSet] = &[GuardSet {
+    name: "ground",
+    guards: &[
+        Guard {
+            name: "churn",
+            line: "churn --workers 1,2",
+            quick: "n=5",
+            figures: &[Figure::RATE, Figure::less("p99")],
+        },
+        Guard {
+            name: "wait",
+            line: "wait --runtime home,tokio --workers 1",
+            quick: "",
+            figures: &[Figure::less("bytes_per_task")],
+        },
+    ],
+}];
 
 const LINES: &[Comparison] = &[
     Comparison {

@@ -52,6 +52,29 @@ pub(crate) fn workers(count: usize) -> String {
     }
 }
 
+/// A date, given in seconds since 1970, in the Gregorian calendar: 2026-11-25.
+pub(crate) fn date(seconds: u64) -> String {
+    let (year, month, day) = civil(seconds / 86_400);
+    format!("{year}-{month:02}-{day:02}")
+}
+
+/// Year, month and day, `days` after the first of January 1970. Years begin in March, so that the leap
+/// day is the last.
+fn civil(days: u64) -> (u64, u64, u64) {
+    let days = days + 719_468;
+    let (era, of_era) = (days / 146_097, days % 146_097);
+    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month + 2) / 5 + 1;
+    let (month, carry) = if month < 10 {
+        (month + 3, 0)
+    } else {
+        (month - 9, 1)
+    };
+    (era * 400 + year + carry, month, day)
+}
+
 /// Names as a sentence has them: "a", "a and b", "a, b and c".
 pub(crate) fn list(names: &[String]) -> String {
     match names {
@@ -131,6 +154,18 @@ fn width(text: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn seconds_become_dates() {
+        for (days, expected) in [
+            (0, "1970-01-01"),
+            (11_016, "2000-02-29"),
+            (11_017, "2000-03-01"),
+            (20_780, "2026-11-23"),
+        ] {
+            assert_eq!(date(days * 86_400 + 86_399), expected);
+        }
+    }
 
     #[test]
     fn figures_have_three_digits_and_a_unit() {

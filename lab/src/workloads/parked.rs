@@ -1,9 +1,10 @@
-//! *parked*: tasks that wait for one event. What each costs in memory, and how long it takes to create and to
-//! wake all of them.
+//! *parked*: tasks that wait for one event, or for permits of one semaphore. What each costs in memory, and
+//! how long it takes to create and to wake all of them.
 //!
 //! The memory is the growth of the process's resident set from just before the first task to when all wait,
 //! divided by their number: the runtime's task with a future of two words in it. The list of wakers is the
-//! workload's, is in pages that were touched before, and is not in the figure. A run has its own process, so
+//! workload's, is in pages that were touched before, and is not in the figure. A semaphore is the runtime's own,
+//! and so its list of waiters is in the figure. A run has its own process, so
 //! nothing that an earlier run left behind is used again.
 
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -20,6 +21,11 @@ use crate::prelude::*;
 #[derive(Clone, Copy)]
 pub(crate) struct Plan {
     n: u64,
+}
+
+/// Returns true if the tasks wait for permits of a semaphore.
+fn for_permits(params: &Params) -> bool {
+    params.is("on", "semaphore")
 }
 
 /// The waiting task: two words and a state.
@@ -42,8 +48,12 @@ impl Program for Plan {
         unit: "tasks",
         params: params! {
             count("1m", "tasks", 20_000_000);
+            Param::word("on", "event", &["event", "semaphore"],
+                "event: the lab's own, whose list of waiters is not counted; semaphore: that of the runtime, a \
+                 permit for each task");
         },
         variants: variants! {
+            Variant::new("semaphore", &[("on", "semaphore")], "tasks that wait for permits of one semaphore");
             Variant::new("10m", &[("n", "10m")], "ten million tasks");
         },
         smoke: &[("n", "2000")],
@@ -56,6 +66,19 @@ impl Program for Plan {
         ("rayon", "its jobs cannot wait without holding a worker"),
         ("rayon-fifo", "its jobs cannot wait without holding a worker"),
     ];
+
+    fn idiom(params: &Params) -> Idiom {
+        if for_permits(params) {
+            Idiom::Actors
+        } else {
+            Self::IDIOM
+        }
+    }
+
+    fn refusal(request: &Request) -> Result<Option<&'static str>, LabError> {
+        let other = request.runtime == "go" && for_permits(&request.params);
+        Ok(other.then_some("its program waits for an event"))
+    }
 
     fn load(request: &Request) -> Result<Self, LabError> {
         let params = &request.params;
@@ -86,6 +109,36 @@ impl Program for Plan {
         pool.start(async move { event.set() });
         let wake = until(start, || recorder.done() == n);
         self.outcome(&Stages { create, wake, bytes }, recorder.done())
+    }
+
+    fn actors<P: TaskPool<Tasks: Actors>>(&self, pool: &P) -> Result<Outcome, LabError> {
+        let (tasks, n) = (pool.tasks(), self.n);
+        let permits: &'static <P::Tasks as Actors>::Semaphore = Box::leak(Box::new(P::Tasks::semaphore(0)));
+        let (asleep, woken) = (TaskRecorder::leaked(base(), 0), TaskRecorder::leaked(base(), 0));
+        wake_once(pool);
+
+        let before = resident_bytes();
+        let start = Instant::now();
+        pool.start(async move {
+            for _ in 0..n {
+                tasks.launch(async move {
+                    asleep.count();
+                    P::Tasks::acquire(permits).await;
+                    woken.count();
+                });
+            }
+        });
+        let create = until(start, || asleep.done() == n);
+        let bytes = grown(before);
+
+        let start = Instant::now();
+        pool.start(async move {
+            for _ in 0..n {
+                P::Tasks::release(permits);
+            }
+        });
+        let wake = until(start, || woken.done() == n);
+        self.outcome(&Stages { create, wake, bytes }, woken.done())
     }
 
     fn jobs<P: JobPool>(&self, pool: &P) -> Result<Outcome, LabError> {

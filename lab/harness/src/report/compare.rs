@@ -63,7 +63,8 @@ pub(crate) fn html(compared: &[Compared], unmeasured: &[&str], command: &str) ->
          <li>What was published was measured on other machines by its authors.</li></ul><dl>",
     );
     if let Some(first) = compared.first() {
-        machine(&mut html, &first.measured.session);
+        let session = &first.measured.session;
+        machine(&mut html, &session.machine, &session.versions);
     }
     put(
         &mut html,

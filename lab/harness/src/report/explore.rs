@@ -171,7 +171,7 @@ fn how(html: &mut String, page: &Measured) {
          <li>“No difference that this machine can show”: the 95 % interval of the median of the ratios within a round holds 1. \
          “Both”: the smallest loss in the worse of the two, against the best throughput and the best p99 of the policies.</li></ul><dl>",
     );
-    machine(html, &page.session);
+    machine(html, &page.session.machine, &page.session.versions);
     put(
         html,
         format_args!(

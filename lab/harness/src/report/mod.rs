@@ -1,7 +1,7 @@
-//! The pages of an exploration, of a comparison and of a trial: one HTML file each, without a script.
+//! The pages of an exploration, of comparisons and of a trial: one HTML file each, without a script.
 //!
 //! ```text
-//!  explore.rs   compare.rs  trial.rs  the pages
+//!  explore.rs   compare.rs  against.rs  trial.rs  the pages
 //!  tables.rs    lines.rs  plane.rs  speed_up.rs
 //!               places.rs             what charts over workers, or over latencies, share
 //!  page.rs      chart.rs    dots.rs   what pages share, what charts share, and a small chart
@@ -11,6 +11,7 @@
 //! A file imports from the lines below its own only. A page is a function of what was measured: it prints
 //! nothing and writes no file.
 
+pub(crate) mod against;
 mod chart;
 pub(crate) mod compare;
 mod dots;

@@ -1,7 +1,7 @@
 //! What both pages share: the beginning of the document, a warning, and the machine.
 
 use super::svg::{escape, put};
-use crate::session::Session;
+use crate::machine::{Machine, Versions};
 
 /// The style of the pages.
 const STYLE: &str = include_str!("style.css");
@@ -17,10 +17,7 @@ pub(super) fn begin(command: &str, title: &str, heading: &str, lead: &str) -> St
 }
 
 /// The machine and the versions, for the list at the end of a page.
-pub(super) fn machine(html: &mut String, session: &Session) {
-    let Session {
-        machine, versions, ..
-    } = session;
+pub(super) fn machine(html: &mut String, machine: &Machine, versions: &Versions) {
     let mut fact = |name: &str, value: &str| put(html, format_args!("<dt>{name}<dd>{}", escape(value)));
     fact(
         "machine",

@@ -6,6 +6,8 @@
 //! - A line is measured whole or not at all: contestants are compared within its rounds.
 //! - A contestant that does not complete is a figure where the line says so, and an error elsewhere.
 
+pub(crate) mod against;
+
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -13,6 +15,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use serde_json::{Value, json};
 
+use self::against::{AgainstArgs, Plan};
 use crate::args::{Defaults, Selection, Usual};
 use crate::error::LabError;
 use crate::lab::Lab;
@@ -26,7 +29,7 @@ use crate::table;
 /// `compare`.
 #[derive(Args, Debug)]
 pub(crate) struct CompareArgs {
-    /// Which comparisons: cycle, churn/few, transfer [default: all]
+    /// Which comparisons: cycle, churn/few, transfer; with --against or --set, which rows [default: all]
     #[arg(value_name = "NAME")]
     names: Vec<String>,
 
@@ -52,13 +55,17 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "N")]
     minutes: Option<u64>,
 
-    /// Rounds at most; the first is not counted unless it is the only one [default: 16; with --quick 4]
+    /// Rounds at most; the first is not counted unless it is the only one [default: 16; with --quick 4]. With
+    /// --against: pairs at most, beside the first, which is not counted [default: 64]
     #[arg(long, value_name = "N")]
     repeat: Option<usize>,
 
     /// Seconds after which a single run is ended [default: 120]
     #[arg(long, value_name = "SECONDS")]
     limit: Option<u64>,
+
+    #[command(flatten)]
+    against: AgainstArgs,
 
     #[command(flatten)]
     outputs: Outputs,
@@ -123,8 +130,12 @@ impl CompareArgs {
     }
 }
 
-/// Compares.
-pub(crate) fn run(lab: &Lab, arguments: &CompareArgs) -> Result<(), LabError> {
+/// Compares contestants; or, with `--against` and its like, this program with a baseline.
+pub(crate) fn run(lab: &Lab, arguments: &CompareArgs, plan: Plan) -> Result<(), LabError> {
+    if arguments.against.is_asked() {
+        return against::run(lab, arguments, plan);
+    }
+    arguments.against.unused()?;
     let (jobs, minutes) = arguments.jobs(lab)?;
     let papers = Papers::open(
         &arguments.outputs,
