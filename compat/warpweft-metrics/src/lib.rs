@@ -1,8 +1,8 @@
 //! The metrics of a [Warpweft](warpweft) runtime for the facade of the crate [`metrics`].
 //!
-//! A [`Publisher`] gives what [`Runtime::metrics`] says to the program's recorder: an exporter for Prometheus,
-//! for OpenTelemetry, or another one. A program calls [`publish`](Publisher::publish) when it wants to, such as
-//! before it answers a scrape, or lets a task [do it](Publisher::every) again and again.
+//! A [`Publisher`] gives what [`Runtime::metrics`] says to the program's recorder: an exporter for
+//! Prometheus, for OpenTelemetry, or another one. A program calls [`publish`](Publisher::publish) when it
+//! wants to, such as before it answers a scrape, or lets a task [do it](Publisher::every) again and again.
 //!
 //! ```
 //! use warpweft::Runtime;
@@ -48,10 +48,10 @@
 //!
 //! # Histograms are sampled
 //!
-//! The facade takes values one by one, and a busy pool has millions of steps a second. So a publication records
-//! at most [`MOST`] values for each histogram. They are spread evenly over the sorted values since the last
-//! publication, so that quantiles down to one in `MOST` are kept. `warpweft_measured_total` has the true number.
-//! A value is the upper end of its bucket, at most 1/16 too large.
+//! The facade takes values one by one, and a busy pool has millions of steps a second. So a publication
+//! records at most [`MOST`] values for each histogram. They are spread evenly over the sorted values since
+//! the last publication, so that quantiles down to one in `MOST` are kept. `warpweft_measured_total` has the
+//! true number. A value is the upper end of its bucket, at most 1/16 too large.
 
 mod publisher;
 

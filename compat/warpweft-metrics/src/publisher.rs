@@ -44,10 +44,11 @@ impl Publisher {
         }
     }
 
-    /// Gives the present metrics to the recorder that the facade has on this thread. Without one it does nothing.
+    /// Gives the present metrics to the recorder that the facade has on this thread. Without one it does
+    /// nothing.
     ///
-    /// It costs what [`Pool::metrics`] costs, and a look-up for each name in the [table](crate#names), which is
-    /// about 100 microseconds for most recorders. It does not block.
+    /// It costs what [`Pool::metrics`] costs, and a look-up for each name in the [table](crate#names), which
+    /// is about 100 microseconds for most recorders. It does not block.
     pub fn publish(&mut self) {
         for Published { pool, classes } in &mut self.pools {
             let now = pool.metrics();

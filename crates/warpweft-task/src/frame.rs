@@ -123,16 +123,16 @@ impl Frame {
         unsafe { task_view::look(NonNull::new(self.job.cast_mut())?) }?.joiner
     }
 
-    /// Returns how many wakers of the thread exist, and whether it was woken and has not continued. `None` if it
-    /// waits for no waker.
+    /// Returns how many wakers of the thread exist, and whether it was woken and has not continued. `None` if
+    /// it waits for no waker.
     ///
     /// # Safety
     ///
     /// As for [`joiner`](Self::joiner).
     #[must_use]
     pub unsafe fn wakers(&self) -> Option<(u64, bool)> {
-        // SAFETY: a frame of this kind is made where a thread waits for a waker, whose address is its key. The
-        // register is locked, by contract.
+        // SAFETY: a frame of this kind is made where a thread waits for a waker, whose address is its key.
+        // The register is locked, by contract.
         (self.kind == FrameKind::Waits).then(|| unsafe { wakeup::look(self.key) })
     }
 

@@ -36,8 +36,8 @@ impl Wake for Wakeup {
 /// whole call.
 pub(crate) unsafe fn look(key: usize) -> (u64, bool) {
     let wakeup = std::ptr::with_exposed_provenance::<Wakeup>(key);
-    // SAFETY: by contract the thread is inside of `block_on::wait`, whose caller has two shares: that of the waker
-    // with which it polls, and its own. This one is not given up.
+    // SAFETY: by contract the thread is inside of `block_on::wait`, whose caller has two shares: that of the
+    // waker with which it polls, and its own. This one is not given up.
     let wakeup = ManuallyDrop::new(unsafe { Arc::from_raw(wakeup) });
     let wakers = Arc::strong_count(&wakeup).saturating_sub(2);
     (wakers as u64, wakeup.latch.is_set())

@@ -1,8 +1,8 @@
 //! Spawns tasks one after the other, with and without recorded steps, for a count of instructions:
 //! `valgrind --tool=callgrind target/release/examples/record_cost COUNT on`.
 //!
-//! The difference of two counts, divided by that of their tasks, is the cost of one turn: a spawn, a step of the
-//! closure, a wake, and a step of the task that spawns.
+//! The difference of two counts, divided by that of their tasks, is the cost of one turn: a spawn, a step of
+//! the closure, a wake, and a step of the task that spawns.
 
 use std::error::Error;
 use warpweft::{JoinError, Runtime, spawn_job};

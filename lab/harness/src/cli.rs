@@ -37,8 +37,8 @@ pub(crate) enum Command {
     Explore(ExploreArgs),
     /// Run a workload and print its figures
     Bench(BenchArgs),
-    /// Run the whole set of comparisons of schedulers and write one report, with what was published beside it;
-    /// or compare this program with a baseline
+    /// Run the whole set of comparisons of schedulers and write one report, with what was published beside
+    /// it; or compare this program with a baseline
     Compare(CompareArgs),
     /// Run a program of yours under each policy: its times, its counters, and which policy to take
     Try(TryArgs),

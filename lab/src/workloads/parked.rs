@@ -3,9 +3,9 @@
 //!
 //! The memory is the growth of the process's resident set from just before the first task to when all wait,
 //! divided by their number: the runtime's task with a future of two words in it. The list of wakers is the
-//! workload's, is in pages that were touched before, and is not in the figure. A semaphore is the runtime's own,
-//! and so its list of waiters is in the figure. A run has its own process, so
-//! nothing that an earlier run left behind is used again.
+//! workload's, is in pages that were touched before, and is not in the figure. A semaphore is the runtime's
+//! own, and so its list of waiters is in the figure. A run has its own process, so nothing that an earlier
+//! run left behind is used again.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;

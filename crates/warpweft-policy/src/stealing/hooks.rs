@@ -22,7 +22,7 @@ use warpweft_task::{TaskRef, Waiting, Why};
 const SMALL_STEALS: u32 = 8;
 /// From this queue length on, a worker that has tasks does not take half of it.
 const MUCH: usize = 256;
-/// Each cancellation pays for a look at this number of tasks: at most an eighth of those queued are cancelled.
+/// Each cancellation pays for a look at this number of tasks.
 const WORTH: u64 = 8;
 /// How many kinds of places `poll_global` polls in turn.
 pub(super) const PLACES: usize = 6;

@@ -85,8 +85,9 @@ impl StackContext {
         }
     }
 
-    /// Waits until `latch` is set by the thread that took a fork of this stack, and until this thread carries a
-    /// worker again: with a part of that fork, which this frame ran, it has [resumed](resume) another frame.
+    /// Waits until `latch` is set by the thread that took a fork of this stack, and until this thread carries
+    /// a worker again: with a part of that fork, which this frame ran, it has [resumed](resume) another
+    /// frame.
     pub(crate) fn wait_for_fork_and_worker(&self, latch: &Latch) {
         if self.stayed_in_parent() {
             return self.wait_for_fork(latch);

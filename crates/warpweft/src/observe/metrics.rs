@@ -60,8 +60,8 @@ pub struct TaskCounts {
     /// The ones that have not begun are among [`runnable`](Self::runnable), where kinds are not told apart: a
     /// count for each kind would cost each spawn and each end of a task.
     pub jobs: usize,
-    /// Second halves of joins, and jobs of scopes, that another worker has taken and begun. Those that nobody has
-    /// taken are no tasks yet, and cost nothing because nobody counts them; see [`Depths::forks`].
+    /// Second halves of joins, and jobs of scopes, that another worker has taken and begun. Those that nobody
+    /// has taken are no tasks yet, and cost nothing because nobody counts them; see [`Depths::forks`].
     pub forks: usize,
     /// Closures of [`spawn_blocking`](crate::spawn_blocking) that run.
     pub blocking: usize,
@@ -71,8 +71,8 @@ pub struct TaskCounts {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Depths {
-    /// Tasks in the queues that no worker owns: from outside, yielded, or without room in a worker's own queue.
-    /// `None` if the policy does not say, or the pool has ended.
+    /// Tasks in the queues that no worker owns: from outside, yielded, or without room in a worker's own
+    /// queue. `None` if the policy does not say, or the pool has ended.
     pub injector: Option<usize>,
     /// Tasks in each worker's own queue, likewise. Compensating workers are not among them.
     pub local: Vec<Option<usize>>,

@@ -14,8 +14,8 @@ pub(crate) trait DynPool: PoolRef {
     fn core(&self) -> &PoolCore;
     /// Returns about how many tasks the policy holds. O(workers).
     fn runnable(&self) -> usize;
-    /// Returns about how many tasks are in the queues that no worker owns, and in each worker's own; `None` where
-    /// the policy does not say, or the pool has ended.
+    /// Returns about how many tasks are in the queues that no worker owns, and in each worker's own; `None`
+    /// where the policy does not say, or the pool has ended.
     fn depths(&self) -> (Option<usize>, Vec<Option<usize>>);
     /// Returns the counters so far. O(workers).
     fn counters(&self) -> PoolCounters;

@@ -2,7 +2,8 @@
 //!
 //! # Invariants
 //!
-//! - Each thread of a pool has a share of the pool. So whoever stops waiting for it frees nothing that it uses.
+//! - Each thread of a pool has a share of the pool. So whoever stops waiting for it frees nothing that it
+//!   uses.
 //! - The threads are joined by one thread at most: the caller, or one that was started for that.
 
 use super::handle::Runtime;
@@ -57,9 +58,9 @@ impl Runtime {
 
     /// As [`shutdown`](Runtime::shutdown), and returns after that time at the latest.
     ///
-    /// If threads are left then, they are detached: each ends when its closure does, and the memory of its pool
-    /// stays until then. Nothing waits for them any more. They may still use what their closures have, so a
-    /// program that unloads a library or exits has to mind that itself.
+    /// If threads are left then, they are detached: each ends when its closure does, and the memory of its
+    /// pool stays until then. Nothing waits for them any more. They may still use what their closures have,
+    /// so a program that unloads a library or exits has to mind that itself.
     ///
     /// It costs a thread, which waits for the others. If the system gives none, it looks every millisecond.
     ///
@@ -87,8 +88,8 @@ impl Runtime {
     /// # Errors
     ///
     /// [`Remaining`] if a thread has not ended in that time. It has a dump, and shows it in the panic of
-    /// `expect`, too. If one of the runtime's own tasks calls this, it returns it at once, since it would wait for
-    /// itself.
+    /// `expect`, too. If one of the runtime's own tasks calls this, it returns it at once, since it would
+    /// wait for itself.
     pub fn shutdown_timeout(mut self, limit: Duration) -> Result<(), Remaining> {
         let begun_ns = now_ns();
         let has_ended = match self.close() {
@@ -214,7 +215,8 @@ impl Drop for Runtime {
 
 /// What was left of a runtime when [`Runtime::shutdown_timeout`] met its limit.
 ///
-/// As text, also in the panic of `expect`, it has the names, the spawn sites and what each task does or waits for.
+/// As text, also in the panic of `expect`, it has the names, the spawn sites and what each task does or waits
+/// for.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Remaining {

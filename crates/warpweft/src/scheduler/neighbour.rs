@@ -1,19 +1,16 @@
 //! What a worker whose tasks only yield sees of another worker: whether that one is stuck.
 //!
-//! Tasks that only yield wait until other tasks have done something, and those may be behind the one task that
-//! another worker is in. The monitor finds such a worker after milliseconds. A worker whose tasks only yield has
-//! nothing better to do than to look earlier.
+//! Tasks that only yield wait until other tasks have done something, and those may be behind the one task
+//! that another worker is in. The monitor finds such a worker after milliseconds. A worker whose tasks only
+//! yield has nothing better to do than to look earlier.
 //!
 //! # Invariants
 //!
 //! - A worker that runs anything else looks at nobody: it would only disturb the order of what it takes.
-//! - The line with the counts of another worker is read once in [`LOOKS`] looks, so that workers that all yield
-//!   do not slow each other down.
+//! - The line with the counts of another worker is read once in [`LOOKS`] looks, so that workers that all
+//!   yield do not slow each other down.
 
-use super::pool::Pool;
-use super::worker::Worker;
 use std::cell::Cell;
-use warpweft_policy::{Count, Policy};
 
 /// The number of looks between two looks at the other worker: some 20 µs of yields.
 const LOOKS: u32 = 16;
@@ -36,8 +33,9 @@ pub(crate) struct Neighbour {
 }
 
 impl Neighbour {
-    /// Returns true if worker `me` of `workers` only yields, and another worker is in one task meanwhile. `own`
-    /// has the numbers of its own steps and yields, and `steps_of` returns the steps of a worker that is awake.
+    /// Returns true if worker `me` of `workers` only yields, and another worker is in one task meanwhile.
+    /// `own` has the numbers of its own steps and yields, and `steps_of` returns the steps of a worker that
+    /// is awake.
     pub(crate) fn is_stuck(
         &self,
         me: usize,
@@ -78,27 +76,12 @@ impl Neighbour {
     }
 }
 
-impl<P: Policy> Worker<P> {
-    /// Returns true if this worker only yields while another one is in a task that takes long. Called once per
-    /// look, on the worker's own thread.
-    pub(crate) fn waits_for_one_that_is_stuck(&self, pool: &Pool<P>) -> bool {
-        let own = (self.steps(), self.counters().get(Count::Yields));
-        let steps_of = |worker| {
-            pool.core
-                .idle
-                .is_awake(worker)
-                .then(|| pool.workers[worker].steps())
-        };
-        self.neighbour.is_stuck(self.id(), pool.core.asked, own, steps_of)
-    }
-}
-
 #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
 mod tests {
     use super::{LOOKS, Neighbour};
 
-    /// Returns after how many looks of worker 0, which makes 61 steps and `yields` yields each, it sees a stuck
-    /// worker.
+    /// Returns after how many looks of worker 0, which makes 61 steps and `yields` yields each, it sees a
+    /// stuck worker.
     fn looks(workers: usize, yields: u64, steps_of: impl Fn(usize, u32) -> Option<u64>) -> Option<u32> {
         let neighbour = Neighbour::default();
         (1..100 * LOOKS).find(|&look| {

@@ -14,8 +14,8 @@ const LOOK_NS: u64 = 100_000;
 const STANDBY_NS: u64 = 10_000_000;
 /// A worker that computes for this time without a look at the poller wants a standby poller.
 const LONG_NS: u64 = 500_000;
-/// For this time after a stretch of [`LONG_NS`] the worker reads its thread's CPU time before each stretch. That is
-/// a system call, so a server of short tasks does not make it.
+/// For this time after a stretch of [`LONG_NS`] the worker reads its thread's CPU time before each stretch.
+/// That is a system call, so a server of short tasks does not make it.
 const ALERT_NS: u64 = 10_000_000;
 /// The most tasks between two looks at the clock.
 const STRETCH: u32 = 64;

@@ -18,9 +18,9 @@ use warpweft_platform::thread_state;
 use warpweft_policy::{Policy, WorkerId};
 use warpweft_task::TaskKind;
 
-/// How many times `stuck_after` a worker may compute in one task until it counts as stuck. It keeps a CPU busy,
-/// and a thread in its place would take that from it. But a task that never ends must not hold up what waits
-/// behind it.
+/// How many times `stuck_after` a worker may compute in one task until it counts as stuck. It keeps a CPU
+/// busy, and a thread in its place would take that from it. But a task that never ends must not hold up what
+/// waits behind it.
 const COMPUTES: u64 = 10;
 
 /// How long the monitor sleeps while a report waits for its stack, in nanoseconds.
@@ -253,8 +253,8 @@ impl<P: Policy> Pool<P> {
         self.core.offer_board.offers(worker) && self.has_cpu(worker) != Some(false)
     }
 
-    /// Begins the report of a stall, if there are not too many, and returns true if so. It is given out when it
-    /// has its stack.
+    /// Begins the report of a stall, if there are not too many, and returns true if so. It is given out when
+    /// it has its stack.
     fn begin_report(&self, reports: &mut Reports, due: Due) -> bool {
         let monitor = &self.core.monitor;
         let worker = &self.workers[due.worker];

@@ -197,7 +197,7 @@ unsafe fn look_up<P: Policy, const RECORDED: bool>(
     }
     // Tasks that always yield never run out, and no other worker may look for the tasks behind a stuck one.
     // So every other look is for those.
-    let waits = worker.waits_for_one_that_is_stuck(pool);
+    let waits = waits_for_one_that_is_stuck(pool, worker);
     if !*helped && (waits || pool.core.monitor.is_somebody_stuck()) {
         // SAFETY: by contract.
         if let Some(task) = unsafe { worker.call(P::steal_from_stuck) } {
@@ -214,6 +214,19 @@ unsafe fn look_up<P: Policy, const RECORDED: bool>(
     }
     // SAFETY: by contract.
     unsafe { ask_overdue(worker) }.map_or(LookResult::Nothing, LookResult::Task)
+}
+
+/// Returns true if the worker only yields while another one is in a task that takes long. Called once per
+/// look, on the thread that carries the worker.
+fn waits_for_one_that_is_stuck<P: Policy>(pool: &Pool<P>, worker: &Worker<P>) -> bool {
+    let own = (worker.steps(), worker.counters().get(Count::Yields));
+    let steps_of = |id| {
+        let is_awake = pool.core.idle.is_awake(id);
+        is_awake.then(|| pool.workers[id].steps())
+    };
+    worker
+        .neighbour
+        .is_stuck(worker.id(), pool.core.asked, own, steps_of)
 }
 
 /// Calls the policy's hook for what is overdue.

@@ -58,8 +58,8 @@ impl OnSignal {
             thread: Some(thread),
             here,
         };
-        // SAFETY: the action does only what a signal handler may do: it reads an atomic and writes to a descriptor
-        // that it owns, which does not block.
+        // SAFETY: the action does only what a signal handler may do: it reads an atomic and writes to a
+        // descriptor that it owns, which does not block.
         answers.registered = Some(Registered(unsafe { register(signal, ask) }?));
         Ok(answers)
     }

@@ -13,13 +13,13 @@ pub struct RecordOnSignal {
     _answers: OnSignal,
 }
 
-/// Calls `tell` with a [snapshot](crate::Recorder::snapshot) of the flight recorder of all pools at each `SIGUSR1`,
-/// on a thread that does nothing else: it also works while all workers are stuck. Signals that come during a
-/// snapshot count as one. Costs a thread and two descriptors.
+/// Calls `tell` with a [snapshot](crate::Recorder::snapshot) of the flight recorder of all pools at each
+/// `SIGUSR1`, on a thread that does nothing else: it also works while all workers are stuck. Signals that
+/// come during a snapshot count as one. Costs a thread and two descriptors.
 ///
 /// The signal does not end the process any more, even after the result was dropped. A forked child is not
-/// concerned: its signals call nothing. A panic of `tell` ends the thread, and so the snapshots. A program that
-/// chose `SIGUSR1` for [stacks](crate::Builder::stack_signal) gets a snapshot at each of these, too.
+/// concerned: its signals call nothing. A panic of `tell` ends the thread, and so the snapshots. A program
+/// that chose `SIGUSR1` for [stacks](crate::Builder::stack_signal) gets a snapshot at each of these, too.
 ///
 /// # Errors
 ///

@@ -223,7 +223,8 @@ impl Monitor {
         self.lets_go() || was_long && !self.is_somebody_stuck()
     }
 
-    /// Returns true if any worker is in a long task, stuck or not: a task that yields does not return at once.
+    /// Returns true if any worker is in a long task, stuck or not: a task that yields does not return at
+    /// once.
     pub(crate) fn is_somebody_long(&self) -> bool {
         self.long.load(Ordering::Relaxed) > 0
     }

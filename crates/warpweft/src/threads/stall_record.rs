@@ -2,7 +2,8 @@
 //!
 //! # Invariants
 //!
-//! - The monitor starts a thread for a snapshot and waits for none. Nothing is done on the thread that is stuck.
+//! - The monitor starts a thread for a snapshot and waits for none. Nothing is done on the thread that is
+//!   stuck.
 //! - A pool makes one snapshot at a time, and at most one in [`PAUSE_NS`].
 //! - A file is complete: it takes its name when it is written.
 

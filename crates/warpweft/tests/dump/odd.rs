@@ -91,7 +91,8 @@ fn ten_thousand_dumps_under_load() {
     assert_ne!(*lock.lock().wait(), 0);
 }
 
-/// As text, tasks of one site that wait for the same come together; all of them are in the long form and in JSON.
+/// As text, tasks of one site that wait for the same come together; all of them are in the long form and in
+/// JSON.
 #[test]
 fn many_tasks_are_few_lines() {
     const TASKS: usize = 3000;

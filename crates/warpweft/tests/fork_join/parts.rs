@@ -1,5 +1,5 @@
-//! Frames that run parts of the half that they wait for: such a part may end on a worker that its waiting frame
-//! then gets.
+//! Frames that run parts of the half that they wait for: such a part may end on a worker that its waiting
+//! frame then gets.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -67,8 +67,8 @@ fn until(flag: &AtomicBool) {
     }
 }
 
-/// A part spawns into a scope of the stack that runs it, and ends at once while its owner waits for it. The owner
-/// continues with the worker, and the job is still on offer.
+/// A part spawns into a scope of the stack that runs it, and ends at once while its owner waits for it. The
+/// owner continues with the worker, and the job is still on offer.
 #[test]
 fn a_job_on_offer_is_not_lost_with_the_worker() {
     let runtime = workers(2);

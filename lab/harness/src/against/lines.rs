@@ -14,7 +14,7 @@ use crate::stats::{Spread, spread};
 
 /// A figure of a row.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Line {
+pub(crate) struct ComparedFigure {
     /// The row.
     pub(crate) row: String,
     /// The figure.
@@ -69,7 +69,7 @@ pub(crate) struct Compared {
     /// All runs.
     pub(crate) rows: Vec<RowRuns>,
     /// What they show.
-    pub(crate) lines: Vec<Line>,
+    pub(crate) lines: Vec<ComparedFigure>,
     /// Why there are no verdicts, if there are none.
     pub(crate) refusal: Option<String>,
     /// What a reader must know of the two programs.
@@ -94,7 +94,12 @@ pub(crate) struct Compared {
 
 /// The figures of rows, line by line. A loss of more than `fail_above` fails; `refusal` takes all verdicts
 /// away.
-pub(crate) fn lines(rows: &[RowRuns], kind: &Kind, refused: bool, fail_above: Option<f64>) -> Vec<Line> {
+pub(crate) fn lines(
+    rows: &[RowRuns],
+    kind: &Kind,
+    refused: bool,
+    fail_above: Option<f64>,
+) -> Vec<ComparedFigure> {
     let looks = Looks::at(rows.iter().map(|runs| runs.row.figures.len()).sum());
     let mut lines = Vec::new();
     for runs in rows {
@@ -114,7 +119,7 @@ pub(crate) fn lines(rows: &[RowRuns], kind: &Kind, refused: bool, fail_above: Op
 }
 
 /// The figure without a baseline.
-fn alone(runs: &RowRuns, at: usize) -> Line {
+fn alone(runs: &RowRuns, at: usize) -> ComparedFigure {
     let this = runs.values(Side::This, at);
     let absent = runs.absent.as_ref();
     let note = absent.map(|reason| format!("not compared, the baseline cannot run it: {reason}"));
@@ -126,7 +131,7 @@ fn alone(runs: &RowRuns, at: usize) -> Line {
         this.is_empty()
             .then(|| String::from("no run that counts has this figure"))
     };
-    Line {
+    ComparedFigure {
         row: runs.row.name.clone(),
         figure: runs.row.figures[at].clone(),
         baseline: None,
@@ -143,12 +148,12 @@ fn alone(runs: &RowRuns, at: usize) -> Line {
 }
 
 /// The figure from pairs.
-fn paired(runs: &RowRuns, at: usize, fail_above: Option<f64>) -> Line {
+fn paired(runs: &RowRuns, at: usize, fail_above: Option<f64>) -> ComparedFigure {
     let costs = runs.costs(at);
     let judged = runs.judged.get(at).copied().flatten();
     let complete = runs.absent.is_none() && runs.failure.is_none();
     let shown = spread(&costs);
-    Line {
+    ComparedFigure {
         baseline: spread(&runs.values(Side::Baseline, at)),
         cost: shown.map(|shown| shown.median),
         quartiles: shown.map(|shown| (shown.low, shown.high)),
@@ -163,7 +168,13 @@ fn paired(runs: &RowRuns, at: usize, fail_above: Option<f64>) -> Line {
 }
 
 /// The figure beside the recorded one.
-fn recorded(runs: &RowRuns, at: usize, baseline: &Baseline, looks: Looks, fail_above: Option<f64>) -> Line {
+fn recorded(
+    runs: &RowRuns,
+    at: usize,
+    baseline: &Baseline,
+    looks: Looks,
+    fail_above: Option<f64>,
+) -> ComparedFigure {
     let line = alone(runs, at);
     let found = baseline.rows.iter().find(|recorded| recorded.row == runs.row);
     let Some(values) = found.and_then(|recorded| recorded.values.get(at)) else {
@@ -174,7 +185,7 @@ fn recorded(runs: &RowRuns, at: usize, baseline: &Baseline, looks: Looks, fail_a
     let (interval, verdict) = unpaired(better, values, &this, looks.share());
     let then = spread(values);
     let complete = runs.failure.is_none();
-    Line {
+    ComparedFigure {
         cost: then
             .zip(line.this)
             .and_then(|(then, this)| cost(better, then.median, this.median)),
@@ -186,7 +197,7 @@ fn recorded(runs: &RowRuns, at: usize, baseline: &Baseline, looks: Looks, fail_a
     }
 }
 
-impl Line {
+impl ComparedFigure {
     /// The direction in words.
     pub(crate) fn direction(&self) -> &'static str {
         match self.figure.better {
@@ -276,7 +287,7 @@ pub(crate) mod tests {
     use super::super::baseline::Recorded;
     use super::super::baseline::tests::{baseline, row};
     use super::super::rounds::tests::{BOTH, Made, PACE, rows};
-    use super::super::rounds::{Pace, measure};
+    use super::super::rounds::{RoundLimits, measure};
     use super::*;
     use crate::testing::lab;
 
@@ -290,7 +301,7 @@ pub(crate) mod tests {
             let lost = side == Side::This && row.name.starts_with("churn");
             Ok(if lost { 80.0 } else { 100.0 } + (at % 3) as f64 * 0.1)
         });
-        let pace = Pace { rounds: 20, ..PACE };
+        let pace = RoundLimits { rounds: 20, ..PACE };
         let found = measure(rows(), sides, &pace, &mut bench).unwrap();
         Compared {
             program: "lab",

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use super::lines::{Compared, Kind, Line};
+use super::lines::{Compared, ComparedFigure, Kind};
 use super::verdict::as_ratio;
 use crate::error::LabError;
 use crate::plan::{Better, Figure};
@@ -40,7 +40,7 @@ pub(crate) fn bounds(better: Better, (low, high): (f64, f64)) -> String {
     format!("{} – {}", ratio(better, low), ratio(better, high))
 }
 
-impl Line {
+impl ComparedFigure {
     /// The verdict in words, or the reason why there is none.
     pub(crate) fn said(&self) -> String {
         match (&self.note, self.verdict) {

@@ -64,7 +64,7 @@ pub(crate) struct Run {
 
 /// The runs of a row in one round: a pair, or one run if there is no baseline to run.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Turn {
+pub(crate) struct RunPair {
     /// The round, from 0; the first does not count.
     pub(crate) round: usize,
     /// The runs in the order in which they were made.
@@ -75,7 +75,7 @@ pub(crate) struct Turn {
     pub(crate) others: Option<f64>,
 }
 
-impl Turn {
+impl RunPair {
     /// A figure of one side.
     fn of(&self, side: Side, figure: usize) -> Option<f64> {
         let run = self.runs.iter().find(|run| run.side == side)?;
@@ -89,7 +89,7 @@ pub(crate) struct RowRuns {
     /// The row.
     pub(crate) row: Row,
     /// Its turns, in order.
-    pub(crate) turns: Vec<Turn>,
+    pub(crate) turns: Vec<RunPair>,
     /// The last look at each figure.
     pub(crate) judged: Vec<Option<Judged>>,
     /// The reason if the baseline's program cannot run it.
@@ -119,7 +119,7 @@ pub(crate) trait Bench {
 
 /// How long a comparison takes at most, and what decides a row.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Pace {
+pub(crate) struct RoundLimits {
     /// Rounds that count, at most.
     pub(crate) rounds: usize,
     /// No pair is begun that would probably end later than this.
@@ -150,7 +150,7 @@ impl RowRuns {
     }
 
     /// The turns that count.
-    pub(crate) fn counted(&self) -> impl Iterator<Item = &Turn> {
+    pub(crate) fn counted(&self) -> impl Iterator<Item = &RunPair> {
         self.turns.iter().filter(|turn| turn.round > 0 && !turn.set_aside)
     }
 
@@ -214,7 +214,7 @@ impl RowRuns {
         round: usize,
         sides: &[Side],
         bench: &mut dyn Bench,
-    ) -> Result<Option<Turn>, LabError> {
+    ) -> Result<Option<RunPair>, LabError> {
         let mut order = sides.to_vec();
         if round % 2 == 1 {
             order.reverse();
@@ -247,7 +247,7 @@ impl RowRuns {
                 slow: probe.is_some_and(|(_, slow)| slow),
             });
         }
-        Ok(Some(Turn {
+        Ok(Some(RunPair {
             round,
             set_aside: runs.iter().any(|run| run.slow),
             runs,
@@ -271,7 +271,7 @@ pub(crate) struct Rounds {
 pub(crate) fn measure(
     rows: Vec<Row>,
     sides: &[Side],
-    pace: &Pace,
+    pace: &RoundLimits,
     bench: &mut dyn Bench,
 ) -> Result<Rounds, LabError> {
     let looks = Looks::at(rows.iter().map(|row| row.figures.len()).sum());
@@ -363,7 +363,7 @@ pub(crate) mod tests {
         fn begins(&mut self, _: usize, _: usize, _: &Row) {}
     }
 
-    pub(crate) const PACE: Pace = Pace {
+    pub(crate) const PACE: RoundLimits = RoundLimits {
         rounds: 64,
         budget: None,
         margin: 0.03,
@@ -382,7 +382,7 @@ pub(crate) mod tests {
     #[test]
     fn both_programs_take_turns_and_who_is_first_alternates() {
         let mut bench = Made::new(|_, _, at| noisy(100.0, at));
-        let pace = Pace { rounds: 3, ..PACE };
+        let pace = RoundLimits { rounds: 3, ..PACE };
         measure(rows(), BOTH, &pace, &mut bench).unwrap();
         assert_eq!(bench.log.len(), 2 * 2 * 4);
         for (pair, runs) in bench.log.chunks(2).enumerate() {
@@ -419,7 +419,7 @@ pub(crate) mod tests {
             true => Ok([100.0, 110.0, 120.0][at % 3]),
             false => Ok(100.0),
         });
-        let pace = Pace { rounds: 40, ..PACE };
+        let pace = RoundLimits { rounds: 40, ..PACE };
         let found = measure(rows(), BOTH, &pace, &mut bench).unwrap();
         let turns: Vec<usize> = found.rows.iter().map(|runs| runs.turns.len()).collect();
         assert_eq!(turns, [41, Looks::at(2).pairs(0) + 1]);
@@ -429,7 +429,7 @@ pub(crate) mod tests {
     #[test]
     fn the_time_ends_it_between_pairs() {
         let mut bench = Made::new(|_, _, at| noisy(100.0, at));
-        let pace = Pace {
+        let pace = RoundLimits {
             budget: Some(Duration::from_secs(9)),
             ..PACE
         };
@@ -444,7 +444,7 @@ pub(crate) mod tests {
         let mut bench = Made::new(|_, _, at| noisy(100.0, at));
         // The second probe of the second round's first pair.
         bench.slow = |probe| probe == 6;
-        let pace = Pace { rounds: 2, ..PACE };
+        let pace = RoundLimits { rounds: 2, ..PACE };
         let found = measure(rows(), BOTH, &pace, &mut bench).unwrap();
         let set_aside: usize = found.rows.iter().map(RowRuns::set_aside).sum();
         assert_eq!((set_aside, bench.log.len()), (1, 2 * 2 * 3 + 2));
@@ -457,7 +457,7 @@ pub(crate) mod tests {
     fn a_machine_that_is_always_slow_gives_no_verdict() {
         let mut bench = Made::new(|_, side, _| Ok(if side == Side::This { 1.0 } else { 2.0 }));
         bench.slow = |_| true;
-        let pace = Pace { rounds: 12, ..PACE };
+        let pace = RoundLimits { rounds: 12, ..PACE };
         let found = measure(rows(), BOTH, &pace, &mut bench).unwrap();
         for runs in &found.rows {
             assert_eq!((runs.costs(0).len(), runs.judged[0]), (0, None));
@@ -487,7 +487,7 @@ pub(crate) mod tests {
     #[test]
     fn one_side_alone_is_measured_in_all_rounds() {
         let mut bench = Made::new(|_, _, at| noisy(100.0, at));
-        let pace = Pace { rounds: 5, ..PACE };
+        let pace = RoundLimits { rounds: 5, ..PACE };
         let found = measure(rows(), &[Side::This], &pace, &mut bench).unwrap();
         assert_eq!(found.rows[0].values(Side::This, 0).len(), 5);
         assert!(found.rows[0].costs(0).is_empty() && found.rows[0].judged[0].is_none());

@@ -21,7 +21,7 @@ use crate::against::baseline::{Baseline, Copied, Recorded};
 use crate::against::bench::Processes;
 use crate::against::lines::{Compared, Kind, lines};
 use crate::against::program::{Build, ask, digest};
-use crate::against::rounds::{Pace, Rounds, Row, Side, measure};
+use crate::against::rounds::{RoundLimits, Rounds, Row, Side, measure};
 use crate::against::verdict::Looks;
 use crate::error::{LabError, choose};
 use crate::isolate::own_program;
@@ -176,7 +176,7 @@ fn compared(lab: &Lab, arguments: &CompareArgs, asked: Asked, rows: Vec<Row>) ->
         _ => (&[Side::This], looks.pairs(0)),
     };
     let budget = own.budget.unwrap_or(if arguments.quick { 600 } else { 1800 });
-    let pace = Pace {
+    let pace = RoundLimits {
         rounds: arguments.repeat.unwrap_or(usual),
         budget: Some(Duration::from_secs(budget)),
         margin: own.fail_above.unwrap_or(MARGIN),

@@ -4,7 +4,7 @@
 use super::dots::{self, Dot};
 use super::page::{begin, machine};
 use super::svg::{escape, put};
-use crate::against::lines::{Compared, Kind, Line};
+use crate::against::lines::{Compared, ComparedFigure, Kind};
 use crate::against::print::{bounds, ratio, title, value};
 use crate::against::rounds::{RowRuns, Side};
 use crate::against::verdict::Verdict;
@@ -71,7 +71,7 @@ fn charts(html: &mut String, compared: &Compared) {
     }
 }
 
-fn dot(line: &Line) -> Option<Dot> {
+fn dot(line: &ComparedFigure) -> Option<Dot> {
     let median = line.cost?;
     let (low, high) = line.quartiles.unwrap_or((median, median));
     Some(Dot {

@@ -48,7 +48,7 @@ pub struct RecordedPush {
 }
 
 /// A step with its place in the timeline.
-struct Place {
+struct StepSlice {
     lane: usize,
     start: u64,
     lasts: u64,
@@ -60,14 +60,14 @@ struct Place {
 ///
 /// Each step depends only on steps that began before it, so a replay ends.
 pub(super) fn tasks(timeline: &Timeline) -> Result<Vec<RecordedTask>, NoTrace> {
-    let mut by_number: HashMap<u64, Vec<Place>> = HashMap::new();
+    let mut by_number: HashMap<u64, Vec<StepSlice>> = HashMap::new();
     for (lane, content) in timeline.lanes.iter().enumerate() {
         let name = content.name.rsplit(" / ").next().unwrap_or_default();
         if name.starts_with("blocking ") {
             continue;
         }
         for slice in content.slices.iter().filter(|slice| slice.task != 0) {
-            by_number.entry(slice.task).or_default().push(Place {
+            by_number.entry(slice.task).or_default().push(StepSlice {
                 lane,
                 start: slice.start,
                 lasts: slice.lasts,
@@ -78,7 +78,7 @@ pub(super) fn tasks(timeline: &Timeline) -> Result<Vec<RecordedTask>, NoTrace> {
     if by_number.is_empty() {
         return Err(NoTrace::NoSteps);
     }
-    let mut places: Vec<Vec<Place>> = by_number.into_values().collect();
+    let mut places: Vec<Vec<StepSlice>> = by_number.into_values().collect();
     for steps in &mut places {
         steps.sort_by_key(|step| step.start);
     }
@@ -116,7 +116,7 @@ pub(super) fn tasks(timeline: &Timeline) -> Result<Vec<RecordedTask>, NoTrace> {
 }
 
 /// Returns a task whose steps begin at their moments, or again.
-fn unlinked(steps: &[Place]) -> RecordedTask {
+fn unlinked(steps: &[StepSlice]) -> RecordedTask {
     let before = std::iter::once(End::Unknown).chain(steps.iter().map(|step| step.end));
     let steps = steps.iter().zip(before).map(|(step, before)| RecordedStep {
         begins: if before == End::Again {

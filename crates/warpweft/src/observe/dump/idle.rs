@@ -1,4 +1,5 @@
-//! A runtime in which nothing runs and nothing is to come: its tasks wait for ever, unless a thread outside acts.
+//! A runtime in which nothing runs and nothing is to come: its tasks wait for ever, unless a thread outside
+//! acts.
 //!
 //! This covers what leads to no other task: a sender that was forgotten and never used, an event that nothing
 //! notifies, a barrier to which too few come.

@@ -26,9 +26,9 @@ use warpweft_task::TaskKind;
 /// What all tasks of a runtime do, and what they wait for: the result of
 /// [`Runtime::dump`](crate::Runtime::dump).
 ///
-/// As text (`{}`) it is meant for a terminal: tasks of one spawn site that wait for the same come together, the
-/// oldest first, and long lists are cut. `{:#}` shows all of them. [`to_json`](Self::to_json) is for programs,
-/// and has all.
+/// As text (`{}`) it is meant for a terminal: tasks of one spawn site that wait for the same come together,
+/// the oldest first, and long lists are cut. `{:#}` shows all of them. [`to_json`](Self::to_json) is for
+/// programs, and has all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Dump {
@@ -116,8 +116,8 @@ pub struct WaitDump {
     pub told: bool,
     /// The tasks on which it depends, by their numbers: all of them have to go on.
     pub holders: Vec<usize>,
-    /// The tasks on which it probably depends: they used the other end of a channel last. They may have passed
-    /// it on.
+    /// The tasks on which it probably depends: they used the other end of a channel last. They may have
+    /// passed it on.
     pub likely: Vec<usize>,
 }
 
@@ -224,9 +224,9 @@ pub enum Finding {
         /// Its number.
         task: usize,
     },
-    /// No task of the runtime runs or is queued, and there is no timer, no socket and no closure that blocks for
-    /// which one waits. So these tasks wait for ever, unless a thread outside of the runtime acts. A thread
-    /// outside is known only after it has used what they wait for: then there is no such finding.
+    /// No task of the runtime runs or is queued, and there is no timer, no socket and no closure that blocks
+    /// for which one waits. So these tasks wait for ever, unless a thread outside of the runtime acts. A
+    /// thread outside is known only after it has used what they wait for: then there is no such finding.
     ///
     /// [`Runtime::dump`](crate::Runtime::dump) looks for it, once the tasks have waited for 100 ms.
     NothingRuns {

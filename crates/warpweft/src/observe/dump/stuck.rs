@@ -9,8 +9,8 @@
 //!
 //! - A wait that depends on no known task has a way out: a timer, a socket, an event.
 //! - What a task is only likely to depend on gives findings that are uncertain, and none that is certain.
-//! - A wait that was told is none: the wake-up was used, and none comes any more. But then the task was woken,
-//!   so it counts only if it is asleep again.
+//! - A wait that was told is none: the wake-up was used, and none comes any more. But then the task was
+//!   woken, so it counts only if it is asleep again.
 
 use super::{Dump, Finding, TaskDump, TaskState, WaitDump, WaitsFor};
 use std::collections::hash_map::Entry;
@@ -101,7 +101,8 @@ fn find_cycles(
 
 /// Returns the largest set of tasks each of whose waits depends on a task of the set.
 fn stuck(tasks: &[TaskDump], holders: Holders) -> BTreeSet<usize> {
-    // Each wait, with the number of tasks of the set on which it depends, and the waits that depend on a task.
+    // Each wait, with the number of tasks of the set on which it depends, and the waits that depend on a
+    // task.
     let mut waits: Vec<(usize, usize)> = Vec::new();
     let mut dependent: HashMap<usize, Vec<usize>> = HashMap::new();
     let mut stuck = BTreeSet::new();
@@ -134,8 +135,8 @@ fn stuck(tasks: &[TaskDump], holders: Holders) -> BTreeSet<usize> {
     stuck
 }
 
-/// Follows the waits from `start` on, until a task comes a second time. Returns the circle, if no earlier walk
-/// has come there.
+/// Follows the waits from `start` on, until a task comes a second time. Returns the circle, if no earlier
+/// walk has come there.
 fn cycle(
     tasks: &[TaskDump],
     stuck: &BTreeSet<usize>,

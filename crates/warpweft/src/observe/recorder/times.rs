@@ -146,8 +146,8 @@ impl Distribution {
         duration(ticks as f64 * self.ns_per_tick)
     }
 
-    /// Returns the values that came after `earlier`, which is an earlier distribution of the same class of the
-    /// same pool. With it a program reports what happened in an interval.
+    /// Returns the values that came after `earlier`, which is an earlier distribution of the same class of
+    /// the same pool. With it a program reports what happened in an interval.
     ///
     /// ```
     /// let runtime = warpweft::Runtime::builder().workers(1).build()?;

@@ -55,22 +55,24 @@ impl Builder {
         self
     }
 
-    /// Writes what the flight recorder has to a file when a stall is reported: what this pool's workers did before,
-    /// in the format of Perfetto. See [`Snapshot::write_perfetto`](crate::Snapshot::write_perfetto).
+    /// Writes what the flight recorder has to a file when a stall is reported: what this pool's workers did
+    /// before, in the format of Perfetto. See [`Snapshot::write_perfetto`](crate::Snapshot::write_perfetto).
     ///
-    /// A stall is reported as [`report_stalls_after`](Self::report_stalls_after) or [`on_stall`](Self::on_stall)
-    /// says, and not at all without a monitor. There is at most one snapshot in 10 seconds, and the latest
-    /// takes the place of the one before. Until it is complete, the file is called `PATH.PID.partial`.
+    /// A stall is reported as [`report_stalls_after`](Self::report_stalls_after) or
+    /// [`on_stall`](Self::on_stall) says, and not at all without a monitor. There is at most one snapshot in
+    /// 10 seconds, and the latest takes the place of the one before. Until it is complete, the file is called
+    /// `PATH.PID.partial`.
     ///
-    /// A thread of its own writes it, some 100 ms for the largest one. The monitor does not wait for that, and
-    /// nothing happens on the thread that is stuck. An error is told on the standard error stream. Rare events are
-    /// always there, the steps of tasks only if they [are recorded](crate::Recorder::record_steps); with
-    /// [`recorder_bytes(0)`](Self::recorder_bytes) there are neither.
+    /// A thread of its own writes it, some 100 ms for the largest one. The monitor does not wait for that,
+    /// and nothing happens on the thread that is stuck. An error is told on the standard error stream. Rare
+    /// events are always there, the steps of tasks only if they [are
+    /// recorded](crate::Recorder::record_steps); with [`recorder_bytes(0)`](Self::recorder_bytes) there are
+    /// neither.
     ///
     /// # Errors
     ///
-    /// [`build`](Self::build) returns [`BuildError::Record`](crate::BuildError::Record) if a file cannot be made
-    /// there.
+    /// [`build`](Self::build) returns [`BuildError::Record`](crate::BuildError::Record) if a file cannot be
+    /// made there.
     ///
     /// ```
     /// let path = std::env::temp_dir().join("web.pftrace");
@@ -82,8 +84,8 @@ impl Builder {
         self
     }
 
-    /// As [`record_on_stall`](Self::record_on_stall), but gives the snapshot to the program, on a thread of its own
-    /// that ends afterwards. A panic in `tell` ends that thread only.
+    /// As [`record_on_stall`](Self::record_on_stall), but gives the snapshot to the program, on a thread of
+    /// its own that ends afterwards. A panic in `tell` ends that thread only.
     ///
     /// ```
     /// let runtime = warpweft::Runtime::builder()
