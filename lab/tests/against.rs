@@ -52,7 +52,7 @@ fn the_same_program_takes_turns_with_its_copy() {
     let page = std::fs::read_to_string(folder.path().join("page.html")).expect("the report is there");
     assert!(page.contains("<h2>Not told apart</h2>") && !page.contains("<script"));
     let table = std::fs::read_to_string(folder.path().join("all.csv")).expect("the table is there");
-    assert!(table.lines().count() >= 1 + 2 * 2 * 3, "{table}");
+    assert!(table.lines().count() > 2 * 2 * 3, "{table}");
 }
 
 #[test]

@@ -500,7 +500,7 @@ fn task_refs_of_cancelled_tasks() {
         for (n, mut task) in kept.into_iter().enumerate() {
             assert!(task.is_cancelled());
             assert!(task.info().name().is_none());
-            assert!(task.info().location().file().ends_with("tokens.rs"));
+            assert!(task.info().location().file().ends_with("task_refs.rs"));
             task.set_policy_word(u64::MAX - n as u64);
             assert_eq!(task.waiting().policy_word(), u64::MAX - n as u64);
             if n % 2 == 0 {

@@ -70,9 +70,12 @@ fn a_runtime_without_tasks_ends_at_once() {
     assert!(start.elapsed() < LONG);
 }
 
+/// Spawns a task of some kind that runs the closure.
+type Spawn = fn(&Runtime, Box<dyn FnOnce() + Send>);
+
 #[test]
 fn a_stuck_job_fiber_or_blocking_closure_is_named() {
-    let spawns: [(&str, fn(&Runtime, Box<dyn FnOnce() + Send>)); 4] = [
+    let spawns: [(&str, Spawn); 4] = [
         ("job", |runtime, body| {
             drop(TaskBuilder::new().name("job").on(runtime).spawn_job(body));
         }),
