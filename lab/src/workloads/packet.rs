@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use fastrand::Rng;
 
 use crate::kit::chain::{Feed, Listening};
-use crate::kit::task_recorder::{Counts, Recorded};
 use crate::kit::packets::{Packets, newlines_of};
+use crate::kit::task_recorder::{Counts, Recorded};
 use crate::prelude::*;
 
 /// The workload, ready to run.

@@ -23,8 +23,8 @@ use std::time::{Duration, Instant};
 use super::packet_cache::{PacketItem, Reading};
 use crate::kit::burn::burn;
 use crate::kit::chain::{Item, Launch, Listening, OfJobs, OfTasks, Source, heavy_ones};
-use crate::kit::task_recorder::{TaskRecorder, Recorded};
 use crate::kit::packets::Packets;
+use crate::kit::task_recorder::{Recorded, TaskRecorder};
 use crate::prelude::*;
 
 /// Tasks of a packet, before the two.

@@ -5,8 +5,8 @@
 //! packet and its number, so the sum over all chains is known beforehand.
 
 use crate::kit::chain::{Item, Listening, Source};
-use crate::kit::task_recorder::{TaskRecorder, Recorded};
 use crate::kit::packets::{POOL, Packets};
+use crate::kit::task_recorder::{Recorded, TaskRecorder};
 use crate::prelude::*;
 
 /// Bytes that a light task reads.

@@ -70,7 +70,9 @@ impl Ticks {
         }
         let recorded = record(&[recorder], self.n);
         let elapsed = begin.elapsed();
-        let cpu = before.zip(process_cpu()).map(|(before, after)| after.saturating_sub(before));
+        let cpu = before
+            .zip(process_cpu())
+            .map(|(before, after)| after.saturating_sub(before));
         check("ticks", &recorded.counts[0], &self.n)?;
         let mut outcome = Outcome::new(self.n, recorded.elapsed).with_latency(&recorded.histogram);
         if let Some(cpu) = cpu {

@@ -102,7 +102,12 @@ impl ActorProgram for Plan {
     }
 }
 
-async fn player<W: Actors>(plan: Plan, place: u64, mut from: W::Receiver<u64>, to: W::Sender<u64>) -> PlayerCounts {
+async fn player<W: Actors>(
+    plan: Plan,
+    place: u64,
+    mut from: W::Receiver<u64>,
+    to: W::Sender<u64>,
+) -> PlayerCounts {
     let mut seen = PlayerCounts::default();
     while seen.turns < plan.rounds {
         let Some(passes) = W::recv(&mut from).await else {

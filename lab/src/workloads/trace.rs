@@ -187,7 +187,11 @@ impl Run {
         arrivals.sort_unstable();
         for (due, task) in arrivals {
             let moment = self.base + Duration::from_nanos(due);
-            thread::sleep(moment.saturating_duration_since(Instant::now()).saturating_sub(SPIN));
+            thread::sleep(
+                moment
+                    .saturating_duration_since(Instant::now())
+                    .saturating_sub(SPIN),
+            );
             while Instant::now() < moment {
                 hint::spin_loop();
             }
@@ -324,7 +328,10 @@ mod tests {
 
     #[test]
     fn moments_follow_the_speed() {
-        let plan = Plan { tasks: &[], speed: 200 };
+        let plan = Plan {
+            tasks: &[],
+            speed: 200,
+        };
         assert_eq!(plan.due(1_000), 500);
         assert_eq!(Plan { speed: 1, ..plan }.due(u64::MAX), u64::MAX);
     }

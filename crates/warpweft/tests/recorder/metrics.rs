@@ -10,6 +10,7 @@ use std::time::Duration;
 use warpweft::sync::oneshot;
 use warpweft::{PolicySpec, Runtime, spawn, spawn_job};
 
+#[cfg(feature = "net")]
 #[test]
 fn tasks_timers_and_closures_are_counted() {
     let runtime = Runtime::builder()

@@ -128,7 +128,7 @@ fn a_file_that_cannot_be_made_is_an_error() {
     }
 }
 
-#[cfg(unix)]
+#[cfg(all(unix, feature = "signal"))]
 #[test]
 fn a_signal_asks_for_a_snapshot_while_all_workers_are_stuck() {
     use std::process::{Command, id};

@@ -10,7 +10,7 @@ use tracing::{info, info_span};
 use warpweft::effect::{Continuation, Coroutine, Effect, Handler, Next, perform};
 use warpweft::sync::{Notify, oneshot};
 use warpweft::time::sleep;
-use warpweft::{block_on, fiber, join, spawn_job};
+use warpweft::{block_on, fiber, join};
 
 struct Yield;
 

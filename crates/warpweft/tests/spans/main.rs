@@ -24,7 +24,7 @@ use tracing::subscriber::Interest;
 use tracing::{Event, Metadata, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 use tracing_subscriber::registry::{LookupSpan, Registry};
-use warpweft::{Runtime, join, scope};
+use warpweft::Runtime;
 
 /// What the recorder has seen. Tests share it, so each has messages and spans of its own.
 static SEEN: Mutex<Vec<(String, String)>> = Mutex::new(Vec::new());

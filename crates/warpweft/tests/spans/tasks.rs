@@ -2,7 +2,7 @@
 
 use super::eventually::eventually;
 use super::{around, assert_over, runtime};
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, mpsc};
 use tracing::{info, info_span};
 use warpweft::sync::oneshot;
 use warpweft::{Runtime, TaskBuilder, block_on, fiber, join, scope, spawn_blocking, spawn_job};

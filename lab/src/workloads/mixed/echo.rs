@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::idioms::mixed::MixedPool;
 use crate::kit::check::check;
-use crate::kit::task_recorder::{TaskRecorder, Recorded, record};
+use crate::kit::task_recorder::{Recorded, TaskRecorder, record};
 use harness::LabError;
 use harness::Outcome;
 use harness::Usage;

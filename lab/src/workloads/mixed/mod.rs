@@ -18,8 +18,8 @@
 //! The clients are threads of the system that mostly sleep, see `clients`. Each answer is compared with its
 //! question, each sort is checked, and all of them are counted.
 
-mod echo;
 mod clients;
+mod echo;
 mod request;
 mod server;
 

@@ -12,7 +12,7 @@
 //! parallel scheduling*, 2022, section 5.5).
 
 use crate::kit::chain::{Item, Listening, Source, heavy_ones};
-use crate::kit::task_recorder::{TaskRecorder, Recorded};
+use crate::kit::task_recorder::{Recorded, TaskRecorder};
 use crate::prelude::*;
 
 mod pricing;
@@ -277,7 +277,11 @@ mod tests {
                 started: 0,
             };
             walk.arrive(recorder);
-            assert_eq!(crate::kit::task_recorder::record(&[recorder], 1).counts[1], wrong, "{value}");
+            assert_eq!(
+                crate::kit::task_recorder::record(&[recorder], 1).counts[1],
+                wrong,
+                "{value}"
+            );
         }
     }
 }

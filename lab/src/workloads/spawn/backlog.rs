@@ -76,7 +76,11 @@ impl Pile {
 }
 
 /// One closure.
-fn closure(number: u64, recorder: &'static TaskRecorder, all: &'static AtomicBool) -> impl FnOnce() + Send + 'static {
+fn closure(
+    number: u64,
+    recorder: &'static TaskRecorder,
+    all: &'static AtomicBool,
+) -> impl FnOnce() + Send + 'static {
     let load = [number, !number];
     let closure = move || {
         black_box(load);
