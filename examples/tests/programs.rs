@@ -17,6 +17,7 @@ macro_rules! program {
 /// A program under way.
 struct Program {
     id: u32,
+    ends: EndsWithTest,
     lines: Lines<BufReader<ChildStdout>>,
     end: JoinHandle<ExitStatus>,
 }
@@ -32,6 +33,7 @@ impl Program {
         let output = child.stdout.take().expect("the output is piped");
         Self {
             id: child.id(),
+            ends: EndsWithTest(child.id()),
             lines: BufReader::new(output).lines(),
             end: thread::spawn(move || wait(child)),
         }
@@ -60,8 +62,21 @@ impl Program {
     fn rest(self) -> Vec<String> {
         let rest = self.lines.map(|line| line.expect("text")).collect();
         let status = self.end.join().expect("the child is waited for");
+        drop(self.ends);
         assert!(status.success(), "{status}, after {rest:?}");
         rest
+    }
+}
+
+/// Kills a server if its test fails: it would keep the streams open for which the caller of the tests waits.
+struct EndsWithTest(u32);
+
+impl Drop for EndsWithTest {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            // The test has failed anyway.
+            let _ = Command::new("kill").args(["-KILL", &self.0.to_string()]).status();
+        }
     }
 }
 
@@ -128,10 +143,10 @@ fn prometheus() {
     let shown = loop {
         let shown = program!("http_client" & format!("{address}/metrics")).rest();
         assert!(shown[0].starts_with("/metrics: 200 OK"), "{shown:?}");
-        if shown
-            .iter()
-            .any(|line| line.starts_with("warpweft_run_time_seconds"))
-        {
+        // The name is there from the first publication on, perhaps without a value.
+        let has_values =
+            |line: &String| line.starts_with("warpweft_run_time_seconds_count") && !line.ends_with(" 0");
+        if shown.iter().any(has_values) {
             break shown;
         }
         assert!(start.elapsed() < LIMIT, "no histogram: {shown:?}");
