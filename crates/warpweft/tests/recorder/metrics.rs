@@ -5,6 +5,7 @@
 )]
 
 use crate::eventually::eventually;
+#[cfg(feature = "net")]
 use std::future::pending;
 use std::time::Duration;
 use warpweft::sync::oneshot;
