@@ -7,6 +7,7 @@
 )]
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 use warpweft::{ForkCx, Pool, Runtime, join, scope};
@@ -71,6 +72,16 @@ fn until(flag: &AtomicBool) {
 /// owner continues with the worker, and the job is still on offer.
 #[test]
 fn a_job_on_offer_is_not_lost_with_the_worker() {
+    let (done, ended) = channel();
+    thread::spawn(move || {
+        parts_that_spawn();
+        done.send(()).expect("the test waits");
+    });
+    let in_time = ended.recv_timeout(Duration::from_secs(30));
+    in_time.expect("a job or a worker is lost, or the thread has panicked");
+}
+
+fn parts_that_spawn() {
     let runtime = workers(2);
     for _ in 0..20 {
         let (stolen, part_began, ran) = (
