@@ -67,7 +67,6 @@ pub(crate) fn run(repo: &Repo) -> Result<()> {
         ("oldest rustc", publish::msrv),
         ("targets", targets::run),
         ("rayon-core", rayon::ours),
-        ("rayon's tests", rayon::own_tests),
         ("tokio crates", ecosystem::run),
         ("perfetto", perfetto::run),
     ] {

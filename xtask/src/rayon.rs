@@ -11,7 +11,6 @@ use std::fs;
 use std::path::Path;
 
 pub(crate) use tests::ours;
-pub(crate) use tests::run as own_tests;
 pub(crate) use twins::ours as programs_on_ours;
 pub(crate) use twins::real_if_fetched;
 
