@@ -17,6 +17,9 @@ fn runtime() -> Runtime {
         .expect("a runtime")
 }
 
+/// Spawns that closure.
+type Spawns = fn(&Runtime, Box<dyn FnOnce() + Send>);
+
 /// A runtime with a task of that name, which waits in the system until the sender is dropped.
 fn stuck(spawn: impl FnOnce(&Runtime, Box<dyn FnOnce() + Send>)) -> (Runtime, mpsc::Sender<()>, Arc<()>) {
     let runtime = runtime();
@@ -72,7 +75,7 @@ fn a_runtime_without_tasks_ends_at_once() {
 
 #[test]
 fn a_stuck_job_fiber_or_blocking_closure_is_named() {
-    let spawns: [(&str, fn(&Runtime, Box<dyn FnOnce() + Send>)); 4] = [
+    let spawns: [(&str, Spawns); 4] = [
         ("job", |runtime, body| {
             drop(TaskBuilder::new().name("job").on(runtime).spawn_job(body));
         }),
