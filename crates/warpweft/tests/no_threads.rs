@@ -69,7 +69,15 @@ fn threads_that_cannot_be_had() {
     });
     begun.recv().expect("it starts");
     refuse(1);
-    let remaining = runtime.shutdown_timeout(Duration::from_millis(50));
+    // On a thread of its own: a drop that waits for the closure must fail the test, and not hang it.
+    let (send, receive) = mpsc::channel();
+    std::thread::spawn(move || {
+        let left = runtime.shutdown_timeout(Duration::from_millis(50));
+        send.send(left).expect("the test waits");
+    });
+    let remaining = receive
+        .recv_timeout(Duration::from_secs(20))
+        .expect("the limit is kept");
     assert!(remaining.is_err_and(|remaining| remaining.to_string().contains("job")));
     drop(open);
     assert!(stuck.wait().expect("no panic"));

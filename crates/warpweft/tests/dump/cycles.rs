@@ -213,23 +213,34 @@ fn a_lock_that_is_read_twice_around_a_writer() {
     std::mem::forget(runtime);
 }
 
-/// Readers that came and went are not accused of what another one has.
+/// A reader that came first, and has gone, is not accused of what another one has.
 #[test]
 fn a_reader_that_has_gone_is_not_accused() {
     let runtime = runtime(2);
     let lock = Arc::new(RwLock::new(()));
-    let mine = lock.read().wait();
     let (lent, writes) = (lock.clone(), lock.clone());
+    let (reads, both) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (tells, waits) = (reads.clone(), both.clone());
     let parent = named(&runtime, "parent").spawn(async move {
-        drop(lent.read().await);
+        let first = lent.read().await;
+        tells.notify_one();
+        waits.notified().await;
+        drop(first);
         let writer = warpweft::spawn(async move { drop(writes.write().await) });
         writer.await.expect("no panic");
     });
-    let waits = |dump: &Dump| dump.tasks.iter().filter(|task| !task.waits.is_empty()).count() >= 2;
-    let dump = dump_with("both wait", &runtime, waits);
-    assert_eq!(dump.findings, [], "{dump}");
+    reads.notified().wait();
+    let mine = lock.read().wait();
+    both.notify_one();
+    let writes = |dump: &Dump| {
+        let mut waits = dump.tasks.iter().flat_map(|task| &task.waits);
+        waits.any(|wait| matches!(wait.on, WaitsFor::Permits { kind: "rwlock", .. }))
+            && dump.tasks.iter().filter(|task| !task.waits.is_empty()).count() >= 2
+    };
+    let dump = dump_with("both wait", &runtime, writes);
     drop(mine);
     parent.wait().expect("no panic");
+    assert_eq!(accusations(&dump), [], "{dump}");
 }
 
 #[test]
@@ -252,31 +263,44 @@ fn two_semaphores_in_opposite_order() {
     std::mem::forget(runtime);
 }
 
-/// One of two holders is known; the other one gives its permit back, which is enough.
+/// One of two holders is known, and waits for the task that waits; the other one gives its permit back, which
+/// is enough.
 #[test]
 fn a_semaphore_of_which_others_have_permits_is_no_circle() {
     let runtime = runtime(2);
     let semaphore = Arc::new(Semaphore::new(2));
-    let inside = semaphore.clone();
+    let (has, both) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (inside, tells, goes) = (semaphore.clone(), has.clone(), both.clone());
     let task = named(&runtime, "twice").spawn(async move {
         let _first = inside.acquire(1).await.expect("open");
+        tells.notify_one();
+        goes.notified().await;
         let other = inside.clone();
         let waits = warpweft::spawn(async move {
             drop(other.acquire(1).await.expect("open"));
         });
         waits.await.expect("no panic");
     });
-    let mine = loop {
-        // Either comes first; then the child waits until this thread gives it back.
-        if let Ok(permit) = semaphore.try_acquire(1) {
-            break permit;
-        }
+    has.notified().wait();
+    let mine = semaphore.try_acquire(1).expect("the second one");
+    both.notify_one();
+    let waits = |dump: &Dump| {
+        let mut waits = dump.tasks.iter().flat_map(|task| &task.waits);
+        waits.any(|wait| {
+            matches!(
+                wait.on,
+                WaitsFor::Permits {
+                    kind: "semaphore",
+                    free: 0,
+                    ..
+                }
+            )
+        }) && dump.tasks.iter().filter(|task| !task.waits.is_empty()).count() >= 2
     };
-    std::thread::sleep(Duration::from_millis(20));
-    let dump = runtime.dump();
-    assert_eq!(accusations(&dump), [], "{dump}");
+    let dump = dump_with("both wait", &runtime, waits);
     drop(mine);
     task.wait().expect("no panic");
+    assert_eq!(accusations(&dump), [], "{dump}");
 }
 
 /// A future that has a permit, or was given one, is not polled while another one of its task waits for it.
