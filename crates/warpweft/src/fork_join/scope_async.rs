@@ -97,6 +97,19 @@ impl Drop for Inside {
     }
 }
 
+/// What a task of a scope owns. The order of the fields drops the future before the task leaves the scope,
+/// also if the task never runs: captured variables have no such order.
+struct Member<F> {
+    future: F,
+    inside: Inside,
+}
+
+impl<F> Member<F> {
+    fn into_parts(self) -> (F, Inside) {
+        (self.future, self.inside)
+    }
+}
+
 /// Ends the tasks when the scope's future ends or is dropped.
 struct Ending(Arc<Shared>);
 
@@ -141,15 +154,18 @@ impl AsyncScope {
             })
         };
         if let Some(number) = entered {
-            let inside = Inside {
-                number,
-                scope: Arc::clone(&self.0),
+            let member = Member {
+                future,
+                inside: Inside {
+                    number,
+                    scope: Arc::clone(&self.0),
+                },
             };
             let blamed = PanicLocation::Shared(Arc::clone(&self.0) as _);
             let site = Location::caller();
             let task = async move {
-                // It is dropped after the future.
-                let _inside = inside;
+                // The second one is dropped after the future.
+                let (future, _inside) = member.into_parts();
                 answered(future, sender, blamed, site).await;
             };
             self.register(number, TaskBuilder::at(site).spawn(task));

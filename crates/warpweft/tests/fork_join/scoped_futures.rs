@@ -334,6 +334,43 @@ fn panics_of_an_async_scope() {
     });
 }
 
+/// Its end takes some time.
+struct Slow(Arc<AtomicUsize>);
+
+impl Drop for Slow {
+    fn drop(&mut self) {
+        thread::sleep(Duration::from_millis(20));
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// The only worker is busy, so the task is cancelled before it runs.
+#[test]
+fn a_task_that_never_ran_has_ended_before_its_scope() {
+    let runtime = Runtime::builder().workers(1).build().expect("a runtime");
+    let alive = Arc::new(AtomicUsize::new(1));
+    let (go_on, told) = std::sync::mpsc::channel::<()>();
+    let busy = runtime.spawn_job(move || told.recv());
+    let slow = Slow(Arc::clone(&alive));
+    let raised = catch_unwind(AssertUnwindSafe(|| {
+        runtime.block_on(scope_async(|scope| async move {
+            drop(scope.spawn(async move {
+                let _slow = slow;
+                pending::<()>().await;
+            }));
+            // After the task was cancelled.
+            thread::spawn(move || {
+                thread::sleep(Duration::from_millis(50));
+                go_on.send(()).expect("it waits");
+            });
+            panic_any("the body");
+        }));
+    }));
+    assert_eq!(payload(raised), "the body");
+    assert_eq!(alive.load(Ordering::Acquire), 0);
+    busy.wait().expect("no panic").expect("told");
+}
+
 #[test]
 fn dropping_an_async_scope_cancels_its_tasks() {
     everywhere(|runtime| {
