@@ -68,7 +68,7 @@ pub(crate) fn run(repo: &Repo) -> Result<()> {
         ("targets", targets::run),
         ("rayon-core", rayon::ours),
         ("rayon's tests", rayon::own_tests),
-        ("tokio crates", ecosystem::run),
+        ("tokio crates", ecosystem::all),
     ] {
         step(name, &mut || match work(repo) {
             Ok(count) => (count, Ok(())),

@@ -98,8 +98,9 @@ enum Command {
     /// Run rayon's own tests and rayon-core's on `compat/rayon-core`, the programs of its incidents, and
     /// compare programs with the original.
     Rayon(rayon::Options),
-    /// Run unmodified crates of tokio's ecosystem on our workers: `compat/ecosystem`.
-    Tokio,
+    /// Run unmodified crates of tokio's ecosystem on our workers, `compat/ecosystem`, or compare servers
+    /// under load.
+    Tokio(ecosystem::Options),
     /// Run `warpweft try` with programs that use rayon by our crate, axum and fibers: each gets a table and
     /// advice.
     Try(trials::Options),
@@ -144,7 +145,7 @@ fn start(command: Command, root: Option<&Path>) -> anyhow::Result<()> {
         Command::Msrv => publish::msrv(&repo).map(|outcome| println!("{outcome}")),
         Command::Targets => targets::run(&repo).map(|outcome| println!("{outcome}")),
         Command::Rayon(options) => rayon::run(&repo, &options).map(|outcome| println!("{outcome}")),
-        Command::Tokio => ecosystem::run(&repo).map(|outcome| println!("{outcome}")),
+        Command::Tokio(options) => ecosystem::run(&repo, &options).map(|outcome| println!("{outcome}")),
         Command::Try(options) => trials::run(&repo, &options).map(|outcome| println!("{outcome}")),
         Command::Deep(options) => deep::run(&repo, &options),
         Command::Ci => ci::run(&repo),
