@@ -67,7 +67,7 @@ pub(crate) fn run(repo: &Repo) -> Result<()> {
         ("oldest rustc", publish::msrv),
         ("targets", targets::run),
         ("rayon-core", rayon::ours),
-        ("tokio crates", ecosystem::run),
+        ("tokio crates", ecosystem::all),
         ("perfetto", perfetto::run),
     ] {
         step(name, &mut || match work(repo) {

@@ -1,12 +1,34 @@
 //! Unmodified crates of tokio's ecosystem on our workers: `compat/ecosystem`, a workspace of its own.
 
+mod load;
+
 use crate::counts::Tests;
 use crate::repo::Repo;
 use crate::run;
 use anyhow::{Result, ensure};
 
-/// Checks the package, and runs its tests.
-pub(crate) fn run(repo: &Repo) -> Result<String> {
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Options {
+    #[command(subcommand)]
+    what: Option<What>,
+}
+
+#[derive(Debug, Clone, clap::Subcommand)]
+enum What {
+    /// One axum router under load, by turns: on our server, on `axum::serve` in a pool, and on plain tokio
+    Load(load::Load),
+}
+
+/// Runs what was asked for: the checks and the tests, if nothing was.
+pub(crate) fn run(repo: &Repo, options: &Options) -> Result<String> {
+    match &options.what {
+        Some(What::Load(load)) => load::compare(repo, load),
+        None => all(repo),
+    }
+}
+
+/// Checks the package, runs its tests, and each server under load for a moment.
+pub(crate) fn all(repo: &Repo) -> Result<String> {
     let folder = repo.root.join("compat/ecosystem");
     let target = repo.target.join("ecosystem");
     for arguments in [
@@ -31,5 +53,7 @@ pub(crate) fn run(repo: &Repo) -> Result<String> {
         success && tests.passed > 0,
         "the tests of tokio's ecosystem failed"
     );
-    Ok(format!("{} tests", tests.passed))
+    // Neither the times nor the order count: only that each server answers rightly.
+    load::compare_with(&load::build(repo, "dev", "debug")?, &load::SMOKE)?;
+    Ok(format!("{} tests, and each server under load", tests.passed))
 }

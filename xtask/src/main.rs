@@ -100,8 +100,9 @@ enum Command {
     /// Run rayon's own tests and rayon-core's on `compat/rayon-core`, the programs of its incidents, and
     /// compare programs with the original.
     Rayon(rayon::Options),
-    /// Run unmodified crates of tokio's ecosystem on our workers: `compat/ecosystem`.
-    Tokio,
+    /// Run unmodified crates of tokio's ecosystem on our workers, `compat/ecosystem`, or compare servers
+    /// under load.
+    Tokio(ecosystem::Options),
     /// Read a trace of the flight recorder by Perfetto's own schema, which pip installs below the target
     /// folder; without a network, say so.
     Perfetto,
@@ -149,7 +150,7 @@ fn start(command: Command, root: Option<&Path>) -> anyhow::Result<()> {
         Command::Msrv => publish::msrv(&repo).map(|outcome| println!("{outcome}")),
         Command::Targets => targets::run(&repo).map(|outcome| println!("{outcome}")),
         Command::Rayon(options) => rayon::run(&repo, &options).map(|outcome| println!("{outcome}")),
-        Command::Tokio => ecosystem::run(&repo).map(|outcome| println!("{outcome}")),
+        Command::Tokio(options) => ecosystem::run(&repo, &options).map(|outcome| println!("{outcome}")),
         Command::Perfetto => perfetto::run(&repo).map(|outcome| println!("{outcome}")),
         Command::Try(options) => trials::run(&repo, &options).map(|outcome| println!("{outcome}")),
         Command::Deep(options) => deep::run(&repo, &options),

@@ -61,17 +61,28 @@ pub async fn on_a_worker() {
 ///
 /// It is not.
 pub async fn in_the_pool() {
-    let thread = std::thread::current().name().unwrap_or("?").to_owned();
-    assert!(
-        thread.starts_with("eco-") || thread == "warpweft-tokio",
-        "this runs on `{thread}`"
-    );
+    on_a_thread_of_the_pool();
     let name = || Pool::current().map(|pool| pool.name().to_owned());
     let (own, forked) = warpweft::join(name, name);
     let spawned = warpweft::spawn(async move { name() }).await.expect("no panic");
     for seen in [own, forked, spawned] {
         assert_eq!(seen.as_deref(), Some(POOL));
     }
+}
+
+/// Checks that the calling thread is one of the pool's, or that of the context, which has entered the pool.
+///
+/// # Panics
+///
+/// It is not.
+pub fn on_a_thread_of_the_pool() {
+    let thread = std::thread::current().name().unwrap_or("?").to_owned();
+    assert!(
+        thread.starts_with("eco-") || thread == "warpweft-tokio",
+        "this runs on `{thread}`"
+    );
+    let pool = Pool::current().map(|pool| pool.name().to_owned());
+    assert_eq!(pool.as_deref(), Some(POOL), "this runs on `{thread}`");
 }
 
 /// Checks that no thread is one of Warpweft's default runtime, nor of a pool of tokio's for tasks.

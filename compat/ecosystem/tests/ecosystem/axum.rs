@@ -1,13 +1,15 @@
 //! axum with its usual layers: on `warpweft_tokio::serve`, and on `axum::serve`.
 
 use ::axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
-use ::axum::extract::{Extension, Path};
+use ::axum::extract::{Extension, Path, Request, State};
 use ::axum::http::{StatusCode, header};
+use ::axum::middleware::{Next, from_fn};
 use ::axum::response::Response;
 use ::axum::routing::{get, post};
 use ::axum::{Json, Router};
 use futures_util::{SinkExt as _, StreamExt as _};
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio_tungstenite::tungstenite;
 use tower_http::compression::CompressionLayer;
@@ -27,12 +29,10 @@ fn fib(n: u64) -> u64 {
 }
 
 async fn compute(Path(n): Path<u64>) -> String {
-    on_a_worker().await;
     format!("{}", fib(n))
 }
 
 async fn peer(Extension(Peer(address)): Extension<Peer<SocketAddr>>) -> String {
-    on_a_worker().await;
     address.to_string()
 }
 
@@ -135,13 +135,25 @@ async fn ask(address: SocketAddr) -> Result<(), Error> {
     Ok(())
 }
 
+/// On `serve` each handler is called by a task on a worker.
+async fn check_worker(request: Request, next: Next) -> Response {
+    on_a_worker().await;
+    next.run(request).await
+}
+
+/// On `axum::serve` connections are tasks of `tokio::spawn`.
+async fn check_pool(request: Request, next: Next) -> Response {
+    in_the_pool().await;
+    next.run(request).await
+}
+
 #[test]
 fn on_sockets_of_ours() {
     on_pools(|| async {
         let listener = TcpListener::bind(([127, 0, 0, 1], 0))?;
         let address = listener.local_addr()?;
         let (stop, stopped) = oneshot::channel::<()>();
-        let server = serve(listener, router()).with_graceful_shutdown(async {
+        let server = serve(listener, router().layer(from_fn(check_worker))).with_graceful_shutdown(async {
             let _ = stopped.await;
         });
         let server = warpweft::spawn(async move { server.await });
@@ -169,11 +181,8 @@ fn on_its_own_server() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-        let here = get(|| async {
-            in_the_pool().await;
-            fib(10).to_string()
-        });
-        let router = router().route("/here", here);
+        let here = get(|| async { fib(10).to_string() });
+        let router = router().route("/here", here).layer(from_fn(check_pool));
         let server = ::axum::serve(listener, router).with_graceful_shutdown(async {
             let _ = stopped.await;
         });
@@ -190,6 +199,90 @@ fn on_its_own_server() {
         }
         drop(stop);
         server.await??;
+        Ok(())
+    });
+}
+
+const TICK: Duration = Duration::from_millis(1);
+
+/// Waits for a timer of tokio, in direct style: the worker goes to other handlers meanwhile.
+fn timer() -> u64 {
+    warpweft::block_on(async {
+        tokio::time::sleep(TICK).await;
+        1
+    })
+}
+
+async fn wait() -> String {
+    let job = warpweft::spawn_job(|| fib(10));
+    let timed = warpweft::spawn(async {
+        tokio::time::sleep(TICK).await;
+        1
+    });
+    (job.wait().expect("no panic") + timed.wait().expect("no panic")).to_string()
+}
+
+async fn block() -> String {
+    let asked = warpweft::block_on(async { warpweft::spawn(async { timer() + 54 }).await });
+    (asked.expect("no panic") + timer()).to_string()
+}
+
+async fn join() -> String {
+    let (a, b) = warpweft::join(|| timer() + fib(9), || fib(8) + timer() - 1);
+    (a + b).to_string()
+}
+
+/// A lock of ours that is held over all waits of a handler.
+async fn locked(State(lock): State<Arc<warpweft::sync::Mutex<u64>>>) -> String {
+    let mut calls = lock.lock().await;
+    let (a, b) = warpweft::join(timer, timer);
+    *calls += a + b - 1;
+    drop(calls);
+    "56".to_owned()
+}
+
+/// Each handler waits in direct style, and many do so at a time: more than there are workers.
+#[test]
+fn every_handler_waits() {
+    const CLIENTS: u64 = 12;
+    const EACH: u64 = 5;
+    on_pools(|| async {
+        let lock = Arc::new(warpweft::sync::Mutex::new(0));
+        let router = Router::new()
+            .route("/wait", get(wait))
+            .route("/block", get(block))
+            .route("/join", get(join))
+            .route("/locked", get(locked))
+            .with_state(Arc::clone(&lock))
+            .layer(from_fn(check_worker));
+        let listener = TcpListener::bind(([127, 0, 0, 1], 0))?;
+        let address = listener.local_addr()?;
+        let (stop, stopped) = oneshot::channel::<()>();
+        let server = serve(listener, router).with_graceful_shutdown(async {
+            let _ = stopped.await;
+        });
+        let server = warpweft::spawn(async move { server.await });
+        let clients: Vec<_> = (0..CLIENTS)
+            .map(|_| {
+                warpweft::spawn(async move {
+                    let client = reqwest::Client::new();
+                    for _ in 0..EACH {
+                        for path in ["wait", "block", "join", "locked"] {
+                            let url = format!("http://{address}/{path}");
+                            let text = client.get(url).send().await?.text().await?;
+                            assert_eq!(text, "56", "{path}");
+                        }
+                    }
+                    Ok::<_, Error>(())
+                })
+            })
+            .collect();
+        for client in clients {
+            client.await.expect("no panic")?;
+        }
+        drop(stop);
+        server.await.expect("no panic")?;
+        assert_eq!(*lock.lock().await, CLIENTS * EACH);
         Ok(())
     });
 }

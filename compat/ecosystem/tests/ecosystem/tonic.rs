@@ -1,18 +1,21 @@
 //! tonic's health service with its stream of changes: on `warpweft_tokio::serve`, and on tonic's server.
 
 use ::tonic::service::Routes;
+use ::tonic::service::interceptor::InterceptedService;
 use ::tonic::transport::server::TcpIncoming;
 use ::tonic::transport::{Endpoint, Server};
 use ::tonic::{Request, Status};
 use ::tower::ServiceExt as _;
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use tonic_health::ServingStatus;
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_client::HealthClient;
 use tonic_health::server::{HealthReporter, health_reporter};
 use warpweft::net::TcpListener;
 use warpweft::sync::oneshot;
-use warpweft_ecosystem::{Error, on_pools};
+use warpweft_ecosystem::{Error, on_a_thread_of_the_pool, on_pools};
 use warpweft_tokio::serve;
 
 const SERVICE: &str = "weaving";
@@ -87,13 +90,22 @@ fn on_its_own_server() {
         let incoming = TcpIncoming::bind(([127, 0, 0, 1], 0).into())?;
         let address = incoming.local_addr()?;
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+        // Each request shows where it is handled, as above.
+        let handled = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&handled);
+        let checked = InterceptedService::new(service, move |request: Request<()>| {
+            on_a_thread_of_the_pool();
+            counted.fetch_add(1, Ordering::Relaxed);
+            Ok(request)
+        });
         let server = Server::builder()
-            .add_service(service)
+            .add_service(checked)
             .serve_with_incoming_shutdown(incoming, async {
                 let _ = stopped.await;
             });
         let server = tokio::spawn(server);
         ask(address, &reporter).await?;
+        assert!(handled.load(Ordering::Relaxed) >= 20, "each request was checked");
         drop(stop);
         server.await??;
         Ok(())

@@ -109,14 +109,16 @@ fn only_what_no_thread_has_begun_is_own_work() {
     runtime
         .install(|cx| {
             assert!(!cx.has_own_work());
-            cx.join(
+            // What it finds is judged behind the join: the other half waits for this one.
+            let (found, ()) = cx.join(
                 |cx| {
-                    assert!(cx.has_own_work() || taken.load(Ordering::SeqCst) > 0);
+                    let before = cx.has_own_work() || taken.load(Ordering::SeqCst) > 0;
                     while taken.load(Ordering::SeqCst) == 0 {
                         thread::yield_now();
                     }
-                    assert!(!cx.has_own_work(), "the other worker has it");
+                    let after = cx.has_own_work();
                     taken.store(2, Ordering::SeqCst);
+                    (before, after)
                 },
                 |_| {
                     taken.store(1, Ordering::SeqCst);
@@ -125,6 +127,7 @@ fn only_what_no_thread_has_begun_is_own_work() {
                     }
                 },
             );
+            assert_eq!(found, (true, false), "the other worker has it");
             assert!(!cx.has_own_work() && !cx.fetch_work());
             warpweft::scope(|scope| {
                 assert!(!has_own(), "an open scope without closures");
