@@ -15,9 +15,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::Arc;
 use std::thread;
+use warpweft::policy::Amount;
 use warpweft::policy::Stealing;
 use warpweft::policy::order::StackOrder;
-use warpweft::policy::Amount;
 use warpweft::{BuildError, Runtime};
 
 /// The reason why a pool was not built.
