@@ -5,7 +5,7 @@
 //! # Invariants
 //!
 //! - A runtime whose figures are wanted is in [`LIVE`] until they are written. Whoever takes it out of the
-//!   list writes them, so they are written once.
+//!   list writes them, so they are written once. The end of the process waits for whoever does.
 //! - A line is one write to a file that is opened for appending. So processes may share the file.
 //! - Nothing is written for a runtime of a process from which this one was forked.
 //! - No failure here reaches the program. A line that cannot be written is lost.
@@ -28,19 +28,22 @@ use warpweft_platform::thread::yield_now;
 /// The version of the lines' format.
 const FORMAT: u32 = 1;
 
-/// How often the end of the process tries to take the list from another thread. It must not wait: in a forked
-/// child that thread does not exist.
+/// How often the end of the process tries to take the list, while another thread has it or writes. It must not
+/// wait without end: in a forked child that thread does not exist.
 const TRIES: u32 = 10_000;
 
 /// The runtimes whose figures are to be written, and how many there have been.
 struct Live {
     ever: u64,
     runtimes: Vec<Listed>,
+    /// How many that were taken out of the list are being written.
+    writing: usize,
 }
 
 static LIVE: StaticMutex<Live> = StaticMutex::new(Live {
     ever: 0,
     runtimes: Vec::new(),
+    writing: 0,
 });
 
 struct Listed {
@@ -76,11 +79,22 @@ impl Stats {
     pub(crate) fn write(&self) {
         let listed = LIVE.with(|live| {
             let at = live.runtimes.iter().position(|listed| listed.number == self.0)?;
-            Some(live.runtimes.swap_remove(at))
+            live.writing += 1;
+            Some((Writing, live.runtimes.swap_remove(at)))
         });
-        if let Some(listed) = listed {
+        // Outside of the lock: the end of a pool may run destructors of the program.
+        if let Some((_writing, listed)) = listed {
             listed.write("shutdown");
         }
+    }
+}
+
+/// Lets the end of the process wait for a thread that writes, until it is dropped.
+struct Writing;
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        LIVE.with(|live| live.writing -= 1);
     }
 }
 
@@ -88,9 +102,12 @@ impl Stats {
 extern "C" fn at_exit() {
     // Unwind: nothing may unwind into the system's code.
     let written = catch_unwind(|| {
-        for _ in 0..TRIES {
-            let taken = LIVE.try_with(|live| mem::take(&mut live.runtimes));
-            if let Some(runtimes) = taken {
+        for left in (0..TRIES).rev() {
+            let take = |live: &mut Live| {
+                let is_over = live.writing == 0 || left == 0;
+                is_over.then(|| mem::take(&mut live.runtimes))
+            };
+            if let Some(Some(runtimes)) = LIVE.try_with(take) {
                 for listed in &runtimes {
                     // These shares stay, so that no destructor runs here.
                     listed
