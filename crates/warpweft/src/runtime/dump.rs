@@ -168,7 +168,15 @@ fn collect_pool(found: &mut Collected, number: usize, pool: &dyn DynPool) {
     core.threads
         .blocking()
         .each(&mut |wait| waits.push(wait), &mut |queued| add(of_queued(queued)));
-    for worker in 0..core.info.slots {
+    // A worker's words are a hint: its task and spawn site may be of two steps. So they give way to a fiber that
+    // says where it runs.
+    let known: HashSet<_> = tasks
+        .iter()
+        .filter(|(pool, task)| *pool == Some(number) && task.state == RawState::Running)
+        .filter_map(|(_, task)| task.worker)
+        .collect();
+    let mut add = |task| tasks.push((Some(number), task));
+    for worker in (0..core.info.slots).filter(|worker| !known.contains(worker)) {
         // SAFETY: the pool has the worker, and only its atomics are read.
         let who = unsafe { pool.worker_ref(worker).as_ref() }.running.get();
         add_running(&mut add, worker, who);

@@ -28,8 +28,8 @@ use warpweft_platform::thread::yield_now;
 /// The version of the lines' format.
 const FORMAT: u32 = 1;
 
-/// How often the end of the process tries to take the list, while another thread has it or writes. It must not
-/// wait without end: in a forked child that thread does not exist.
+/// How often the end of the process tries to take the list, while another thread has it or writes. It must
+/// not wait without end: in a forked child that thread does not exist.
 const TRIES: u32 = 10_000;
 
 /// The runtimes whose figures are to be written, and how many there have been.
