@@ -168,8 +168,8 @@ fn collect_pool(found: &mut Collected, number: usize, pool: &dyn DynPool) {
     core.threads
         .blocking()
         .each(&mut |wait| waits.push(wait), &mut |queued| add(of_queued(queued)));
-    // A worker's words are a hint: its task and spawn site may be of two steps. So they give way to a fiber that
-    // says where it runs.
+    // A worker's words are a hint: its task and spawn site may be of two steps. So they give way to a fiber
+    // that says where it runs.
     let known: HashSet<_> = tasks
         .iter()
         .filter(|(pool, task)| *pool == Some(number) && task.state == RawState::Running)
