@@ -275,7 +275,7 @@ fn closures_that_block_run_once() {
                     drop(guard);
                     child
                 };
-                runtime.spawn(warpweft::spawn_blocking(closure))
+                runtime.spawn(runtime.spawn_blocking(closure))
             })
             .collect();
         let ends: Vec<_> = jobs
