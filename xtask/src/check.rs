@@ -48,7 +48,7 @@ pub(crate) fn format(repo: &Repo) -> Result<()> {
 pub(crate) fn clippy(repo: &Repo) -> Result<()> {
     let all = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
     run::run(run::cargo(&repo.root).args(all))?;
-    for checker in [Checker::Loom, Checker::Shuttle] {
+    for checker in [Checker::Loom, Checker::Shuttle, Checker::Sim] {
         let mut command = run::cargo(&repo.root);
         command
             .args(["clippy", "--tests"])

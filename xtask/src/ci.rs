@@ -76,7 +76,7 @@ pub(crate) fn run(repo: &Repo) -> Result<()> {
         });
     }
     step("rules", &mut || (String::new(), rules::run(repo)));
-    for checker in [Checker::Loom, Checker::Shuttle] {
+    for checker in [Checker::Loom, Checker::Shuttle, Checker::Sim] {
         step(
             checker.name(),
             &mut || match models::run(repo, checker, &models) {

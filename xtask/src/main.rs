@@ -3,7 +3,7 @@
 //! ```text
 //!  main       the commands              repo     where things are: packages, targets, files
 //!  check      fmt, clippy, features     rules/   house rules: lengths, doors, imports, links
-//!  models     loom and shuttle          run      child processes, logs, time limits
+//!  models     loom, shuttle, simulator  run      child processes, logs, time limits
 //!  mutants    bugs that must be found   source   Rust files as syntax trees
 //!  anchors    places in the code, by the names of items
 //!  asm        the worker loop, checks   size     the inventory of `unsafe`
@@ -79,6 +79,8 @@ enum Command {
     ///
     /// `WARPWEFT_SHUTTLE_ITERATIONS` overrides the number of schedules.
     Shuttle(models::Options),
+    /// Run whole runtimes on a simulated machine (`tests/sim_*.rs`).
+    Sim(models::Options),
     /// Put each bug of `mutants/*.toml` into a copy of the tree and demand that its test finds it.
     #[command(after_long_help = mutants::HELP)]
     Mutants(mutants::Options),
@@ -139,6 +141,7 @@ fn start(command: Command, root: Option<&Path>) -> anyhow::Result<()> {
         Command::Check => check::all(&repo),
         Command::Loom(options) => models::run(&repo, Checker::Loom, &options)?.verdict(),
         Command::Shuttle(options) => models::run(&repo, Checker::Shuttle, &options)?.verdict(),
+        Command::Sim(options) => models::run(&repo, Checker::Sim, &options)?.verdict(),
         Command::Mutants(options) => mutants::run(&repo, &options)?.verdict(),
         Command::Asm(options) => asm::run(&repo, &options),
         Command::Rules => rules::run(&repo),

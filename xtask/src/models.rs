@@ -1,4 +1,5 @@
-//! The model checkers: every `tests/loom_*.rs` and `tests/shuttle_*.rs`, one process per model.
+//! The model checkers and the simulator: every `tests/loom_*.rs`, `tests/shuttle_*.rs` and `tests/sim_*.rs`,
+//! one process per model.
 //!
 //! Each checker has a target folder of its own, because its `--cfg` changes every crate.
 
@@ -17,6 +18,8 @@ use std::time::{Duration, Instant};
 pub(crate) enum Checker {
     Loom,
     Shuttle,
+    /// The simulated machine of `warpweft-sim`.
+    Sim,
     Std,
 }
 
@@ -25,6 +28,7 @@ impl Checker {
         match self {
             Checker::Loom => "loom",
             Checker::Shuttle => "shuttle",
+            Checker::Sim => "sim",
             Checker::Std => "std",
         }
     }
@@ -34,6 +38,7 @@ impl Checker {
         match self {
             Checker::Loom => Some("warpweft_loom"),
             Checker::Shuttle => Some("warpweft_shuttle"),
+            Checker::Sim => Some("warpweft_sim"),
             Checker::Std => None,
         }
     }

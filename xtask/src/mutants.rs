@@ -96,7 +96,7 @@ closing bracket make no difference. `replace` takes the place of everything from
 `file = "path"` replaces `item` where code has no name: in the call of a macro, such as `thread_local! { .. }`,
 in an import, or outside of `src`. Then `find` must be once in the file.
 
-`checker` is loom, shuttle or std. `target` is an integration test, or `lib` for the unit tests; `test_package`
+`checker` is loom, shuttle, sim or std. `target` is an integration test, or `lib` for the unit tests; `test_package`
 is its package if that is not `package`."#;
 
 impl Mutant {

@@ -63,7 +63,8 @@ fn page(repo: &Repo) -> Result<String> {
     let mut page = String::from(
         "# Tests\n\nThis page lists the tests by feature. `cargo xtask tests-index` writes it from the first \
          sentence of each\nfile, from `mutants/` and from `xtask/features.toml`. Models run under loom or \
-         shuttle. The last column\nhas the files of mutants, and how many of each are found there.\n",
+         shuttle,\nsome tests on a simulated machine. The last column has the files of mutants, and how many of \
+         each are\nfound there.\n",
     );
     for (feature, rows) in features.iter().zip(&sorted) {
         ensure!(!rows.is_empty(), "{FEATURES}: {} has no tests", feature.name);
@@ -160,6 +161,7 @@ fn kind(path: &str) -> &'static str {
         _ if path.contains("/src/") => "unit",
         Some(name) if name.starts_with("loom_") => "loom",
         Some(name) if name.starts_with("shuttle_") => "shuttle",
+        Some(name) if name.starts_with("sim_") => "simulator",
         _ => "test",
     }
 }

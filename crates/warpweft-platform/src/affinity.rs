@@ -21,7 +21,7 @@ pub fn pin(cpus: &[usize]) -> io::Result<()> {
     imp::pin(cpus)
 }
 
-#[cfg(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle))))]
+#[cfg(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle, warpweft_sim))))]
 mod imp {
     use libc::{CPU_ISSET, CPU_SET, CPU_SETSIZE, cpu_set_t};
     use std::{io, mem};
@@ -73,7 +73,21 @@ mod imp {
     }
 }
 
-#[cfg(not(any(target_os = "linux", warpweft_loom, warpweft_shuttle)))]
+#[cfg(warpweft_sim)]
+mod imp {
+    pub(super) fn allowed() -> Option<Vec<usize>> {
+        Some(warpweft_sim::allowed()).filter(|allowed| !allowed.is_empty())
+    }
+
+    pub(super) fn pin(cpus: &[usize]) -> std::io::Result<()> {
+        if warpweft_sim::pin(cpus) {
+            return Ok(());
+        }
+        Err(std::io::ErrorKind::InvalidInput.into())
+    }
+}
+
+#[cfg(not(any(target_os = "linux", warpweft_loom, warpweft_shuttle, warpweft_sim)))]
 mod imp {
     pub(super) fn allowed() -> Option<Vec<usize>> {
         None

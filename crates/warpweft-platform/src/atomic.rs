@@ -7,8 +7,10 @@ mod watched;
 pub use loom::sync::atomic::{Ordering, fence};
 #[cfg(warpweft_shuttle)]
 pub use shuttle::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
-#[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+#[cfg(not(any(warpweft_loom, warpweft_shuttle, warpweft_sim)))]
 pub use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+#[cfg(warpweft_sim)]
+pub use warpweft_sim::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 #[cfg(warpweft_loom)]
 pub use watched::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize};
 
@@ -21,6 +23,8 @@ pub fn spin_loop() {
     loom::thread::yield_now();
     #[cfg(warpweft_shuttle)]
     shuttle::hint::spin_loop();
-    #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+    #[cfg(warpweft_sim)]
+    warpweft_sim::spin_loop();
+    #[cfg(not(any(warpweft_loom, warpweft_shuttle, warpweft_sim)))]
     std::hint::spin_loop();
 }

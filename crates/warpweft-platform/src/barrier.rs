@@ -108,7 +108,7 @@ pub fn refuse(refused: bool) {
     membarrier::refuse(refused);
 }
 
-#[cfg(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle))))]
+#[cfg(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle, warpweft_sim))))]
 mod membarrier {
     use std::sync::atomic::{AtomicBool, AtomicU8, Ordering, fence};
     use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -218,7 +218,26 @@ mod membarrier {
     }
 }
 
-#[cfg(not(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle)))))]
+/// The simulated machine has the barrier, and never refuses it.
+#[cfg(warpweft_sim)]
+mod membarrier {
+    pub(super) fn register() {}
+
+    pub(super) fn is_wide() -> bool {
+        true
+    }
+
+    pub(super) fn run() {
+        warpweft_sim::barrier();
+    }
+
+    pub(super) fn refuse(_refused: bool) {}
+}
+
+#[cfg(not(any(
+    warpweft_sim,
+    all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle)))
+)))]
 mod membarrier {
     pub(super) fn register() {}
 

@@ -13,14 +13,16 @@ static START: OnceLock<Instant> = OnceLock::new();
 pub fn now_ns() -> u64 {
     #[cfg(any(warpweft_loom, warpweft_shuttle))]
     return 0;
-    #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+    #[cfg(warpweft_sim)]
+    return warpweft_sim::now_ns();
+    #[cfg(not(any(warpweft_loom, warpweft_shuttle, warpweft_sim)))]
     ns_at(Instant::now())
 }
 
 /// As [`now_ns`], but the value may be up to 10 ms old, and the call is cheaper: some 8 ns on Linux.
 #[must_use]
 pub fn coarse_ns() -> u64 {
-    #[cfg(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle))))]
+    #[cfg(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle, warpweft_sim))))]
     {
         static OFFSET: OnceLock<u64> = OnceLock::new();
         let mut time = libc::timespec {
@@ -58,7 +60,7 @@ pub fn moment(ns: u64) -> Option<Instant> {
 /// report it and under the checkers. Costs a system call on Linux, 0.1 to 0.3 µs.
 #[must_use]
 pub fn thread_cpu_ns() -> Option<u64> {
-    #[cfg(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle))))]
+    #[cfg(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle, warpweft_sim))))]
     {
         let mut time = libc::timespec {
             tv_sec: 0,
@@ -75,7 +77,7 @@ pub fn thread_cpu_ns() -> Option<u64> {
         );
         seconds.checked_mul(1_000_000_000)?.checked_add(ns)
     }
-    #[cfg(not(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle)))))]
+    #[cfg(not(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle, warpweft_sim)))))]
     None
 }
 

@@ -2,7 +2,11 @@
 
 // Not the checkers' atomics: counters order nothing and decide nothing, and would only multiply the
 // executions.
+#[cfg(not(warpweft_sim))]
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+// The simulator charges them.
+#[cfg(warpweft_sim)]
+use warpweft_sim::{AtomicPtr, AtomicU64, Ordering};
 
 /// A count that one thread updates and any thread may read.
 ///
@@ -20,6 +24,7 @@ impl Counter {
     /// Adds `n`, by a load and a store without a read-modify-write. Only the thread that updates the counter
     /// may call it.
     #[inline]
+    #[cfg_attr(warpweft_sim, track_caller)]
     pub fn add(&self, n: u64) {
         self.0
             .store(self.0.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
@@ -27,6 +32,7 @@ impl Counter {
 
     /// Adds `n` to a counter that several threads update. Costs one atomic read-modify-write.
     #[inline]
+    #[cfg_attr(warpweft_sim, track_caller)]
     pub fn add_shared(&self, n: u64) {
         self.0.fetch_add(n, Ordering::Relaxed);
     }
@@ -34,6 +40,7 @@ impl Counter {
     /// Counts one thing that the caller has done. Any thread may call it. A thread that
     /// [observes](Counter::observe) the count also sees what was done.
     #[inline]
+    #[cfg_attr(warpweft_sim, track_caller)]
     pub fn announce(&self) {
         // Ordering: Release pairs with `observe`.
         self.0.fetch_add(1, Ordering::Release);
@@ -42,6 +49,7 @@ impl Counter {
     /// Returns a recent value. What was done before each announced count in it is visible from here on.
     #[inline]
     #[must_use]
+    #[cfg_attr(warpweft_sim, track_caller)]
     pub fn observe(&self) -> u64 {
         // Ordering: Acquire pairs with `announce`.
         self.0.load(Ordering::Acquire)
@@ -50,6 +58,7 @@ impl Counter {
     /// Returns a recent value.
     #[inline]
     #[must_use]
+    #[cfg_attr(warpweft_sim, track_caller)]
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -74,6 +83,7 @@ impl PointerHint {
 
     /// Sets the pointer, by a plain store.
     #[inline]
+    #[cfg_attr(warpweft_sim, track_caller)]
     pub fn set(&self, pointer: *const ()) {
         self.0.store(pointer.cast_mut(), Ordering::Relaxed);
     }
@@ -81,6 +91,7 @@ impl PointerHint {
     /// Returns a recent value.
     #[inline]
     #[must_use]
+    #[cfg_attr(warpweft_sim, track_caller)]
     pub fn get(&self) -> *const () {
         self.0.load(Ordering::Relaxed)
     }
@@ -95,6 +106,7 @@ impl Gauge {
 
     /// Sets the value, by a plain store.
     #[inline]
+    #[cfg_attr(warpweft_sim, track_caller)]
     pub fn set(&self, value: u64) {
         self.0.store(value, Ordering::Relaxed);
     }
@@ -102,6 +114,7 @@ impl Gauge {
     /// Returns a recent value.
     #[inline]
     #[must_use]
+    #[cfg_attr(warpweft_sim, track_caller)]
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }

@@ -1,15 +1,16 @@
 //! The only crate of Warpweft that uses `std`, `loom` and `shuttle` for threads and memory.
 //!
 //! Every atomic, cell, lock, thread and park of the other crates comes from this one, so that the model
-//! checkers see all of them. There are three builds of the same source:
+//! checkers see all of them. There are four builds of the same source:
 //!
 //! | build | chosen by | atomics, cells, threads |
 //! |---|---|---|
 //! | product | nothing | `std`, at no cost |
 //! | loom | `--cfg warpweft_loom` | loom: every interleaving and every weak-memory outcome of a small program |
 //! | shuttle | `--cfg warpweft_shuttle` | shuttle: seeded random schedules of a whole pool, sequentially consistent |
+//! | simulator | `--cfg warpweft_sim` | `warpweft-sim`: a machine of a file, with virtual time and a seed |
 //!
-//! A fourth build, `--cfg warpweft_chaos`, is the product with random delays at the [named delay
+//! A further build, `--cfg warpweft_chaos`, is the product with random delays at the [named delay
 //! points](delay).
 //!
 //! # Invariants
@@ -21,8 +22,12 @@
 #[cfg(not(target_pointer_width = "64"))]
 compile_error!("Warpweft packs indices and generations into 64-bit words: it runs on 64-bit targets only");
 
-#[cfg(all(warpweft_loom, warpweft_shuttle))]
-compile_error!("warpweft_loom and warpweft_shuttle exclude each other: choose one");
+#[cfg(any(
+    all(warpweft_loom, warpweft_shuttle),
+    all(warpweft_loom, warpweft_sim),
+    all(warpweft_shuttle, warpweft_sim)
+))]
+compile_error!("warpweft_loom, warpweft_shuttle and warpweft_sim exclude each other: choose one");
 
 pub mod affinity;
 pub mod atomic;
@@ -57,3 +62,6 @@ pub use loom;
 #[cfg(warpweft_shuttle)]
 #[doc(hidden)]
 pub use shuttle;
+#[cfg(warpweft_sim)]
+#[doc(hidden)]
+pub use warpweft_sim as sim;

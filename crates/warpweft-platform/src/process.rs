@@ -94,10 +94,10 @@ const PATIENCE: u32 = 1000;
 /// process, so a fork and such a thread wait for each other. If the lock were held at the fork, each thread
 /// that the child starts would wait for it forever.
 #[derive(Debug)]
-#[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+#[cfg(not(any(warpweft_loom, warpweft_shuttle, warpweft_sim)))]
 pub(crate) struct Between(());
 
-#[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+#[cfg(not(any(warpweft_loom, warpweft_shuttle, warpweft_sim)))]
 impl Between {
     pub(crate) fn new() -> Self {
         loop {
@@ -111,7 +111,7 @@ impl Between {
     }
 }
 
-#[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+#[cfg(not(any(warpweft_loom, warpweft_shuttle, warpweft_sim)))]
 impl Drop for Between {
     fn drop(&mut self) {
         // In a child that was forked meanwhile it is 0 already.

@@ -25,15 +25,18 @@ impl Rng {
 
     /// Returns a number in `0..bound` from the calling thread's generator; 0 when `bound` is 0.
     ///
-    /// For callers that are not workers. The system seeds it; under the model checkers it is always 0.
+    /// For callers that are not workers. The system seeds it; under the model checkers it is always 0,
+    /// and in the simulator the seed of the run decides.
     #[inline]
     #[must_use]
     pub fn thread_below(bound: usize) -> usize {
         if bound == 0 || cfg!(any(warpweft_loom, warpweft_shuttle)) {
-            0
-        } else {
-            fastrand::usize(..bound)
+            return 0;
         }
+        #[cfg(warpweft_sim)]
+        return warpweft_sim::random_below(bound);
+        #[cfg(not(warpweft_sim))]
+        fastrand::usize(..bound)
     }
 
     /// Returns 64 random bits.

@@ -18,7 +18,7 @@
     not(all(
         target_os = "linux",
         any(target_arch = "x86_64", target_arch = "aarch64"),
-        not(any(warpweft_loom, warpweft_shuttle))
+        not(any(warpweft_loom, warpweft_shuttle, warpweft_sim))
     )),
     path = "stack_copy/unsupported.rs"
 )]

@@ -4,8 +4,10 @@
 use loom::sync as imp;
 #[cfg(warpweft_shuttle)]
 use shuttle::sync as imp;
-#[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+#[cfg(not(any(warpweft_loom, warpweft_shuttle, warpweft_sim)))]
 use std::sync as imp;
+#[cfg(warpweft_sim)]
+use warpweft_sim as imp;
 
 pub use imp::{Arc, MutexGuard};
 
@@ -47,6 +49,7 @@ impl<T> Mutex<T> {
     /// In a forked child, if a thread that stayed in the parent holds the lock: what the lock protects is
     /// lost.
     #[inline]
+    #[cfg_attr(warpweft_sim, track_caller)]
     pub fn lock(&self) -> MutexGuard<'_, T> {
         self.try_lock().unwrap_or_else(|| self.lock_contended())
     }
@@ -54,12 +57,14 @@ impl<T> Mutex<T> {
     /// As [`lock`](Self::lock). Returns `None` in a forked child if a thread that stayed in the parent holds
     /// the lock.
     #[inline]
+    #[cfg_attr(warpweft_sim, track_caller)]
     pub fn lock_unless_lost(&self) -> Option<MutexGuard<'_, T>> {
         self.try_lock().or_else(|| self.lock_or_lose())
     }
 
     /// Takes the lock, if it is free.
     #[inline]
+    #[cfg_attr(warpweft_sim, track_caller)]
     fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         // A failed attempt before each lock would only multiply the checkers' executions.
         #[cfg(any(warpweft_loom, warpweft_shuttle))]
@@ -79,6 +84,7 @@ impl<T> Mutex<T> {
     /// those that the lock protects, from the other core for each of its next sections. While the other
     /// thread waits, these lines stay where they are.
     #[cold]
+    #[cfg_attr(warpweft_sim, track_caller)]
     fn lock_contended(&self) -> MutexGuard<'_, T> {
         self.lock_or_lose().unwrap_or_else(|| {
             panic!("a lock was held by a thread that stayed in the parent of this forked process")
@@ -87,6 +93,7 @@ impl<T> Mutex<T> {
 
     /// Does the same. Returns `None` if the holder stayed in the parent of this forked process.
     #[cold]
+    #[cfg_attr(warpweft_sim, track_caller)]
     fn lock_or_lose(&self) -> Option<MutexGuard<'_, T>> {
         #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
         for visit in 0..VISITS {
@@ -181,19 +188,27 @@ impl Condvar {
     }
 
     /// Releases the lock, sleeps until notified (or spuriously), and takes the lock again.
+    #[cfg_attr(warpweft_sim, track_caller)]
     pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
         self.0.wait(guard).unwrap_or_else(PoisonError::into_inner)
     }
 
     /// As [`wait`](Self::wait), for about `ns` nanoseconds at most. Under the checkers no time passes: it is
     /// `wait`.
+    #[cfg_attr(warpweft_sim, track_caller)]
     pub fn wait_for<'a, T>(&self, guard: MutexGuard<'a, T>, ns: u64) -> MutexGuard<'a, T> {
         #[cfg(any(warpweft_loom, warpweft_shuttle))]
         {
             let _ = ns;
             self.wait(guard)
         }
-        #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+        #[cfg(warpweft_sim)]
+        return self
+            .0
+            .wait_ns(guard, ns)
+            .0
+            .unwrap_or_else(PoisonError::into_inner);
+        #[cfg(not(any(warpweft_loom, warpweft_shuttle, warpweft_sim)))]
         self.0
             .wait_timeout(guard, std::time::Duration::from_nanos(ns))
             .unwrap_or_else(PoisonError::into_inner)
@@ -201,11 +216,13 @@ impl Condvar {
     }
 
     /// Wakes one sleeper, if there is one.
+    #[cfg_attr(warpweft_sim, track_caller)]
     pub fn notify_one(&self) {
         self.0.notify_one();
     }
 
     /// Wakes all sleepers.
+    #[cfg_attr(warpweft_sim, track_caller)]
     pub fn notify_all(&self) {
         self.0.notify_all();
     }

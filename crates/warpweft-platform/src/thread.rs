@@ -4,23 +4,24 @@
 use loom::thread as imp;
 #[cfg(warpweft_shuttle)]
 use shuttle::thread as imp;
-#[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+#[cfg(not(any(warpweft_loom, warpweft_shuttle, warpweft_sim)))]
 use std::thread as imp;
+#[cfg(warpweft_sim)]
+use warpweft_sim as imp;
 
 pub use imp::{JoinHandle, spawn, yield_now};
 // The checkers' threads unwind as the system's do.
 pub use std::thread::panicking;
 
-#[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+#[cfg(not(any(warpweft_loom, warpweft_shuttle, warpweft_sim)))]
 use crate::process::Between;
 use crate::thread_word;
 use std::any::Any;
-#[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+#[cfg(not(any(warpweft_loom, warpweft_shuttle, warpweft_sim)))]
 use std::cell::{Cell, RefCell};
 use std::io;
 // Not the checkers' atomics: a model does not run out of threads.
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 static REFUSED: AtomicUsize = AtomicUsize::new(0);
 
@@ -52,6 +53,9 @@ pub fn current_name() -> Option<String> {
     if cfg!(any(warpweft_loom, warpweft_shuttle)) {
         return None;
     }
+    #[cfg(warpweft_sim)]
+    return warpweft_sim::current_name();
+    #[cfg(not(warpweft_sim))]
     std::thread::current().name().map(String::from)
 }
 
@@ -78,9 +82,9 @@ pub fn spawn_named<T: Send + 'static>(
     }
     // Boxed, so that the system's way to start a thread is compiled once and not for each body.
     let body: Box<dyn FnOnce() -> T + Send> = Box::new(body);
-    #[cfg(any(warpweft_loom, warpweft_shuttle))]
+    #[cfg(any(warpweft_loom, warpweft_shuttle, warpweft_sim))]
     return builder.spawn(body);
-    #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+    #[cfg(not(any(warpweft_loom, warpweft_shuttle, warpweft_sim)))]
     {
         let starts = Between::new();
         builder.spawn(move || {
@@ -96,7 +100,9 @@ pub fn spawn_named<T: Send + 'static>(
 pub fn keep_until_exit(value: Box<dyn Any>) {
     #[cfg(any(warpweft_loom, warpweft_shuttle))]
     std::mem::forget(value);
-    #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+    #[cfg(warpweft_sim)]
+    warpweft_sim::keep_until_exit(value);
+    #[cfg(not(any(warpweft_loom, warpweft_shuttle, warpweft_sim)))]
     {
         std::thread_local!(static KEPT: RefCell<Vec<Box<dyn Any>>> = const { RefCell::new(Vec::new()) });
         let mut value = Some(value);
@@ -105,17 +111,17 @@ pub fn keep_until_exit(value: Box<dyn Any>) {
     }
 }
 
-#[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+#[cfg(not(any(warpweft_loom, warpweft_shuttle, warpweft_sim)))]
 std::thread_local! {
     /// Dropped after the standard library's code at a thread's end.
     static ENDS: Cell<Option<Between>> = const { Cell::new(None) };
 }
 
 /// Dropped when the thread's function has ended.
-#[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+#[cfg(not(any(warpweft_loom, warpweft_shuttle, warpweft_sim)))]
 struct Ends;
 
-#[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+#[cfg(not(any(warpweft_loom, warpweft_shuttle, warpweft_sim)))]
 impl Drop for Ends {
     fn drop(&mut self) {
         ENDS.set(Some(Between::new()));
@@ -127,9 +133,12 @@ impl Drop for Ends {
 pub fn pause(ns: u64) {
     if cfg!(any(warpweft_loom, warpweft_shuttle)) {
         yield_now();
-    } else {
-        std::thread::sleep(Duration::from_nanos(ns));
+        return;
     }
+    #[cfg(warpweft_sim)]
+    warpweft_sim::sleep(ns);
+    #[cfg(not(warpweft_sim))]
+    std::thread::sleep(std::time::Duration::from_nanos(ns));
 }
 
 /// Calls `sleep`, a short sleep that should end on time. Linux otherwise adds up to 50 µs, to wake several
@@ -143,14 +152,14 @@ pub fn with_exact_timer<R>(sleep: impl FnOnce() -> R) -> R {
     result
 }
 
-#[cfg(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle))))]
+#[cfg(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle, warpweft_sim))))]
 fn set_timer_slack(ns: u64) {
     // SAFETY: it takes numbers by value and sets one of this thread. If it fails, sleeps are as imprecise as
     // before.
     let _ = unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, ns) };
 }
 
-#[cfg(not(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle)))))]
+#[cfg(not(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle, warpweft_sim)))))]
 fn set_timer_slack(_ns: u64) {}
 
 thread_word!(static SHORT_SLICE: bool = false);
@@ -168,7 +177,7 @@ pub fn set_short_slice(short_slice: bool) {
     }
 }
 
-#[cfg(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle))))]
+#[cfg(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle, warpweft_sim))))]
 mod slice {
     /// The data that `sched_getattr` writes and `sched_setattr` reads, in its first form.
     #[repr(C)]
@@ -248,7 +257,7 @@ mod slice {
     }
 }
 
-#[cfg(not(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle)))))]
+#[cfg(not(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle, warpweft_sim)))))]
 mod slice {
     pub(super) fn set(_ns: u64) {}
 }
@@ -260,6 +269,8 @@ mod slice {
 pub fn available_cpus() -> usize {
     #[cfg(any(warpweft_loom, warpweft_shuttle))]
     return 2;
-    #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+    #[cfg(warpweft_sim)]
+    return warpweft_sim::allowed().len().max(1);
+    #[cfg(not(any(warpweft_loom, warpweft_shuttle, warpweft_sim)))]
     std::thread::available_parallelism().map_or(1, usize::from)
 }

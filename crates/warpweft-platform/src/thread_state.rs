@@ -50,13 +50,13 @@ impl fmt::Display for ThreadState {
 /// Returns the kernel's number of the calling thread; `None` if it has none here.
 #[must_use]
 pub fn thread() -> Option<u32> {
-    #[cfg(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle))))]
+    #[cfg(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle, warpweft_sim))))]
     {
         // SAFETY: it takes nothing and touches no memory of ours.
         let thread = unsafe { libc::gettid() };
         u32::try_from(thread).ok()
     }
-    #[cfg(not(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle)))))]
+    #[cfg(not(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle, warpweft_sim)))))]
     None
 }
 
@@ -185,7 +185,7 @@ mod tests {
         assert_eq!(first_argument("running"), None);
     }
 
-    #[cfg(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle))))]
+    #[cfg(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle, warpweft_sim))))]
     #[test]
     fn a_thread_that_waits_and_one_that_asks_are_found() {
         use std::sync::mpsc::channel;

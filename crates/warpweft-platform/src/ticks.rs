@@ -19,7 +19,7 @@ impl TickClock {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            counter: cfg!(not(any(warpweft_loom, warpweft_shuttle, miri))) && has_counter(),
+            counter: cfg!(not(any(warpweft_loom, warpweft_shuttle, warpweft_sim, miri))) && has_counter(),
         }
     }
 
@@ -27,7 +27,10 @@ impl TickClock {
     #[inline]
     #[must_use]
     pub fn now(self) -> u64 {
-        #[cfg(all(target_arch = "x86_64", not(any(warpweft_loom, warpweft_shuttle))))]
+        #[cfg(all(
+            target_arch = "x86_64",
+            not(any(warpweft_loom, warpweft_shuttle, warpweft_sim))
+        ))]
         if self.counter {
             // SAFETY: each processor of this architecture has the instruction.
             return unsafe { core::arch::x86_64::_rdtsc() };
@@ -62,7 +65,10 @@ impl Default for TickClock {
 }
 
 /// Returns true if the processor's counter runs at a constant rate.
-#[cfg(all(target_arch = "x86_64", not(any(warpweft_loom, warpweft_shuttle))))]
+#[cfg(all(
+    target_arch = "x86_64",
+    not(any(warpweft_loom, warpweft_shuttle, warpweft_sim))
+))]
 fn has_counter() -> bool {
     /// The leaf about the processor's power management.
     const POWER: u32 = 0x8000_0007;
@@ -77,7 +83,10 @@ fn has_counter() -> bool {
     last >= POWER && power() & INVARIANT != 0
 }
 
-#[cfg(not(all(target_arch = "x86_64", not(any(warpweft_loom, warpweft_shuttle)))))]
+#[cfg(not(all(
+    target_arch = "x86_64",
+    not(any(warpweft_loom, warpweft_shuttle, warpweft_sim))
+)))]
 fn has_counter() -> bool {
     false
 }
@@ -146,7 +155,7 @@ impl Scale {
     }
 }
 
-#[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
+#[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle, warpweft_sim))))]
 mod tests {
     use super::{Pair, Scale, TickClock};
     use crate::clock::now_ns;

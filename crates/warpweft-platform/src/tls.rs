@@ -12,7 +12,7 @@ pub type LocalCell<T> = Cell<T>;
 /// DEPTH.with(|depth| depth.set(depth.get() + 1));
 /// assert_eq!(DEPTH.with(std::cell::Cell::get), 1);
 /// ```
-#[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+#[cfg(not(any(warpweft_loom, warpweft_shuttle, warpweft_sim)))]
 #[macro_export]
 macro_rules! thread_word {
     ($vis:vis static $name:ident: $type:ty = $init:expr) => {
@@ -35,5 +35,15 @@ macro_rules! thread_word {
 macro_rules! thread_word {
     ($vis:vis static $name:ident: $type:ty = $init:expr) => {
         $crate::shuttle::thread_local! { $vis static $name: $crate::LocalCell<$type> = $crate::LocalCell::new($init); }
+    };
+}
+
+/// Declares a thread-local [`Cell`] with a constant initial value, one for each simulated thread.
+#[cfg(warpweft_sim)]
+#[macro_export]
+macro_rules! thread_word {
+    ($vis:vis static $name:ident: $type:ty = $init:expr) => {
+        $vis static $name: $crate::sim::LocalKey<$crate::LocalCell<$type>> =
+            $crate::sim::LocalKey::new(|| $crate::LocalCell::new($init));
     };
 }

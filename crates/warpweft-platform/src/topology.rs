@@ -83,12 +83,32 @@ impl Topology {
     /// Reads the topology of this machine, as far as the calling thread's affinity mask allows.
     #[must_use]
     pub fn here() -> Self {
+        #[cfg(warpweft_sim)]
+        if let Some(simulated) = Self::simulated() {
+            return simulated;
+        }
         match crate::affinity::allowed() {
             Some(allowed) => Self::read(&allowed, &|file| {
                 std::fs::read_to_string(format!("/sys/devices/{file}")).ok()
             }),
             None => Self::flat(&(0..crate::thread::available_cpus()).collect::<Vec<_>>()),
         }
+    }
+
+    /// The CPUs of the simulated machine that the calling thread may use.
+    #[cfg(warpweft_sim)]
+    fn simulated() -> Option<Self> {
+        let places = warpweft_sim::places();
+        let cpu = |number: usize| {
+            let place = places.get(number)?;
+            Some(Cpu {
+                number,
+                place: CoreLocation::new(place.core, place.cache, place.socket),
+                capacity: FULL,
+            })
+        };
+        let cpus: Vec<_> = warpweft_sim::allowed().into_iter().filter_map(cpu).collect();
+        (!cpus.is_empty()).then_some(Self(cpus))
     }
 
     /// Makes a topology in which only the numbers of these CPUs are known.

@@ -149,6 +149,8 @@ pub use runtime::{
 };
 #[cfg(feature = "macros")]
 pub use warpweft_macros::{cooperate, cooperative, main, test};
+#[cfg(warpweft_sim)]
+pub use warpweft_platform::sim;
 pub use warpweft_platform::thread_state::ThreadState;
 pub use warpweft_policy as policy;
 pub use warpweft_policy::{Fifo, Lifo, ParsePolicyError, Policy, PolicySpec, Preset};

@@ -1,5 +1,6 @@
-//! The model checkers' poller. A model fires the events, and time passes when a wait with a time-out ends. It
-//! accepts no descriptors of the system.
+//! The poller of the model checkers and of the simulator. It accepts no descriptors of the system. Under the
+//! checkers a model fires the events, and time passes when a wait with a time-out ends. In the simulator time
+//! is the machine's.
 
 use super::pollable::Pollable;
 use super::source::Direction;
@@ -11,6 +12,7 @@ use warpweft_platform::sync::{Condvar, Mutex};
 struct State {
     notified: bool,
     fired: Vec<Ready>,
+    #[cfg(not(warpweft_sim))]
     now_ns: u64,
 }
 
@@ -55,7 +57,11 @@ impl Poller {
     pub(crate) unsafe fn add(&self, _io: Pollable<'_>, _key: usize) -> io::Result<()> {
         Err(io::Error::new(
             io::ErrorKind::Unsupported,
-            "under the model checkers there are no descriptors, only pipes of `io::model`",
+            if cfg!(warpweft_sim) {
+                "the simulator (--cfg warpweft_sim) has no sockets, files or signals, only timers"
+            } else {
+                "under the model checkers there are no descriptors, only pipes of `io::model`"
+            },
         ))
     }
 
@@ -77,6 +83,12 @@ impl Poller {
         while !state.notified && state.fired.is_empty() {
             match ns {
                 None => state = self.wakeup.wait(state),
+                #[cfg(warpweft_sim)]
+                Some(ns) => {
+                    state = self.wakeup.wait_for(state, ns);
+                    break;
+                }
+                #[cfg(not(warpweft_sim))]
                 Some(ns) => {
                     state.now_ns = state.now_ns.saturating_add(ns);
                     break;
@@ -94,6 +106,9 @@ impl Poller {
     }
 
     pub(crate) fn now_ns(&self) -> u64 {
+        #[cfg(warpweft_sim)]
+        return warpweft_platform::clock::now_ns();
+        #[cfg(not(warpweft_sim))]
         self.state.lock().now_ns
     }
 

@@ -1,0 +1,473 @@
+//! Runs a program on a simulated machine: each simulated thread is a coroutine on the caller's thread.
+
+use crate::lines::{Access, Lines};
+use crate::log::Step;
+use crate::machine::{Machine, Model, TICKS};
+use crate::report::{Names, Report};
+use crate::world::{State, ThreadId, Why, World};
+use corosensei::stack::DefaultStack;
+use corosensei::{Coroutine, CoroutineResult, Yielder};
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+use std::fmt::{self, Write as _};
+use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
+use std::rc::Rc;
+
+/// The stack of a thread that asks for none, as on Linux. Only the pages that it touches take memory.
+const STACK: usize = 8 << 20;
+/// How many accesses a thread that unwinds may be ahead: see [`Simulation::access`].
+const UNWINDING: u32 = 10_000;
+
+type Context = Coroutine<(), (), (), DefaultStack>;
+
+/// How a simulation runs.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Settings {
+    /// The machine.
+    pub machine: Machine,
+    /// The seed. It decides the order of what happens at the same time, and what varies by chance.
+    pub seed: u64,
+    /// How many steps of the log are kept as text.
+    pub keep: usize,
+    /// After so many accesses the run fails, since it may never end.
+    pub most_accesses: u64,
+    /// How many lines the report has.
+    pub lines: usize,
+}
+
+impl Settings {
+    /// Makes the settings for a machine and a seed.
+    #[must_use]
+    pub fn new(machine: &Machine, seed: u64) -> Self {
+        Self {
+            machine: machine.clone(),
+            seed,
+            keep: 0,
+            most_accesses: u64::MAX,
+            lines: 10,
+        }
+    }
+}
+
+/// Why a simulation gave no result.
+pub enum Failure {
+    /// The closure panicked.
+    Panic(Box<dyn Any + Send>),
+    /// All threads sleep, and nothing will wake them. The text says what each sleeps for.
+    Deadlock(String),
+    /// There were more accesses than [`Settings::most_accesses`].
+    TooLong(u64),
+}
+
+impl fmt::Debug for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Panic(payload) => {
+                let text = payload.downcast_ref::<&str>().copied();
+                let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+                write!(f, "it panicked: {}", text.unwrap_or("(no text)"))
+            }
+            Self::Deadlock(threads) => write!(f, "all threads sleep for ever:\n{threads}"),
+            Self::TooLong(most) => write!(f, "it did not end within {most} accesses"),
+        }
+    }
+}
+
+/// Runs a closure on a simulated machine, and returns its result and a report. The same seed and machine give
+/// the same run.
+///
+/// ```
+/// use warpweft_sim::{Machine, now_ns, run, sleep};
+/// let machine = Machine::named("desktop").expect("it is built in");
+/// let ((), report) = run(7, &machine, || sleep(3_600_000_000_000));
+/// assert!(report.time_ns >= 3_600_000_000_000, "an hour of virtual time");
+/// ```
+///
+/// # Panics
+///
+/// The closure's panic continues, after the seed was printed. So it does if all threads sleep for ever.
+pub fn run<T: 'static>(seed: u64, machine: &Machine, closure: impl FnOnce() -> T + 'static) -> (T, Report) {
+    match try_run(&Settings::new(machine, seed), closure) {
+        Ok(result) => result,
+        Err(failure) => {
+            eprintln!(
+                "the simulation failed with seed {seed} on machine {:?}; the same seed repeats it: {failure}",
+                machine.name
+            );
+            match failure {
+                Failure::Panic(payload) => resume_unwind(payload),
+                failure => panic!("{failure}"),
+            }
+        }
+    }
+}
+
+/// As [`run`], with more settings, and with failures as values.
+///
+/// # Errors
+///
+/// See [`Failure`].
+///
+/// # Panics
+///
+/// The caller is in a simulation already, or the system has no memory for a stack.
+pub fn try_run<T: 'static>(
+    settings: &Settings,
+    closure: impl FnOnce() -> T + 'static,
+) -> Result<(T, Report), Failure> {
+    assert!(CURRENT.get().is_null(), "a simulation runs no simulation");
+    let result = Rc::new(RefCell::new(None));
+    let sim = Simulation {
+        world: RefCell::new(World::new(
+            Model::new(&settings.machine),
+            settings.seed,
+            settings.keep,
+        )),
+        yielders: RefCell::default(),
+    };
+    let slot = Rc::clone(&result);
+    let body = Box::new(move || {
+        let ended = catch_unwind(AssertUnwindSafe(closure));
+        *slot.borrow_mut() = Some(ended);
+    });
+    CURRENT.set(&raw const sim);
+    let leave = Leave;
+    sim.world.borrow_mut().start(Some("main".into()), STACK, body, 0);
+    let failure = sim.execute(settings);
+    drop(leave);
+    let report = sim.report(settings);
+    let ended = result.borrow_mut().take();
+    match (failure, ended) {
+        (_, Some(Ok(value))) => Ok((value, report)),
+        (_, Some(Err(payload))) => Err(Failure::Panic(payload)),
+        (Some(failure), None) => Err(failure),
+        (None, None) => unreachable!("without a failure the first thread has ended"),
+    }
+}
+
+thread_local! {
+    static CURRENT: Cell<*const Simulation> = const { Cell::new(std::ptr::null()) };
+}
+
+/// Ends the simulation of the calling thread.
+struct Leave;
+
+impl Drop for Leave {
+    fn drop(&mut self) {
+        CURRENT.set(std::ptr::null());
+    }
+}
+
+/// Calls `f` with the simulation that the caller is in; `None` if it is in none.
+#[inline]
+pub(crate) fn here<R>(f: impl FnOnce(&Simulation) -> R) -> Option<R> {
+    let current = CURRENT.get();
+    // SAFETY: `try_run` sets the pointer to a value that outlives `Leave`, which resets it. Coroutines run
+    // only in between, on the same thread.
+    (!current.is_null()).then(|| f(unsafe { &*current }))
+}
+
+/// A simulation that runs.
+pub(crate) struct Simulation {
+    pub(crate) world: RefCell<World>,
+    /// By thread, how its coroutine is suspended.
+    yielders: RefCell<Vec<*const Yielder<(), ()>>>,
+}
+
+impl Simulation {
+    /// Runs all threads until the first one has ended.
+    fn execute(&self, settings: &Settings) -> Option<Failure> {
+        let mut contexts: Vec<Option<Context>> = Vec::new();
+        let failure = loop {
+            let Some(thread) = self.world.borrow_mut().next() else {
+                break Some(Failure::Deadlock(self.sleepers()));
+            };
+            if contexts.len() <= thread {
+                contexts.resize_with(thread + 1, || None);
+            }
+            let context = contexts[thread].get_or_insert_with(|| self.context(thread));
+            if let CoroutineResult::Return(()) = context.resume(()) {
+                contexts[thread] = None;
+                if thread == 0 {
+                    break None;
+                }
+            }
+            if self.world.borrow().accesses > settings.most_accesses {
+                break Some(Failure::TooLong(settings.most_accesses));
+            }
+        };
+        // What has not ended stays as it is, as with a process that exits: its stacks hold values that
+        // cannot be dropped here.
+        contexts.into_iter().flatten().for_each(std::mem::forget);
+        for thread in &mut self.world.borrow_mut().threads {
+            std::mem::forget(thread.body.take());
+        }
+        failure
+    }
+
+    fn context(&self, thread: ThreadId) -> Context {
+        let body = self.world.borrow_mut().threads[thread].body.take();
+        let (body, bytes) = body.expect("a thread starts once");
+        let stack = DefaultStack::new(bytes).expect("the system has memory for a stack");
+        let sim = std::ptr::from_ref(self);
+        Coroutine::with_stack(stack, move |yielder: &Yielder<(), ()>, ()| {
+            // SAFETY: as in `here`: coroutines run while the simulation does.
+            let sim = unsafe { &*sim };
+            {
+                let mut yielders = sim.yielders.borrow_mut();
+                if yielders.len() <= thread {
+                    yielders.resize(thread + 1, std::ptr::null());
+                }
+                yielders[thread] = std::ptr::from_ref(yielder);
+            }
+            body();
+            loop {
+                // Their drops may use thread-locals again.
+                let mut world = sim.world.borrow_mut();
+                let locals = std::mem::take(&mut world.me().locals);
+                let kept = std::mem::take(&mut world.me().kept);
+                drop(world);
+                if locals.is_empty() && kept.is_empty() {
+                    break;
+                }
+                drop((kept, locals));
+            }
+            sim.turn();
+            sim.world.borrow_mut().end();
+        })
+    }
+
+    /// Gives the host to another thread. The caller has set an event, or sleeps.
+    fn suspend(&self) {
+        let thread = self.world.borrow().current;
+        let yielder = self.yielders.borrow()[thread];
+        // SAFETY: the yielder lives at the base of the thread's stack, which is there while the thread runs.
+        // Suspending from another stack, of a fiber of the thread, is as good: the registers are saved where
+        // the stack pointer is, and restored from there.
+        let yielder = unsafe { &*yielder };
+        yielder.suspend(());
+    }
+
+    /// Waits until nothing happens before the caller's present time.
+    pub(crate) fn turn(&self) {
+        {
+            let mut world = self.world.borrow_mut();
+            let now = world.now();
+            if now < world.first_event() {
+                return;
+            }
+            let thread = world.current;
+            world.set_event(thread, now);
+        }
+        self.suspend();
+    }
+
+    /// Lets the caller compute for a while; others get its CPU when its slice is over.
+    pub(crate) fn compute(&self, mut ticks: u64) {
+        loop {
+            {
+                let mut world = self.world.borrow_mut();
+                let left = match world.slice_end() {
+                    Some(end) => end.saturating_sub(world.now()),
+                    None => u64::MAX,
+                };
+                let part = ticks.min(left);
+                world.advance(part);
+                ticks -= part;
+                if ticks == 0 {
+                    return;
+                }
+                let (thread, now) = (world.current, world.now());
+                world.set_event(thread, now);
+            }
+            self.suspend();
+        }
+    }
+
+    /// Charges an access to the word at an address, and returns when it takes place: the caller executes it
+    /// at once.
+    ///
+    /// A thread that unwinds does not give the host away, because `std::thread::panicking` belongs to the
+    /// host's thread. Only one that makes many accesses meanwhile does, since it may wait for others.
+    pub(crate) fn access(&self, address: usize, access: Access, site: &'static Location<'static>) {
+        let mut world = self.world.borrow_mut();
+        world.accesses += 1;
+        let step = world.model.step;
+        world.advance(step);
+        if access == Access::Rmw {
+            let me = world.me();
+            me.now = me.now.max(me.stores);
+        }
+        let ahead = std::thread::panicking() && {
+            let me = world.me();
+            me.unwinding += 1;
+            me.unwinding < UNWINDING
+        };
+        let line = world.lines.number(address);
+        let mut turn = ahead;
+        loop {
+            let (now, core, first) = (world.now(), world.core(), world.first_event());
+            let is_first = turn || now < first;
+            let thread = world.current;
+            if world.lines.is_hit(line, core, access, now) {
+                let slack = if world.has_busy_sibling() {
+                    0
+                } else {
+                    world.model.slack
+                };
+                if is_first || now < first.saturating_add(slack) {
+                    let (step, cost) = match access {
+                        Access::Load => (Step::Load, world.model.load_hit),
+                        Access::Store => (Step::Store, world.model.store_hit),
+                        Access::Rmw => (Step::Rmw, world.model.rmw_hit),
+                    };
+                    world.log.note(step, thread, line, now);
+                    world.me().now += cost;
+                    return;
+                }
+            } else if is_first {
+                let arrival = world.request(line, access, now);
+                let late = arrival - now;
+                world.contention.note(line, Lines::offset(address), site, late);
+                if access == Access::Store {
+                    // It goes into the store buffer, and the core goes on.
+                    world.lines.arrive_at_once(line, core, access);
+                    let cost = world.model.store_hit;
+                    let me = world.me();
+                    me.stores = me.stores.max(arrival);
+                    me.now += cost;
+                    return;
+                }
+                world.me().now = arrival;
+                if arrival >= first && !ahead {
+                    world.set_event(thread, arrival);
+                    drop(world);
+                    self.suspend();
+                    world = self.world.borrow_mut();
+                }
+                world.lines.arrive(line, core, access);
+                let cost = if access == Access::Rmw {
+                    world.model.rmw_hit
+                } else {
+                    world.model.load_hit
+                };
+                world.me().now += cost;
+                return;
+            }
+            world.set_event(thread, now);
+            drop(world);
+            self.suspend();
+            world = self.world.borrow_mut();
+            turn = true;
+        }
+    }
+
+    /// Charges a range of memory that is read or written as a whole.
+    pub(crate) fn touch(&self, address: usize, bytes: usize, access: Access) {
+        self.turn();
+        let mut world = self.world.borrow_mut();
+        let world = &mut *world;
+        let (thread, core, now) = (world.current, world.core(), world.now());
+        let range = (address, bytes);
+        let time = world
+            .lines
+            .touch(&world.model, &mut world.random, core, range, access, now);
+        world.log.note(Step::Touch, thread, bytes, now);
+        world.me().now += time;
+    }
+
+    /// A full fence: waits for the caller's stores.
+    pub(crate) fn fence(&self) {
+        let mut world = self.world.borrow_mut();
+        let cost = world.model.fence;
+        let me = world.me();
+        me.now = me.now.max(me.stores);
+        world.advance(cost);
+    }
+
+    /// Sleeps until another thread wakes the caller, or until a deadline. Returns true if it was woken. The
+    /// caller has the turn.
+    pub(crate) fn sleep(&self, why: Why, deadline: Option<u64>) -> bool {
+        self.world.borrow_mut().fall_asleep(why, deadline);
+        self.suspend();
+        self.world.borrow_mut().me().woken
+    }
+
+    /// Charges the call of the kernel that wakes threads, and waits for the caller's turn.
+    pub(crate) fn pay(&self, cost: impl FnOnce(&Model) -> u64) {
+        let mut world = self.world.borrow_mut();
+        let ticks = cost(&world.model);
+        world.advance(ticks);
+    }
+
+    /// Gives the CPU to another thread that waits for it.
+    pub(crate) fn yield_now(&self) {
+        self.pay(|model| model.yield_cpu);
+        self.turn();
+        {
+            let mut world = self.world.borrow_mut();
+            if world.waiting_here() == 0 {
+                return;
+            }
+            let (thread, now) = (world.current, world.now());
+            world.requeue(thread, now);
+        }
+        self.suspend();
+    }
+
+    /// Restricts the caller to some CPUs; false if there are none of that number.
+    pub(crate) fn pin(&self, cpus: &[usize]) -> bool {
+        self.turn();
+        let moved = {
+            let mut world = self.world.borrow_mut();
+            let before = world.me().cpu;
+            if !world.pin(cpus) {
+                return false;
+            }
+            !cpus.contains(&before)
+        };
+        if moved {
+            self.suspend();
+        }
+        true
+    }
+
+    fn sleepers(&self) -> String {
+        let world = self.world.borrow();
+        let mut text = String::new();
+        for (number, thread) in world.threads.iter().enumerate() {
+            if thread.state != State::Ended {
+                let name = thread.name.as_deref().unwrap_or("");
+                let _ = writeln!(text, "  thread {number} {name:?}: sleeps for {:?}", thread.why);
+            }
+        }
+        text
+    }
+
+    fn report(&self, settings: &Settings) -> Report {
+        let world = self.world.borrow();
+        let mut names = Names::default();
+        let ended = world.threads.iter().skip(1);
+        Report {
+            machine: settings.machine.name.clone(),
+            seed: settings.seed,
+            time_ns: world.threads.first().map_or(0, |main| main.now) / TICKS,
+            steps: world.log.steps(),
+            hash: world.log.hash(),
+            log: world.log.text(),
+            accesses: world.accesses,
+            misses: world.misses,
+            switches: world.switches,
+            wakes: world.wakes,
+            left: ended.filter(|thread| thread.state != State::Ended).count(),
+            lines: world.contention.lines(settings.lines, &mut |site| names.of(site)),
+        }
+    }
+}
