@@ -81,6 +81,13 @@ enum Command {
     Shuttle(models::Options),
     /// Run whole runtimes on a simulated machine (`tests/sim_*.rs`).
     Sim(models::Options),
+    /// Run a workload on a simulated machine: builds `warpweft-simulate` for the simulator, and starts it.
+    #[command(disable_help_flag = true)]
+    Simulate {
+        /// Its arguments: `packet --machine epyc-7702x2 --workers 1,20,115 --policy fifo`
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
     /// Put each bug of `mutants/*.toml` into a copy of the tree and demand that its test finds it.
     #[command(after_long_help = mutants::HELP)]
     Mutants(mutants::Options),
@@ -142,6 +149,7 @@ fn start(command: Command, root: Option<&Path>) -> anyhow::Result<()> {
         Command::Loom(options) => models::run(&repo, Checker::Loom, &options)?.verdict(),
         Command::Shuttle(options) => models::run(&repo, Checker::Shuttle, &options)?.verdict(),
         Command::Sim(options) => models::run(&repo, Checker::Sim, &options)?.verdict(),
+        Command::Simulate { arguments } => models::simulate(&repo, &arguments),
         Command::Mutants(options) => mutants::run(&repo, &options)?.verdict(),
         Command::Asm(options) => asm::run(&repo, &options),
         Command::Rules => rules::run(&repo),

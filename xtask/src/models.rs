@@ -181,6 +181,29 @@ pub(crate) fn run_with(
     Ok(tally)
 }
 
+/// Builds the laboratory's program for the simulator, and runs it with these arguments.
+pub(crate) fn simulate(repo: &Repo, arguments: &[String]) -> Result<()> {
+    let products = repo.target.join("simulate");
+    let mut command = run::cargo(&repo.root);
+    command.args(["build", "--release", "-p", "warpweft-lab-simulate"]);
+    command
+        .env("RUSTFLAGS", run::rustflags(Checker::Sim.cfg()))
+        .env("CARGO_TARGET_DIR", &products);
+    fast_to_build(&mut command);
+    run::run(&mut command)?;
+    let program = products.join("release").join("warpweft-simulate");
+    // In the workspace, so that reports find the sources.
+    run::run(Command::new(program).args(arguments).current_dir(&repo.root))
+}
+
+/// Leaves out what the release profile spends on the last few per cent.
+fn fast_to_build(command: &mut Command) {
+    command
+        .env("CARGO_PROFILE_RELEASE_LTO", "off")
+        .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16")
+        .env("CARGO_PROFILE_RELEASE_DEBUG", "line-tables-only");
+}
+
 /// Where test executables are built, and for which world.
 pub(crate) struct Workshop {
     pub(crate) sources: PathBuf,
@@ -217,12 +240,9 @@ pub(crate) fn build(workshop: &Workshop, wanted: &[(&str, &str)]) -> Result<Vec<
     command
         .env("RUSTFLAGS", flags.trim())
         .env("CARGO_TARGET_DIR", &workshop.products);
-    // What the release profile spends on the last few per cent would be paid for each file of models.
-    command
-        .env("CARGO_PROFILE_RELEASE_LTO", "off")
-        .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16")
-        .env("CARGO_PROFILE_RELEASE_DEBUG", "line-tables-only")
-        .env("CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS", "true");
+    // It would be paid for each file of models.
+    fast_to_build(&mut command);
+    command.env("CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS", "true");
     let output = run::capture(&mut command)?;
     let mut binaries = Vec::new();
     for message in Message::parse_stream(output.as_slice()) {

@@ -369,3 +369,70 @@ fn outside_of_a_simulation_words_work_and_threads_are_refused() {
     drop(guard);
     assert!(lock.try_lock().is_ok());
 }
+
+/// Each reading of the clock comes a constant time after its access.
+#[test]
+fn accesses_take_effect_in_the_order_of_their_times() {
+    let seen = run(12, &epyc(), || {
+        let word = Arc::new(AtomicU64::new(0));
+        let lists = join((0..32).map(|number| {
+            let word = Arc::clone(&word);
+            spawn(move || {
+                together();
+                let step = |turn| {
+                    // Now and then it keeps the line for a while.
+                    compute(if turn % 16 < 8 { 0 } else { 40 + 7 * number });
+                    (word.fetch_add(1, SeqCst), now_ns())
+                };
+                (0..300).map(step).collect::<Vec<_>>()
+            })
+        }));
+        let mut seen = lists.concat();
+        seen.sort_unstable();
+        seen
+    })
+    .0;
+    assert_eq!(seen.len(), 32 * 300);
+    let wrong = seen.windows(2).filter(|pair| pair[0].1 > pair[1].1).count();
+    assert_eq!(wrong, 0, "of {}", seen.len());
+}
+
+#[test]
+fn a_store_does_not_wait_and_what_orders_it_does() {
+    run(13, &epyc(), || {
+        let words = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
+        let far = Arc::clone(&words);
+        let thread = spawn(move || {
+            assert!(pin(&[64]));
+            far[0].store(1, Relaxed);
+        });
+        join([thread]);
+        assert!(pin(&[0]));
+        let before = now_ns();
+        words[0].store(2, Relaxed);
+        let stored = now_ns() - before;
+        warpweft_sim::fence(SeqCst);
+        let ordered = now_ns() - before;
+        assert!(stored < 60, "a reading of the clock takes 25 ns: {stored}");
+        assert!(ordered > 150, "the other socket is 197 ns away: {ordered}");
+    });
+}
+
+#[test]
+fn a_seed_that_fails_is_printed() {
+    const CHILD: &str = "WARPWEFT_SIM_TEST_FAILS";
+    if std::env::var_os(CHILD).is_some() {
+        run(4711, &epyc(), || assert_eq!(now_ns(), 0, "on purpose"));
+    }
+    let mut child = Command::new(std::env::current_exe().expect("this program"));
+    child
+        .args(["--exact", "a_seed_that_fails_is_printed", "--nocapture"])
+        .env(CHILD, "1");
+    let output = child.output().expect("it starts");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        text.contains("seed 4711") && text.contains("on purpose"),
+        "{text}"
+    );
+    assert!(!output.status.success());
+}
