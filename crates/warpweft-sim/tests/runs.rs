@@ -397,6 +397,61 @@ fn accesses_take_effect_in_the_order_of_their_times() {
     assert_eq!(wrong, 0, "of {}", seen.len());
 }
 
+/// One thread has the line nearly always, and the other asks for it now and then.
+#[test]
+fn a_core_that_keeps_a_line_loses_it_in_time() {
+    let seen = run(14, &epyc(), || {
+        let word = Arc::new(AtomicU64::new(0));
+        let lists = join([(0, 4_000), (700, 60)].map(|(pause, count)| {
+            let word = Arc::clone(&word);
+            spawn(move || {
+                together();
+                let step = |_| {
+                    compute(pause);
+                    (word.fetch_add(1, SeqCst), now_ns())
+                };
+                (0..count).map(step).collect::<Vec<_>>()
+            })
+        }));
+        let mut seen = lists.concat();
+        seen.sort_unstable();
+        seen
+    })
+    .0;
+    assert!(seen.is_sorted_by_key(|&(_, time)| time));
+}
+
+/// A load from the other socket takes 197 ns, and the line leaves after half of them.
+#[test]
+fn a_load_sees_what_was_written_before_the_line_left() {
+    run(15, &epyc(), || {
+        let word = Arc::new(AtomicU64::new(0));
+        let other = Arc::clone(&word);
+        let writer = spawn(move || {
+            assert!(pin(&[0]));
+            together();
+            let write = |number| {
+                other.store(number, Relaxed);
+                now_ns()
+            };
+            (1..=2_000).map(write).collect::<Vec<_>>()
+        });
+        let reader = spawn(move || {
+            assert!(pin(&[64]));
+            together();
+            compute(5_000);
+            (word.load(Relaxed), now_ns())
+        });
+        let (times, (value, loaded)) = (join([writer]).remove(0), join([reader]).remove(0));
+        assert!(value > 10 && value < 2_000, "in the middle: {value}");
+        let missed = times[value as usize];
+        assert!(
+            missed + 130 > loaded,
+            "what was written at {missed} was not seen at {loaded}"
+        );
+    });
+}
+
 #[test]
 fn a_store_does_not_wait_and_what_orders_it_does() {
     run(13, &epyc(), || {
