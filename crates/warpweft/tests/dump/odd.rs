@@ -151,3 +151,22 @@ fn many_findings_are_few_lines() {
     assert!(format!("{dump:#}").matches("NOBODY CAN WAKE").count() >= 500);
     assert!(tasks.iter().all(warpweft::JoinHandle::cancel));
 }
+
+/// A channel without a bound is not "0 of 18446744073709551615".
+#[test]
+fn a_channel_without_a_bound_is_said_to_have_none() {
+    let runtime = Runtime::builder().workers(1).build().expect("a runtime");
+    let (sender, receiver) = warpweft::sync::channel::unbounded::<()>();
+    let task = runtime.spawn(async move { receiver.recv().await });
+    let dump = dump_with("it waits", &runtime, |dump| {
+        let is_ours = |task: &warpweft::TaskDump| task.pool.is_some() && !task.waits.is_empty();
+        dump.tasks.iter().any(is_ours)
+    });
+    let text = dump.to_string();
+    assert!(
+        text.contains("waits for a value of an empty channel (without a bound, 1 sender)"),
+        "{text}"
+    );
+    drop(sender);
+    assert!(task.wait().expect("no panic").is_err());
+}

@@ -162,7 +162,7 @@ pub enum WaitsFor {
     },
     /// A value from a channel, which is empty.
     Receive {
-        /// The channel's capacity.
+        /// The channel's capacity; `usize::MAX` if it has no bound.
         capacity: usize,
         /// How many senders exist.
         senders: usize,

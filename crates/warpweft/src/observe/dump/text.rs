@@ -367,11 +367,11 @@ impl Display for WaitsFor {
                 senders,
                 last,
             } => {
-                write!(
-                    f,
-                    "a value of an empty channel (0 of {capacity}, {})",
-                    count(*senders, "sender")
-                )?;
+                let senders = count(*senders, "sender");
+                match *capacity {
+                    usize::MAX => write!(f, "a value of an empty channel (without a bound, {senders})")?,
+                    _ => write!(f, "a value of an empty channel (0 of {capacity}, {senders})")?,
+                }
                 last.iter()
                     .try_for_each(|last| write!(f, "; last used by {last}"))
             }
