@@ -252,6 +252,7 @@ impl Collected {
                     waits: Vec::new(),
                     cancelled: raw.cancelled,
                     wakers: raw.wakers,
+                    stack: None,
                 });
             }
             for key in raw.keys.into_iter().filter(|&key| key != 0) {
