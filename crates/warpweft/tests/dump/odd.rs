@@ -57,9 +57,11 @@ fn dumps_of_a_runtime_that_ends_and_has_ended() {
     assert!(dump.to_string().contains(", closed"), "{dump}");
 }
 
-/// Tasks begin, wait for locks, fibers and joins, and end, while ten thousand dumps look at them.
+/// Tasks begin, wait for locks, fibers and joins, and end, while ten thousand dumps look at them, or as many as
+/// `WARPWEFT_DUMPS` says.
 #[test]
 fn ten_thousand_dumps_under_load() {
+    let dumps = std::env::var("WARPWEFT_DUMPS").map_or(10_000, |text| text.parse().expect("a number"));
     let runtime = Runtime::builder().workers(2).build().expect("a runtime");
     let over = Arc::new(AtomicBool::new(false));
     let lock = Arc::new(Mutex::new(0_u64));
@@ -80,7 +82,7 @@ fn ten_thousand_dumps_under_load() {
             })
         })
         .collect();
-    for _ in 0..10_000 {
+    for _ in 0..dumps {
         let dump = runtime.dump();
         assert_eq!(dump.findings, [], "{dump}");
     }
