@@ -2,7 +2,7 @@
 
 use crate::models::{self, Checker};
 use crate::repo::Repo;
-use crate::{adversary, mutants, rayon, run};
+use crate::{adversary, mutants, publish, rayon, run};
 use anyhow::{Result, ensure};
 
 /// One of the explorations.
@@ -30,6 +30,8 @@ enum Job {
     Valgrind,
     /// The hostile programs with ThreadSanitizer.
     Tsan,
+    /// The command, installed from its package.
+    Install,
     /// rayon's own tests and its incidents, on our rayon-core.
     Rayon,
     /// Other people's programs that use rayon, on the original and on ours.
@@ -78,7 +80,7 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
     let explore = |checker, variables: &[(&str, String)]| {
         models::run_with(repo, checker, &models, variables).and_then(|tally| tally.verdict())
     };
-    let jobs: [Exploration<'_>; 14] = [
+    let jobs: [Exploration<'_>; 15] = [
         (Job::Loom, "loom, deep", &|| explore(Checker::Loom, &bound)),
         (Job::Shuttle, "shuttle, deep", &|| {
             explore(Checker::Shuttle, &number)
@@ -105,6 +107,9 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
         }),
         (Job::Tsan, "hostile programs with ThreadSanitizer", &|| {
             adversary::thread(repo)
+        }),
+        (Job::Install, "the command from its package", &|| {
+            publish::install(repo)
         }),
         (Job::Rayon, "rayon's own tests and incidents", &|| {
             rayon::all(repo).map(|outcome| println!("{outcome}"))
