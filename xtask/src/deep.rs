@@ -109,7 +109,7 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
             adversary::thread(repo)
         }),
         (Job::Install, "the command from its package", &|| {
-            publish::install(repo)
+            publish::install_lab(repo)
         }),
         (Job::Rayon, "rayon's own tests and incidents", &|| {
             rayon::all(repo).map(|outcome| println!("{outcome}"))

@@ -48,7 +48,7 @@ pub(crate) fn package(repo: &Repo) -> Result<String> {
 
 /// Builds the packages, installs the laboratory's from its unpacked package as a user does, and runs the command
 /// in an empty folder, where nothing of this tree is found.
-pub(crate) fn install(repo: &Repo) -> Result<()> {
+pub(crate) fn install_lab(repo: &Repo) -> Result<()> {
     package(repo)?;
     let lab = repo.packages().find(|package| package.name.as_str() == LAB);
     let lab = lab.context("the laboratory has no package")?;

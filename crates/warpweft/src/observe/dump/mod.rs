@@ -4,6 +4,7 @@
 //! |---|---|
 //! | this one | the values of a report |
 //! | `graph` | from what was collected to a report: who waits for whom |
+//! | `addresses` | a table by addresses |
 //! | `stuck` | the tasks that can never continue, and the circles among them |
 //! | `idle` | a runtime in which nothing runs, and nothing is to come |
 //! | `text` | a report for a terminal |
@@ -13,6 +14,7 @@
 //!
 //! - A report is a copy. Nothing in it refers to a task.
 
+mod addresses;
 pub(crate) mod graph;
 mod idle;
 mod json;
