@@ -46,8 +46,8 @@ pub(crate) fn package(repo: &Repo) -> Result<String> {
     Ok(format!("{} packages", packages.len()))
 }
 
-/// Builds the packages, installs the laboratory's from its unpacked package as a user does, and runs the command
-/// in an empty folder, where nothing of this tree is found.
+/// Builds the packages, installs the laboratory's from its unpacked package as a user does, and runs the
+/// command in an empty folder, where nothing of this tree is found.
 pub(crate) fn install_lab(repo: &Repo) -> Result<()> {
     package(repo)?;
     let lab = repo.packages().find(|package| package.name.as_str() == LAB);

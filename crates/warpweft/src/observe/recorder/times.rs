@@ -192,7 +192,8 @@ impl Distribution {
     /// runtime.spawn_job(|| ()).wait()?;
     /// let metrics = runtime.metrics();
     /// let classes = metrics.pools.iter().flat_map(|pool| &pool.classes);
-    /// let run_time = classes.fold(warpweft::Distribution::default(), |sum, class| sum.plus(&class.run_time));
+    /// let none = warpweft::Distribution::default();
+    /// let run_time = classes.fold(none, |sum, class| sum.plus(&class.run_time));
     /// println!("99 % of all steps took at most {:?}", run_time.quantile(0.99));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
