@@ -143,6 +143,8 @@ fn gets_advice(case: &str) {
         "lifo on 1 worker",
         "fifo+steal=one on 2 workers",
         "CPU time",
+        "queue delay p50 / p99",
+        "run time",
         &detail,
         "quartiles",
     ] {
@@ -158,6 +160,11 @@ fn gets_advice(case: &str) {
         );
         assert!(setting["cpu_seconds"]["median"].as_f64() > Some(0.0), "{setting}");
         assert!(setting["counters"]["ran"].as_f64() > Some(2.0), "{setting}");
+        for delay in ["queue_delay", "run_time"] {
+            let delay = &setting["delays"][delay];
+            let [count, p50, p99] = ["count", "p50_ns", "p99_ns"].map(|name| delay[name].as_u64());
+            assert!(count > Some(0) && p50 > Some(0) && p99 >= p50, "{setting}");
+        }
     }
     let advice = document["advice"].as_str().expect("advice");
     let rounds = document["rounds"].as_u64().expect("rounds");
@@ -170,7 +177,11 @@ fn gets_advice(case: &str) {
     );
     assert!(said.out.contains(advice), "{}", said.out);
     let html = std::fs::read_to_string(folder.path().join("try.html")).expect("a report");
-    assert!(html.contains("Processor time") && html.contains("Scheduler counters"));
+    assert!(
+        html.contains("Processor time")
+            && html.contains("Scheduler counters")
+            && html.contains("run times of steps")
+    );
 }
 
 #[test]

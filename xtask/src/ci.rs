@@ -142,6 +142,8 @@ fn test(repo: &Repo, tests: &mut Tests) -> Result<()> {
             "--test",
             "stalls",
             "--test",
+            "dump_stacks",
+            "--test",
             "threads",
         ],
         &[

@@ -2,7 +2,7 @@
 
 use crate::models::{self, Checker};
 use crate::repo::Repo;
-use crate::{adversary, mutants, rayon, run};
+use crate::{adversary, mutants, publish, rayon, run};
 use anyhow::{Result, ensure};
 
 /// One of the explorations.
@@ -18,6 +18,8 @@ enum Job {
     Hogs,
     /// A million signals to a thread that panics and unwinds.
     Signals,
+    /// A million dumps beside tasks that begin, wait and end.
+    Dumps,
     /// The tests with the switch of stacks of other processors.
     Corosensei,
     /// The tests of sockets and timers with the pollers of other systems.
@@ -28,6 +30,8 @@ enum Job {
     Valgrind,
     /// The hostile programs with ThreadSanitizer.
     Tsan,
+    /// The command, installed from its package.
+    Install,
     /// rayon's own tests and its incidents, on our rayon-core.
     Rayon,
     /// Other people's programs that use rayon, on the original and on ours.
@@ -76,7 +80,7 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
     let explore = |checker, variables: &[(&str, String)]| {
         models::run_with(repo, checker, &models, variables).and_then(|tally| tally.verdict())
     };
-    let jobs: [Exploration<'_>; 13] = [
+    let jobs: [Exploration<'_>; 15] = [
         (Job::Loom, "loom, deep", &|| explore(Checker::Loom, &bound)),
         (Job::Shuttle, "shuttle, deep", &|| {
             explore(Checker::Shuttle, &number)
@@ -90,6 +94,7 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
             "a million signals to a thread that unwinds",
             &|| signals(repo),
         ),
+        (Job::Dumps, "a million dumps under load", &|| dumps(repo)),
         (Job::Corosensei, "fibers as on other processors", &|| {
             elsewhere(repo, "warpweft_corosensei", &["--tests"])
         }),
@@ -102,6 +107,9 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
         }),
         (Job::Tsan, "hostile programs with ThreadSanitizer", &|| {
             adversary::thread(repo)
+        }),
+        (Job::Install, "the command from its package", &|| {
+            publish::install_lab(repo)
         }),
         (Job::Rayon, "rayon's own tests and incidents", &|| {
             rayon::all(repo).map(|outcome| println!("{outcome}"))
@@ -135,6 +143,9 @@ const SEEDS: u32 = 10_000;
 /// How many signals a thread gets while it unwinds.
 const SIGNALS: u32 = 1_000_000;
 
+/// How many dumps look at tasks that begin, wait and end.
+const DUMPS: u32 = 1_000_000;
+
 /// The program of tokio#4730 in so many forms, with random delays: none of them may hang.
 fn hogs(repo: &Repo) -> Result<()> {
     println!("{SEEDS} seeds");
@@ -166,6 +177,22 @@ fn signals(repo: &Repo) -> Result<()> {
         run::tee(&mut command, |_| {})?,
         "one of {SIGNALS} signals was too many"
     );
+    Ok(())
+}
+
+/// Dumps in a loop, without and with random delays: none of them may hang or accuse a task.
+fn dumps(repo: &Repo) -> Result<()> {
+    for (cfg, count) in [(None, DUMPS), (Some("warpweft_chaos"), DUMPS / 10)] {
+        let mut command = run::cargo(&repo.root);
+        command.args(["test", "--quiet", "--release", "-p", "warpweft"]);
+        command.args(["--test", "dump", "--", "ten_thousand_dumps", "dumps_of_a"]);
+        if cfg.is_some() {
+            command.env("RUSTFLAGS", run::rustflags(cfg));
+            command.env("CARGO_TARGET_DIR", repo.target.join("chaos"));
+        }
+        command.env("WARPWEFT_DUMPS", count.to_string());
+        ensure!(run::tee(&mut command, |_| {})?, "one of {count} dumps was wrong");
+    }
     Ok(())
 }
 

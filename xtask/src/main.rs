@@ -16,6 +16,7 @@
 //!  tokio      crates of tokio's ecosystem on our workers
 //!  trials     `warpweft try` with programs on rayon, axum and fibers
 //!  perfetto   trace files, read by Perfetto's own schema
+//!  observe    what the recorder, a trace and a dump cost
 //!  publish    the packages, and the oldest compiler that builds them
 //!  counts     tests that passed and failed
 //!  ci, deep   all of it, short and long
@@ -33,6 +34,7 @@ mod ecosystem;
 mod graph;
 mod models;
 mod mutants;
+mod observe;
 mod perfetto;
 mod publish;
 mod rayon;
@@ -118,6 +120,9 @@ enum Command {
     /// Run `warpweft try` with programs that use rayon by our crate, axum and fibers: each gets a table and
     /// advice.
     Try(trials::Options),
+    /// Measure what it costs to see the scheduler: rare events and steps of the flight recorder, a trace, a
+    /// dump of many tasks.
+    Observe(observe::Options),
     /// Write `docs/TESTS.md`: the tests by feature, what they test, and which mutants they find.
     TestsIndex,
     /// Count the uses of each word that `xtask/words.toml` retires, and the lines of prose that are too wide.
@@ -164,6 +169,7 @@ fn start(command: Command, root: Option<&Path>) -> anyhow::Result<()> {
         Command::Tokio(options) => ecosystem::run(&repo, &options).map(|outcome| println!("{outcome}")),
         Command::Perfetto => perfetto::run(&repo).map(|outcome| println!("{outcome}")),
         Command::Try(options) => trials::run(&repo, &options).map(|outcome| println!("{outcome}")),
+        Command::Observe(options) => observe::run(&repo, &options),
         Command::Deep(options) => deep::run(&repo, &options),
         Command::Ci => ci::run(&repo),
     }

@@ -2,12 +2,15 @@
 
 use crate::repo::Repo;
 use crate::run;
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use cargo_metadata::Package;
 use cargo_metadata::semver::Version;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
+
+/// The package with the command.
+const LAB: &str = "warpweft-lab";
 
 /// The packages that may be published: all but those with `publish = false`.
 fn packages(repo: &Repo) -> Vec<&Package> {
@@ -41,6 +44,39 @@ pub(crate) fn package(repo: &Repo) -> Result<String> {
         .env("CARGO_TARGET_DIR", repo.target.join("packages"));
     run::run(&mut command).context("the packages do not compile by themselves")?;
     Ok(format!("{} packages", packages.len()))
+}
+
+/// Builds the packages, installs the laboratory's from its unpacked package as a user does, and runs the
+/// command in an empty folder, where nothing of this tree is found.
+pub(crate) fn install_lab(repo: &Repo) -> Result<()> {
+    package(repo)?;
+    let lab = repo.packages().find(|package| package.name.as_str() == LAB);
+    let lab = lab.context("the laboratory has no package")?;
+    let folder = repo.target.join("unpacked");
+    let (root, empty) = (repo.target.join("installed"), repo.target.join("installed/empty"));
+    let mut command = run::cargo(&folder);
+    // What is built without optimisation is built from the same files.
+    command.args(["install", "--debug", "--locked", "--force", "--path"]);
+    command
+        .arg(format!("{}-{}", lab.name, lab.version))
+        .arg("--root")
+        .arg(&root);
+    run::run(command.env("CARGO_TARGET_DIR", repo.target.join("packages")))?;
+    fs::create_dir_all(&empty)?;
+    for (arguments, part) in [
+        (&["list", "--json"][..], "\"fifo\""),
+        (&["list", "packet"], "packet"),
+        (&["explore", "cycle", "--smoke"], "cycle"),
+    ] {
+        let mut command = Command::new(root.join("bin/warpweft"));
+        let said = run::capture(command.args(arguments).current_dir(&empty))?;
+        let said = String::from_utf8_lossy(&said);
+        ensure!(
+            said.contains(part),
+            "the installed command does not say {part}: {said}"
+        );
+    }
+    Ok(())
 }
 
 /// Makes a workspace of the packages' contents, in which they find each other instead of what a registry has.

@@ -26,7 +26,7 @@ mod by_signal;
 #[doc(hidden)]
 pub mod request;
 
-pub use by_signal::{Asked, ask, copy_at};
+pub use by_signal::{Asked, ask, copy_at, word_in_memory};
 
 use std::fmt;
 use std::time::Duration;

@@ -12,6 +12,7 @@ const CASE: &str = "WARPWEFT_TEST_CASE";
 const WORKERS: &str = "WARPWEFT_WORKERS";
 const POLICY: &str = "WARPWEFT_POLICY";
 const STATS: &str = "WARPWEFT_STATS";
+const MEASURE: &str = "WARPWEFT_MEASURE_STEPS";
 
 /// Runs this very test in a child process, and returns what the case has printed there.
 fn child(case: &str, variables: &[(&str, &OsStr)]) -> String {
@@ -21,6 +22,7 @@ fn child(case: &str, variables: &[(&str, &OsStr)]) -> String {
         .env_remove(WORKERS)
         .env_remove(POLICY)
         .env_remove(STATS)
+        .env_remove(MEASURE)
         .envs(variables.iter().copied())
         .env(CASE, case)
         .output()
@@ -415,4 +417,20 @@ fn a_file_that_cannot_be_written_is_an_error_of_the_build() {
             "environment true: the environment variable WARPWEFT_STATS is `/nowhere/stats.jsonl`, which is no file",
         ],
     );
+}
+
+/// Measured steps are in the line; without the variable they are not, and a wrong text is an error.
+#[test]
+fn steps_are_measured_if_the_environment_says_so() {
+    let lines = stats("shut down twice", &[(MEASURE, "1")]);
+    let measured = r#""run_time":{"count":7,"p50_ns":"#;
+    says(&lines[0], &[r#""queue_delay":{"count":"#, measured]);
+    assert!(!lines[1].contains("run_time"), "no step ran there: {}", lines[1]);
+    for variables in [&[][..], &[(MEASURE, "0")]] {
+        let lines = stats("shut down twice", variables);
+        assert!(!lines[0].contains("run_time"), "{}", lines[0]);
+    }
+    let text = with("plain", &[(MEASURE, "yes")]);
+    let error = "the environment variable WARPWEFT_MEASURE_STEPS is `yes`, which is neither 0 nor 1";
+    says(&text, &[error]);
 }

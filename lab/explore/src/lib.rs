@@ -5,8 +5,8 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-use harness::{Plan, Ran, Setting, Tried, process_cpu};
-use warpweft::{BuildError, ParsePolicyError, PolicySpec, Runtime};
+use harness::{Delays, Plan, Quantiles, Ran, Setting, Tried, process_cpu};
+use warpweft::{BuildError, ClassMetrics, Distribution, ParsePolicyError, PolicySpec, Runtime};
 
 pub use harness::{LabError, Trial};
 
@@ -125,7 +125,7 @@ impl Explorer {
         if self.despite_load {
             plan.most_load = 1.0;
         }
-        let mut trial = Trial::run(&plan, |setting| attempt(setting, &mut body))?;
+        let mut trial = Trial::run(&plan, |setting, measures| attempt(setting, measures, &mut body))?;
         trial.describe_baseline(detail);
         Ok(trial)
     }
@@ -142,7 +142,7 @@ fn refused(error: &BuildError) -> LabError {
 }
 
 /// One run in a fresh runtime.
-fn attempt(setting: &Setting, body: &mut impl FnMut(&Runtime)) -> Result<Tried, LabError> {
+fn attempt(setting: &Setting, measures: bool, body: &mut impl FnMut(&Runtime)) -> Result<Tried, LabError> {
     let mut builder = Runtime::builder();
     if let Some(workers) = setting.workers {
         builder = builder.workers(workers);
@@ -151,6 +151,7 @@ fn attempt(setting: &Setting, body: &mut impl FnMut(&Runtime)) -> Result<Tried, 
         builder = builder.policy_spec(spec(policy)?);
     }
     let runtime = builder.build().map_err(|error| refused(&error))?;
+    runtime.recorder().measure_steps(measures);
     let (start, cpu) = (Instant::now(), process_cpu());
     // Unwind: the closure is the user's, who is told; the next run has a fresh runtime.
     let ended = catch_unwind(AssertUnwindSafe(|| body(&runtime)));
@@ -166,7 +167,28 @@ fn attempt(setting: &Setting, body: &mut impl FnMut(&Runtime)) -> Result<Tried, 
         wall,
         cpu: cpu.zip(after).map(|(before, after)| after.saturating_sub(before)),
         counters: counters.collect(),
+        delays: delays(&runtime),
     }))
+}
+
+/// How long the steps of the runtime took and waited, as far as they were measured.
+fn delays(runtime: &Runtime) -> Delays {
+    let metrics = runtime.metrics();
+    let sum = |measure: fn(&ClassMetrics) -> &Distribution| {
+        let classes = metrics.pools.iter().flat_map(|pool| &pool.classes);
+        let sum = classes.fold(Distribution::default(), |sum, class| sum.plus(measure(class)));
+        let ns = |q| u64::try_from(sum.quantile(q).as_nanos()).unwrap_or(u64::MAX);
+        (sum.count() > 0).then(|| Quantiles {
+            count: sum.count(),
+            p50_ns: ns(0.5),
+            p99_ns: ns(0.99),
+        })
+    };
+    Delays {
+        queue_delay: sum(|class| &class.queue_delay),
+        wake_to_run: sum(|class| &class.wake_to_run),
+        run_time: sum(|class| &class.run_time),
+    }
 }
 
 fn message(panic: &(dyn Any + Send)) -> &str {

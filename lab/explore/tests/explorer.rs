@@ -30,7 +30,15 @@ fn a_closure_runs_under_each_setting_once_in_a_round() {
     assert!(calls.values().all(|count| *count == 8), "{calls:?}");
     assert!(calls.contains_key(&(policy, workers)));
     let text = trial.to_string();
-    for part in ["squares", "as it is", "lifo on 3 workers", "CPU time", "ran"] {
+    for part in [
+        "squares",
+        "as it is",
+        "lifo on 3 workers",
+        "CPU time",
+        "ran",
+        "queue delay p50 / p99",
+        "run time",
+    ] {
         assert!(text.contains(part), "{part}: {text}");
     }
     let advice = trial.advice();
@@ -41,6 +49,11 @@ fn a_closure_runs_under_each_setting_once_in_a_round() {
     let document = trial.document();
     let ran = document["settings"][1]["counters"]["ran"].as_f64();
     assert!(ran >= Some(50.0), "{document}");
+    let delay = &document["settings"][1]["delays"]["run_time"];
+    assert!(
+        delay["count"].as_u64() >= Some(50) && delay["p50_ns"].as_u64() > Some(0),
+        "{document}"
+    );
     assert!(trial.html().contains("Processor time"));
 }
 

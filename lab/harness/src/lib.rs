@@ -57,7 +57,7 @@ pub use plan::{Better, Comparison, Figure, Guard, GuardSet, Measurement, Publish
 pub use record::{Counters, Outcome};
 pub use session::{Cell, Job, SessionLimits};
 pub use trace::{Begins, RecordedPush, RecordedStep, RecordedTask, recorded_tasks};
-pub use trial::{Plan, Ran, Setting, Trial, Tried};
+pub use trial::{Delays, Plan, Quantiles, Ran, Setting, Trial, Tried};
 pub use workload::{
     About, Asked, Caveat, FileFlag, Files, Peer, PeerInfo, Policies, Request, Variables, Workload,
 };

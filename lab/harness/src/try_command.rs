@@ -99,7 +99,7 @@ pub(crate) fn run(lab: &Lab, arguments: &TryArgs) -> Result<(), LabError> {
     let usual = format!("reports/try-{name}.html");
     let process = Process::new(&arguments.program, arguments.input.as_ref(), timeout, variables)?;
     let open = || Papers::open(&arguments.outputs, Some(&usual), arguments.json.as_ref());
-    let start = || process.run(&Setting::default());
+    let start = || process.run(&Setting::default(), false);
     // Our own folder is made only for a program that can be started.
     let (papers, first) = if arguments.outputs.names_report() {
         let papers = open()?;
@@ -114,7 +114,7 @@ pub(crate) fn run(lab: &Lab, arguments: &TryArgs) -> Result<(), LabError> {
     if arguments.despite_load {
         plan.most_load = 1.0;
     }
-    let mut trial = Trial::run(&plan, |setting| process.attempt(setting))?;
+    let mut trial = Trial::run(&plan, |setting, measures| process.attempt(setting, measures))?;
     trial.notes.extend(found.notes);
     trial.describe_baseline(found.detail);
     let printed = writeln!(io::stdout(), "\n{trial}").map_err(LabError::from);

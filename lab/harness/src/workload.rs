@@ -317,6 +317,8 @@ pub struct Variables {
     pub workers: &'static str,
     /// The file to which each pool appends a line of figures.
     pub stats: &'static str,
+    /// `1`: the lines have how long steps took and waited, too.
+    pub measure: &'static str,
     /// Others that say the same, and are taken away.
     pub cleared: &'static [&'static str],
 }

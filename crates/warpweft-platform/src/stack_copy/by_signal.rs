@@ -139,6 +139,26 @@ pub fn copy_at(registers: Registers) -> Result<StackCopy, NoCopy> {
     }
 }
 
+/// Reads the eight bytes at `address`. Returns `None` if there is no memory, or the system does not let it be
+/// read. Other threads may write them meanwhile: then it is any of the values.
+#[must_use]
+pub fn word_in_memory(address: u64) -> Option<u64> {
+    let mut word = 0_u64;
+    let local = libc::iovec {
+        iov_base: (&raw mut word).cast(),
+        iov_len: size_of::<u64>(),
+    };
+    let remote = libc::iovec {
+        iov_base: std::ptr::without_provenance_mut(usize::try_from(address).ok()?),
+        iov_len: size_of::<u64>(),
+    };
+    // SAFETY: it takes nothing.
+    let process = unsafe { libc::getpid() };
+    // SAFETY: the system writes to the word, whose size it knows, and checks the address that it reads.
+    let read = unsafe { libc::process_vm_readv(process, &raw const local, 1, &raw const remote, 1, 0) };
+    (read == size_of::<u64>() as isize).then_some(word)
+}
+
 static DESCRIBE: OnceLock<Describe> = OnceLock::new();
 
 impl Buffer {

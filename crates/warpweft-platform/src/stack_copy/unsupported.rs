@@ -24,6 +24,12 @@ pub fn copy_at(_registers: Registers) -> Result<StackCopy, NoCopy> {
     Err(NoCopy::Unsupported)
 }
 
+/// Reads a word of this process's memory.
+#[must_use]
+pub fn word_in_memory(_address: u64) -> Option<u64> {
+    None
+}
+
 impl Asked {
     /// Returns the answer.
     pub fn poll(&mut self) -> Option<Result<StackCopy, NoCopy>> {

@@ -7,6 +7,7 @@ use crate::coroutine::Input;
 use corosensei::CoroutineResult;
 use corosensei::stack::StackPointer;
 use std::cell::UnsafeCell;
+use warpweft_platform::stack_copy::Registers;
 
 // SAFETY: a `Stack` is a piece of a mapping that its pool keeps, and no other code uses it. A guard is at its
 // low end. It is at least a page larger than the smallest stack, and both ends are multiples of a page.
@@ -39,6 +40,11 @@ pub(crate) const SWITCHES_DIRECTLY: bool = false;
 #[inline(always)]
 pub(crate) unsafe fn leave_for(from: &Switch, _next: Option<&RawCoroutine>) -> Input {
     from.suspend(())
+}
+
+/// As in `switch.rs`. Here it is not known where a stack was left.
+pub(crate) fn left_registers(_switch: u64, _read: impl Fn(u64) -> Option<u64>) -> Option<Registers> {
+    None
 }
 
 /// A closure and its stack. It stays on the thread that resumed it first (it is not `Send`).

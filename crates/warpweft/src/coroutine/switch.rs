@@ -31,8 +31,9 @@ use super::stack::Stack;
 use crate::coroutine::Input;
 use std::arch::{asm, naked_asm};
 use std::cell::Cell;
-use std::mem::{ManuallyDrop, align_of, size_of};
+use std::mem::{ManuallyDrop, align_of, offset_of, size_of};
 use std::ptr;
+use warpweft_platform::stack_copy::Registers;
 
 /// True if one stack can be left directly for another.
 pub(crate) const SWITCHES_DIRECTLY: bool = true;
@@ -74,6 +75,21 @@ impl Switch {
             _ => Input::Unwind,
         }
     }
+}
+
+/// Returns the registers with which a stack continues that was left. `switch` is the address of its
+/// [`Switch`], and `read` reads a word of memory. The stack may continue meanwhile: then the result says
+/// nothing. Returns `None` if it runs, or has ended.
+pub(crate) fn left_registers(switch: u64, read: impl Fn(u64) -> Option<u64>) -> Option<Registers> {
+    let left = read(switch + offset_of!(Switch, left) as u64).filter(|&left| left != 0)?;
+    // See the invariants: the address, rbx, rbp.
+    let word = |at: u64| read(left + at * size_of::<usize>() as u64);
+    Some(Registers {
+        pc: word(0)?,
+        sp: left + 3 * size_of::<usize>() as u64,
+        fp: word(2)?,
+        lr: 0,
+    })
 }
 
 /// Leaves the stack of `from`, which runs, for that of `next`. The latter then comes back to the code that

@@ -104,8 +104,10 @@ impl Fiber {
         let fiber_waker = FiberWaker::new(context.thread_handle(), place);
         // SAFETY: the place is that of the box, which is filled below.
         let state = unsafe { &raw mut (*place).state };
-        let state = NonNull::new(state).unwrap_or_else(|| unreachable!("a box"));
-        let probe = FiberProbe::new(state, Arc::clone(&fiber_waker) as _, context.thread_handle());
+        // SAFETY: as above.
+        let switch = unsafe { &raw const (*place).switch }.addr();
+        let waker = Arc::clone(&fiber_waker) as _;
+        let probe = FiberProbe::new(state, switch, waker, context.thread_handle());
         fiber.write(Self {
             coroutine: UnsafeCell::new(None),
             state: AtomicU32::new(State::RUNS.0),

@@ -7,12 +7,15 @@
 //!   changes under its lock, under which a report looks at the task.
 
 use super::fiber_state::State;
+use crate::coroutine::switch::left_registers;
 use crate::observe::raw::{FiberView, RawState, RawTask};
 use crate::observe::recorder::event::StepEnd;
+use crate::observe::stack::NoStack;
 use crate::threads::thread_handle::{MailboxWaker, ThreadHandle};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use warpweft_platform::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use warpweft_platform::stack_copy::{Registers, StackCopy, copy_at, word_in_memory};
 use warpweft_platform::sync::Mutex;
 use warpweft_task::frame::Who;
 use warpweft_task::{TaskKind, task_view, told_of};
@@ -23,6 +26,8 @@ pub(crate) struct FiberProbe {
     /// The latch that it waits for, in a join or a scope; 0 if none.
     latch: AtomicUsize,
     state: NonNull<AtomicU32>,
+    /// The address of the fiber's pointer to its switch, which only the system reads.
+    switch: usize,
     waker: Arc<dyn MailboxWaker>,
     thread: Arc<ThreadHandle>,
     task: Mutex<usize>,
@@ -35,7 +40,8 @@ unsafe impl Sync for FiberProbe {}
 
 impl FiberProbe {
     pub(crate) fn new(
-        state: NonNull<AtomicU32>,
+        state: *mut AtomicU32,
+        switch: usize,
         waker: Arc<dyn MailboxWaker>,
         thread: &Arc<ThreadHandle>,
     ) -> Self {
@@ -43,7 +49,8 @@ impl FiberProbe {
             id: AtomicUsize::new(0),
             origin: AtomicPtr::new(std::ptr::null_mut()),
             latch: AtomicUsize::new(0),
-            state,
+            state: NonNull::new(state).unwrap_or_else(|| unreachable!("a place in a box")),
+            switch,
             waker,
             thread: Arc::clone(thread),
             task: Mutex::new(0),
@@ -85,8 +92,7 @@ impl FiberProbe {
 
     /// Returns how the last turn of the fiber ended. Its own thread calls, and it does not run.
     pub(crate) fn turn_end(&self) -> StepEnd {
-        // SAFETY: by the invariant.
-        let state = State(unsafe { self.state.as_ref() }.load(Ordering::Relaxed));
+        let state = self.state();
         if self.who().origin.is_null() {
             StepEnd::Ended
         } else if state.is(State::READY) {
@@ -105,13 +111,26 @@ impl FiberProbe {
     }
 }
 
+impl FiberProbe {
+    fn state(&self) -> State {
+        // SAFETY: by the invariant.
+        State(unsafe { self.state.as_ref() }.load(Ordering::Relaxed))
+    }
+
+    /// Returns the registers with which the fiber continues; `None` if it runs, or if that is not known.
+    fn left_registers(&self) -> Option<Registers> {
+        // The own thread may write these words meanwhile, so the system reads them.
+        let switch = word_in_memory(self.switch as u64).filter(|&switch| switch != 0)?;
+        left_registers(switch, word_in_memory)
+    }
+}
+
 impl FiberView for FiberProbe {
     fn look(&self) -> Option<RawTask> {
         let who = self.who();
         // SAFETY: null, or the word of the task whose body the fiber has, or had.
         let told = unsafe { told_of(who.origin) }?;
-        // SAFETY: by the invariant.
-        let state = State(unsafe { self.state.as_ref() }.load(Ordering::Relaxed));
+        let state = self.state();
         let latch = self.latch.load(Ordering::Relaxed);
         let joiner = self.task.lock_unless_lost().and_then(|task| {
             let header = NonNull::new(std::ptr::with_exposed_provenance_mut(*task))?;
@@ -136,5 +155,24 @@ impl FiberView for FiberProbe {
             joiner,
             ..RawTask::default()
         })
+    }
+
+    fn copy_stack(&self, wants: &dyn Fn(usize) -> bool) -> Option<(usize, Result<StackCopy, NoStack>)> {
+        let (who, state) = (self.who(), self.state());
+        if who.origin.is_null() || state == State::RUNS || !wants(who.id) {
+            return None;
+        }
+        let Some(registers) = self.left_registers() else {
+            let why = "where a suspended stack was left is known on Linux with x86-64 only";
+            return Some((who.id, Err(NoStack::NotCopied(why.to_owned()))));
+        };
+        let copy = copy_at(registers).map_err(NoStack::from);
+        // A fiber that ran meanwhile has written to what was copied.
+        let is_same =
+            || (self.who(), self.state()) == (who, state) && self.left_registers() == Some(registers);
+        Some((
+            who.id,
+            copy.and_then(|copy| is_same().then_some(copy).ok_or(NoStack::Continued)),
+        ))
     }
 }

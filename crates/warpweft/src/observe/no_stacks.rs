@@ -3,6 +3,21 @@
 use super::stack::{NoStack, Stack};
 use warpweft_platform::stack_copy::{Describe, NoCopy, StackCopy};
 
+/// Returns why no stack is read in this program.
+#[allow(clippy::unnecessary_wraps, reason = "as in `stacks.rs`")]
+pub(crate) fn why_none() -> Option<NoStack> {
+    Some(if cfg!(feature = "stacks") {
+        NoCopy::Unsupported.into()
+    } else {
+        NoStack::NotBuilt
+    })
+}
+
+/// As in `stacks.rs`. It is not called while there is a reason for none.
+pub(crate) fn of_copies(copies: &[StackCopy]) -> Vec<Result<Stack, NoStack>> {
+    copies.iter().map(|_| Err(NoStack::NotRead)).collect()
+}
+
 /// A stack that was asked for: why there is none.
 #[derive(Debug)]
 pub(crate) struct Reading(NoStack);
@@ -11,11 +26,7 @@ impl Reading {
     /// As in `stacks.rs`.
     #[allow(clippy::unnecessary_wraps, reason = "as in `stacks.rs`")]
     pub(crate) fn new(_thread: u32, _signal: Option<i32>, _describe: Describe) -> Result<Self, NoStack> {
-        Ok(Self(if cfg!(feature = "stacks") {
-            NoCopy::Unsupported.into()
-        } else {
-            NoStack::NotBuilt
-        }))
+        Ok(Self(why_none().unwrap_or(NoStack::NotBuilt)))
     }
 
     /// As in `stacks.rs`.

@@ -1,6 +1,8 @@
 //! What a report collects, before it is put in order: tasks, and waits, by addresses that identify them.
 
+use super::stack::NoStack;
 use std::panic::Location;
+use warpweft_platform::stack_copy::StackCopy;
 use warpweft_task::frame::Who;
 use warpweft_task::registry::Registry;
 use warpweft_task::{TaskKind, Told, told_of};
@@ -104,6 +106,10 @@ pub(crate) enum RawWhat {
 pub(crate) trait FiberView: Send + Sync {
     /// Returns what it does; `None` if it has no body.
     fn look(&self) -> Option<RawTask>;
+
+    /// Copies the stack of the fiber, if it is suspended and `wants` the task with that identity. Returns
+    /// `None` otherwise.
+    fn copy_stack(&self, wants: &dyn Fn(usize) -> bool) -> Option<(usize, Result<StackCopy, NoStack>)>;
 }
 
 /// An object on which tasks wait.

@@ -39,6 +39,20 @@ impl Frame {
         let name = name.trim_start_matches(['<', '&']);
         name.starts_with("warpweft_task::")
     }
+
+    /// Returns true if it belongs to the code by which a fiber waits. Functions that were inlined have no
+    /// path in their names, so the source file counts, too.
+    fn is_of_wait(&self) -> bool {
+        let name = self.function.as_deref().unwrap_or_default();
+        let is_ours = |folder: &str| {
+            // A folder of a registry has the version in its name.
+            let version = folder.strip_prefix("warpweft-");
+            folder == "warpweft" || version.is_some_and(|it| it.starts_with(|c: char| c.is_ascii_digit()))
+        };
+        let mut folders = self.file.as_deref().unwrap_or_default().rsplit(['/', '\\']);
+        let is_in_sources = folders.any(|folder| folder == "src") && folders.next().is_some_and(is_ours);
+        is_in_sources || name.trim_start_matches(['<', '&']).starts_with("warpweft::")
+    }
 }
 
 /// Returns the path of a source file without the place where the standard library was built.
@@ -62,13 +76,30 @@ impl fmt::Display for Frame {
     }
 }
 
+/// A stack as text, without the frames by which its fiber waits.
+pub(crate) struct WithoutWait<'a>(pub(crate) &'a Stack);
+
+impl fmt::Display for WithoutWait<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let first = self.0.frames.iter().position(|frame| !frame.is_of_wait());
+        self.0.write(f, first.unwrap_or(0))
+    }
+}
+
 impl fmt::Display for Stack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(f, 0)
+    }
+}
+
+impl Stack {
+    /// Writes the frames from the one with that number on.
+    fn write(&self, f: &mut fmt::Formatter<'_>, first: usize) -> fmt::Result {
         let shown = self.frames.iter().position(Frame::is_of_runtime);
         // A stack of the runtime alone is shown as a whole.
-        let shown = shown.filter(|shown| *shown > 0).unwrap_or(self.frames.len());
-        for (at, frame) in self.frames[..shown].iter().enumerate() {
-            let line = if at == 0 { "" } else { "\n" };
+        let shown = shown.filter(|shown| *shown > first).unwrap_or(self.frames.len());
+        for (at, frame) in self.frames.iter().enumerate().take(shown).skip(first) {
+            let line = if at == first { "" } else { "\n" };
             write!(f, "{line}{at:4}: {frame}")?;
         }
         if self.frames.iter().all(|frame| frame.function.is_none()) {
@@ -144,6 +175,44 @@ mod tests {
         assert_eq!(frame.to_string(), "f at library/core/src/a.rs");
         (frame.file, frame.line) = (Some(String::from("src/main.rs")), Some(7));
         assert_eq!(frame.to_string(), "f at src/main.rs:7");
+    }
+
+    #[test]
+    fn the_frames_of_a_wait_are_left_out() {
+        let names = [
+            "switch",
+            "warpweft::execution::listen",
+            "a::waits",
+            "warpweft::join",
+            "warpweft_task::f",
+        ];
+        let mut stack = Stack {
+            frames: names.map(frame).into(),
+            cut: None,
+        };
+        for file in [
+            "/crates/warpweft/src/switch.rs",
+            "/registry/warpweft-0.1.0/src/coroutine/switch.rs",
+        ] {
+            stack.frames[0].file = Some(String::from(file));
+            assert_eq!(
+                WithoutWait(&stack).to_string(),
+                "   2: a::waits\n   3: warpweft::join"
+            );
+        }
+        for file in [
+            "/warpweft/tests/a.rs",
+            "/other/src/switch.rs",
+            "/warpweft-task/src/a.rs",
+        ] {
+            stack.frames[0].file = Some(String::from(file));
+            assert!(
+                WithoutWait(&stack).to_string().starts_with("   0: switch"),
+                "{file}"
+            );
+        }
+        stack.frames.truncate(2);
+        assert!(WithoutWait(&stack).to_string().starts_with("   0: switch"));
     }
 
     #[test]

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use warpweft_platform::stack_copy::{Asked, Describe, StackCopy, ask};
 use warpweft_platform::sync::{Mutex, StaticMutex};
-use warpweft_platform::thread::spawn_named;
+use warpweft_platform::thread::{pause, spawn_named};
 
 #[cfg(target_arch = "aarch64")]
 use framehop::aarch64::{
@@ -31,6 +31,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The most frames of a stack.
 const MOST_FRAMES: usize = 256;
 const THREADS: usize = 4;
+/// How often a dump looks whether its stacks are there.
+const LOOK_NS: u64 = 500_000;
 
 /// How many stacks are being unwound.
 static BUSY: StaticMutex<usize> = StaticMutex::new(0);
@@ -140,6 +142,40 @@ fn begin(copy: &StackCopy) -> Option<Arc<Mutex<Found>>> {
         }));
     };
     spawn_named("warpweft-stack", None, body).ok().map(|_| found)
+}
+
+/// Returns why no stack is read in this program: here they are.
+pub(crate) fn why_none() -> Option<NoStack> {
+    None
+}
+
+/// Unwinds copies, and waits for that, but not longer than [`PATIENCE`].
+pub(crate) fn of_copies(copies: &[StackCopy]) -> Vec<Result<Stack, NoStack>> {
+    let none = vec![Err(NoStack::NotRead); copies.len()];
+    let found = Arc::new(Mutex::new((none, copies.is_empty())));
+    let (results, copies) = (Arc::clone(&found), copies.to_vec());
+    let body = move || {
+        // Unwind: as in `begin`.
+        let _ = catch_unwind(AssertUnwindSafe(|| {
+            let all: Vec<_> = copies.iter().map(unwind).collect();
+            for (at, addresses) in all.iter().enumerate() {
+                results.lock().0[at] = Ok(addresses.nameless());
+            }
+            for (at, addresses) in all.into_iter().enumerate() {
+                let named = addresses.name();
+                results.lock().0[at] = Ok(named);
+            }
+        }));
+        results.lock().1 = true;
+    };
+    let begun = Instant::now();
+    if spawn_named("warpweft-stack", None, body).is_ok() {
+        while !found.lock().1 && begun.elapsed() < PATIENCE {
+            pause(LOOK_NS);
+        }
+    }
+    let found = found.lock();
+    found.0.clone()
 }
 
 /// The addresses of a stack.

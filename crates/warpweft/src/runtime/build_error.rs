@@ -128,6 +128,8 @@ pub enum EnvironmentError {
     },
     /// It is not a policy, or this build lacks the feature for it.
     Policy(ParsePolicyError),
+    /// It is neither `0` nor `1`.
+    Switch,
     /// It names no file that can be written.
     File(io::ErrorKind),
 }
@@ -142,6 +144,7 @@ impl fmt::Display for EnvironmentError {
                 available_cpus()
             ),
             Self::Policy(error) => write!(f, "which is no policy of this build: {error}"),
+            Self::Switch => f.write_str("which is neither 0 nor 1"),
             Self::File(kind) => write!(f, "which is no file that can be written: {kind}"),
         }
     }
@@ -151,7 +154,7 @@ impl std::error::Error for EnvironmentError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Policy(error) => Some(error),
-            Self::NotUnicode | Self::Workers { .. } | Self::File(_) => None,
+            Self::NotUnicode | Self::Workers { .. } | Self::Switch | Self::File(_) => None,
         }
     }
 }

@@ -5,7 +5,7 @@
 //! | `WARPWEFT_WORKERS` | [`Builder::workers`](crate::Builder::workers) |
 //! | `WARPWEFT_POLICY` | [`Builder::policy`](crate::Builder::policy) and `policy_spec` |
 //!
-//! A third one, `WARPWEFT_STATS`, replaces nothing: see `stats`.
+//! `WARPWEFT_STATS` and `WARPWEFT_MEASURE_STEPS` replace nothing: see `stats`.
 //!
 //! # Invariant
 //!
@@ -22,6 +22,7 @@ use warpweft_policy::PolicySpec;
 const WORKERS: &str = "WARPWEFT_WORKERS";
 const POLICY: &str = "WARPWEFT_POLICY";
 const STATS: &str = "WARPWEFT_STATS";
+const MEASURE: &str = "WARPWEFT_MEASURE_STEPS";
 
 /// Reads a variable, by `parse`. `None` if it is not set.
 fn read<T>(
@@ -102,6 +103,20 @@ pub(crate) fn stats_file() -> Result<Option<File>, BuildError> {
         text,
         error: EnvironmentError::File(error.kind()),
     })
+}
+
+/// Returns true if the runtime is to measure its steps from the beginning.
+///
+/// # Errors
+///
+/// The variable has another text than `0` or `1`.
+pub(crate) fn measures_steps() -> Result<bool, BuildError> {
+    let measures = read(MEASURE, |text| match text.trim() {
+        "0" => Ok(false),
+        "1" => Ok(true),
+        _ => Err(EnvironmentError::Switch),
+    })?;
+    Ok(measures.unwrap_or(false))
 }
 
 /// What a builder would use for a value that the environment may replace, as text.

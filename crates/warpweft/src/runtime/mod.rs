@@ -9,7 +9,7 @@
 //! | `stats` | lines of figures, appended to a file when a runtime or the process ends |
 //! | `build_error` | the error of building a runtime |
 //! | `handle` | `Runtime`: its pools, its state, its end |
-//! | `dump` | a report of all tasks |
+//! | `dump`, `dump_stacks` | a report of all tasks; their stacks |
 //! | `default` | the runtime that free functions use outside of any pool |
 //! | `pool` | `Pool`: one of its pools |
 //! | `places` | the permits of a bounded pool |
@@ -36,6 +36,7 @@ pub(crate) mod config;
 pub(crate) mod current_driver;
 pub(crate) mod default;
 pub(crate) mod dump;
+mod dump_stacks;
 pub(crate) mod entry;
 pub(crate) mod environment;
 pub(crate) mod expect_long;

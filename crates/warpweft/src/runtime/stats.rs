@@ -12,6 +12,7 @@
 
 use super::build_error::BuildError;
 use super::pool::Pool;
+use crate::observe::recorder::times::Distribution;
 use crate::pool::dyn_pool::DynPool;
 use std::fmt::{self, Write as _};
 use std::fs::File;
@@ -153,6 +154,15 @@ impl Listed {
         object.field("threads", threads.most);
         object.field("stalls", pool.stalls());
         object.field("counters", Counts(pool));
+        let classes = pool.any().core().recorder.times();
+        for (at, name) in ["queue_delay", "wake_to_run", "run_time"].into_iter().enumerate() {
+            let sum = classes
+                .iter()
+                .fold(Distribution::default(), |sum, class| sum.plus(&class[at]));
+            if sum.count() > 0 {
+                object.field(name, Quantiles(&sum));
+            }
+        }
         object.end()
     }
 }
@@ -206,6 +216,17 @@ impl fmt::Display for Text<'_> {
             }
         }
         f.write_char('"')
+    }
+}
+
+/// The figures of a distribution as an object.
+struct Quantiles<'a>(&'a Distribution);
+
+impl fmt::Display for Quantiles<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ns = |q| self.0.quantile(q).as_nanos();
+        let (count, p50, p99) = (self.0.count(), ns(0.5), ns(0.99));
+        write!(f, "{{\"count\":{count},\"p50_ns\":{p50},\"p99_ns\":{p99}}}")
     }
 }
 

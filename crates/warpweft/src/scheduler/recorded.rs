@@ -89,7 +89,7 @@ impl<P: Policy> Worker<P> {
     pub(crate) unsafe fn end_recorded(
         &self,
         pool: &Pool<P>,
-        ran: &Ran,
+        (ran, is_notified): (&Ran, bool),
         is_same: bool,
         context: &StackContext,
         before: (usize, LineEnd),
@@ -99,7 +99,7 @@ impl<P: Policy> Worker<P> {
             // The task of a fiber leaves the worker at its first wait.
             Ran::Ended if fibers.has_no_last() => StepEnd::Ended,
             Ran::Ended => fibers.first_turn_end(before.0),
-            Ran::Pending(pending) if pending.is_notified() => StepEnd::Again,
+            Ran::Pending(_) if is_notified => StepEnd::Again,
             Ran::Pending(_) => StepEnd::Waits,
         };
         let recorder = pool.core.recorder.worker(self.id());

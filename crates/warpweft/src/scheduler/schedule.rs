@@ -129,15 +129,16 @@ impl<P: Policy> Worker<P> {
         }
     }
 
-    /// Handles a task that its step left pending: it sleeps, or goes back if it was woken meanwhile.
+    /// Handles a task that its step left pending: it sleeps, or goes back if `is_notified` says that it was
+    /// woken meanwhile.
     ///
     /// # Safety
     ///
     /// As [`Worker::call`].
     #[allow(clippy::inline_always, reason = "as `run`, whose part it is")]
     #[inline(always)]
-    pub(crate) unsafe fn suspend(&self, pool: &Pool<P>, mut pending: Pending) {
-        if pending.is_notified() {
+    pub(crate) unsafe fn suspend(&self, pool: &Pool<P>, mut pending: Pending, is_notified: bool) {
+        if is_notified {
             // SAFETY: by contract.
             return unsafe { self.go_on(pending) };
         }

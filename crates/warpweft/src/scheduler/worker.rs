@@ -420,16 +420,19 @@ impl<P: Policy> Worker<P> {
         };
         // SAFETY: the stack context's worker references are its pool's workers, so of this type.
         let worker = unsafe { Self::from_ref(worker_ref) };
+        // One look for both, or a wake in between would be in no record.
+        let is_notified = matches!(&ran, Ran::Pending(pending) if pending.is_notified());
         if let Some(before) = before {
+            let is_same = std::ptr::eq(worker, self);
             // SAFETY: the stack context says that this thread carries the worker.
-            unsafe { worker.end_recorded(pool, &ran, std::ptr::eq(worker, self), context, before) };
+            unsafe { worker.end_recorded(pool, (&ran, is_notified), is_same, context, before) };
         }
         match ran {
             // SAFETY: the stack context says that this thread carries the worker, and no hook is on its
             // stack.
             Ran::Ended => unsafe { worker.completed(word) },
             // SAFETY: as above.
-            Ran::Pending(pending) => unsafe { worker.suspend(pool, pending) },
+            Ran::Pending(pending) => unsafe { worker.suspend(pool, pending, is_notified) },
         }
     }
 

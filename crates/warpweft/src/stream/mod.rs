@@ -109,8 +109,10 @@ pub trait ParStream: Stream + Sized + Unpin {
     where
         Self::Item: Future<Output: Send + 'static> + Send + 'static,
     {
+        // In a closure this would be the place of the closure.
+        let site = Location::caller();
         let room = (limit > 0).then_some(()).ok_or(NoRoom { stage: None });
-        room.map(|()| ParBuffered::new(self, limit, Location::caller()))
+        room.map(|()| ParBuffered::new(self, limit, site))
     }
 
     /// Spawns each future of the stream as a task, at most `limit` at a time, and returns each result as soon
@@ -124,8 +126,10 @@ pub trait ParStream: Stream + Sized + Unpin {
     where
         Self::Item: Future<Output: Send + 'static> + Send + 'static,
     {
+        // In a closure this would be the place of the closure.
+        let site = Location::caller();
         let room = (limit > 0).then_some(()).ok_or(NoRoom { stage: None });
-        room.map(|()| ParUnordered::new(self, limit, Location::caller()))
+        room.map(|()| ParUnordered::new(self, limit, site))
     }
 }
 

@@ -51,11 +51,19 @@ pub(crate) enum Waiter {
     Waiting(u64),
 }
 
+/// A task that waits for admission.
+#[derive(Debug)]
+struct Waits {
+    number: u64,
+    waker: Waker,
+    since_ns: u64,
+}
+
 #[derive(Debug, Default)]
 struct State {
     queue: VecDeque<Runnable>,
     /// The tasks that wait for admission, the one that has waited longest first.
-    waiting: VecDeque<(u64, Waker)>,
+    waiting: VecDeque<Waits>,
     /// The number of promised places that have not been claimed yet.
     promised: usize,
     threads: Vec<(usize, JoinHandle<()>)>,
@@ -92,7 +100,7 @@ pub(crate) struct QueueSlot<'a> {
 enum Next {
     Run(Runnable, Option<Waker>),
     /// The pool is closed: end what is left.
-    End(VecDeque<Runnable>, VecDeque<(u64, Waker)>),
+    End(VecDeque<Runnable>, VecDeque<Waits>),
     /// There is nothing to do. Join these threads, which have ended before.
     Leave(Vec<JoinHandle<()>>),
 }
@@ -140,7 +148,7 @@ impl BlockingThreads {
             state.quit(waiter);
             let others = state.tell_all();
             drop(state);
-            others.into_iter().for_each(|(_, waker)| waker.wake());
+            others.into_iter().for_each(|waits| waits.waker.wake());
             return Err(RejectReason::Closed);
         }
         let promised = matches!(waiter, Waiter::Waiting(number) if !state.is_waiting(number));
@@ -169,17 +177,21 @@ impl BlockingThreads {
     pub(crate) fn wait_for_place(&self, waiter: Waiter, waker: &Waker) -> Option<u64> {
         let mut state = self.state.lock();
         if let Waiter::Waiting(number) = waiter {
-            let place = state.waiting.iter_mut().find(|(other, _)| *other == number);
-            return place.map(|(number, own)| {
-                own.clone_from(waker);
-                *number
+            let place = state.waiting.iter_mut().find(|waits| waits.number == number);
+            return place.map(|waits| {
+                waits.waker.clone_from(waker);
+                waits.number
             });
         }
         if state.closed || state.has_room(self.room()) {
             return None;
         }
         let number = state.number();
-        state.waiting.push_back((number, waker.clone()));
+        state.waiting.push_back(Waits {
+            number,
+            waker: waker.clone(),
+            since_ns: clock::coarse_ns(),
+        });
         Some(number)
     }
 
@@ -229,7 +241,7 @@ impl BlockingThreads {
                         task.abandon(Abandon::Shutdown);
                         end_child_if(pool.is_forked());
                     }
-                    waiting.into_iter().for_each(|(_, waker)| wake(waker));
+                    waiting.into_iter().for_each(|waits| wake(waits.waker));
                     end_child_if(pool.is_forked());
                 }
                 Next::Leave(others) => break join(others),
@@ -308,11 +320,11 @@ impl BlockingThreads {
         let Some(state) = self.state.lock_unless_lost() else {
             return;
         };
-        for (_, waker) in &state.waiting {
+        for waits in &state.waiting {
             see(RawWait {
-                waiter: waker.data().addr(),
+                waiter: waits.waker.data().addr(),
                 object: std::ptr::from_ref(self).addr(),
-                since_ns: None,
+                since_ns: Some(waits.since_ns),
                 told: false,
                 what: RawWhat::BlockingPlace,
             });
@@ -338,7 +350,7 @@ impl State {
     }
 
     fn is_waiting(&self, number: u64) -> bool {
-        self.waiting.iter().any(|(other, _)| *other == number)
+        self.waiting.iter().any(|waits| waits.number == number)
     }
 
     /// Promises a place to the task that has waited longest, if there is one. The caller wakes it without the
@@ -347,7 +359,7 @@ impl State {
         if !self.has_room(room) {
             return None;
         }
-        let (_, waker) = self.waiting.pop_front()?;
+        let Waits { waker, .. } = self.waiting.pop_front()?;
         self.promised += 1;
         Some(waker)
     }
@@ -355,14 +367,14 @@ impl State {
     /// Removes a waiter that neither waits any more nor comes for a promised place.
     fn quit(&mut self, waiter: Waiter) {
         let Waiter::Waiting(number) = waiter else { return };
-        match self.waiting.iter().position(|(other, _)| *other == number) {
+        match self.waiting.iter().position(|waits| waits.number == number) {
             Some(place) => drop(self.waiting.remove(place)),
             None => self.promised -= 1,
         }
     }
 
     /// Takes all waiters because the pool is closed. Each counts as promised until it has asked again.
-    fn tell_all(&mut self) -> VecDeque<(u64, Waker)> {
+    fn tell_all(&mut self) -> VecDeque<Waits> {
         self.promised += self.waiting.len();
         std::mem::take(&mut self.waiting)
     }

@@ -4,6 +4,9 @@
     reason = "the test's own threads sleep and block, and closures that may"
 )]
 
+#[path = "../support/public_functions.rs"]
+mod public_functions;
+
 mod complete;
 mod cycles;
 mod diagnosis;
@@ -12,6 +15,8 @@ mod odd;
 #[cfg(all(unix, feature = "signal"))]
 mod on_signal;
 mod shutdown;
+mod verbs;
+mod ways;
 
 use std::time::{Duration, Instant};
 use warpweft::{Dump, Finding, Runtime};

@@ -4,7 +4,7 @@ use super::dump_with;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use warpweft::sync::{Mutex, Notify};
-use warpweft::{Runtime, TaskBuilder};
+use warpweft::{Dump, Finding, Runtime, TaskBuilder};
 
 #[test]
 fn odd_names_are_escaped() {
@@ -57,9 +57,11 @@ fn dumps_of_a_runtime_that_ends_and_has_ended() {
     assert!(dump.to_string().contains(", closed"), "{dump}");
 }
 
-/// Tasks begin, wait for locks, fibers and joins, and end, while ten thousand dumps look at them.
+/// Tasks begin, wait for locks, fibers and joins, and end, while ten thousand dumps look at them, or as many
+/// as `WARPWEFT_DUMPS` says.
 #[test]
 fn ten_thousand_dumps_under_load() {
+    let dumps = std::env::var("WARPWEFT_DUMPS").map_or(10_000, |text| text.parse().expect("a number"));
     let runtime = Runtime::builder().workers(2).build().expect("a runtime");
     let over = Arc::new(AtomicBool::new(false));
     let lock = Arc::new(Mutex::new(0_u64));
@@ -80,7 +82,7 @@ fn ten_thousand_dumps_under_load() {
             })
         })
         .collect();
-    for _ in 0..10_000 {
+    for _ in 0..dumps {
         let dump = runtime.dump();
         assert_eq!(dump.findings, [], "{dump}");
     }
@@ -150,4 +152,124 @@ fn many_findings_are_few_lines() {
     );
     assert!(format!("{dump:#}").matches("NOBODY CAN WAKE").count() >= 500);
     assert!(tasks.iter().all(warpweft::JoinHandle::cancel));
+}
+
+/// A channel without a bound is not "0 of 18446744073709551615".
+#[test]
+fn a_channel_without_a_bound_is_said_to_have_none() {
+    let runtime = Runtime::builder().workers(1).build().expect("a runtime");
+    let (sender, receiver) = warpweft::sync::channel::unbounded::<()>();
+    let task = runtime.spawn(async move { receiver.recv().await });
+    let dump = dump_with("it waits", &runtime, |dump| {
+        let is_ours = |task: &warpweft::TaskDump| task.pool.is_some() && !task.waits.is_empty();
+        dump.tasks.iter().any(is_ours)
+    });
+    let text = dump.to_string();
+    assert!(
+        text.contains("waits for a value of an empty channel (without a bound, 1 sender)"),
+        "{text}"
+    );
+    drop(sender);
+    assert!(task.wait().expect("no panic").is_err());
+}
+
+/// The threads for closures that block, and the queue before them, are full.
+#[test]
+fn it_is_known_since_when_a_task_waits_for_a_thread() {
+    let builder = Runtime::builder().workers(1).max_blocking_threads(1);
+    let runtime = builder.build().expect("a runtime");
+    let stop = Arc::new(warpweft::sync::Semaphore::new(0));
+    let closures: Vec<_> = (0..20)
+        .map(|_| {
+            let stop = stop.clone();
+            let closure = move || drop(stop.acquire(1).wait());
+            runtime.spawn(runtime.spawn_blocking(closure))
+        })
+        .collect();
+    dump_with("some wait for a thread", &runtime, |dump| {
+        let mut waits = dump.tasks.iter().flat_map(|task| &task.waits);
+        waits.any(|wait| wait.on == warpweft::WaitsFor::BlockingPlace && wait.since.is_some())
+    });
+    stop.close();
+    for closure in closures {
+        closure.wait().expect("no panic").expect("no panic");
+    }
+}
+
+#[test]
+fn the_stacks_of_a_finding_come_first_and_no_more_are_read_than_asked_for() {
+    // Never dropped: two of the fibers never end.
+    let runtime = Runtime::builder().workers(1).build().expect("a runtime");
+    let runtime = std::mem::ManuallyDrop::new(runtime);
+    let stop = Arc::new(Notify::new());
+    let older: Vec<_> = (0..20)
+        .map(|_| {
+            let stop = stop.clone();
+            runtime.spawn_fiber(move || stop.notified().wait())
+        })
+        .collect();
+    let waits = |task: &&warpweft::TaskDump| task.pool.is_some() && !task.waits.is_empty();
+    dump_with("they wait", &runtime, |dump| {
+        dump.tasks.iter().filter(waits).count() == 20
+    });
+    let (one, other) = (Arc::new(Mutex::new(())), Arc::new(Mutex::new(())));
+    let both = Arc::new(warpweft::sync::Barrier::new(2));
+    for (first, second) in [(one.clone(), other.clone()), (other, one)] {
+        let both = both.clone();
+        let body = move || {
+            let _first = first.lock().wait();
+            both.arrive().wait();
+            drop(second.lock().wait());
+        };
+        drop(runtime.spawn_fiber(body));
+    }
+    let is_found = |dump: &Dump| dump.findings.iter().any(|it| matches!(it, Finding::Cycle { .. }));
+    dump_with("the deadlock is found", &runtime, is_found);
+    let dump = runtime.dump_with_stacks(2);
+    let cycle = dump
+        .findings
+        .iter()
+        .find(|it| matches!(it, Finding::Cycle { .. }));
+    let mut of_cycle = cycle.expect("it stays").tasks().to_vec();
+    of_cycle.sort_unstable();
+    let read = |dump: &Dump| -> Vec<usize> {
+        let is_read = |number: &usize| dump.tasks[*number].stack.is_some();
+        (0..dump.tasks.len()).filter(is_read).collect()
+    };
+    assert_eq!(read(&dump), of_cycle);
+    assert_eq!(read(&runtime.dump_with_stacks(0)), []);
+    assert_eq!(read(&runtime.dump_with_stacks(usize::MAX)).len(), 22);
+    for _ in 0..20 {
+        stop.notify_one();
+    }
+    older.into_iter().for_each(|task| task.wait().expect("no panic"));
+}
+
+/// Without the feature each chosen task says how to get its stack.
+#[cfg(not(feature = "stacks"))]
+#[test]
+fn without_the_feature_a_dump_says_why_it_has_no_stack() {
+    let runtime = Runtime::builder().workers(1).build().expect("a runtime");
+    let stop = Arc::new(Notify::new());
+    let waits = stop.clone();
+    let fiber = runtime.spawn_fiber(move || waits.notified().wait());
+    dump_with("it waits", &runtime, |dump| {
+        dump.tasks
+            .iter()
+            .any(|task| task.pool.is_some() && !task.waits.is_empty())
+    });
+    let dump = runtime.dump_with_stacks(9);
+    let task = dump
+        .tasks
+        .iter()
+        .find(|task| task.pool.is_some())
+        .expect("it waits");
+    assert_eq!(task.stack, Some(Err(warpweft::NoStack::NotBuilt)));
+    assert!(
+        dump.to_string().contains("no stack: the feature `stacks`"),
+        "{dump}"
+    );
+    assert!(dump.to_json().contains("\"no_stack\":\"the feature `stacks`"));
+    stop.notify_one();
+    fiber.wait().expect("no panic");
 }

@@ -49,6 +49,15 @@ impl Trial {
                 ),
             );
         }
+        if let Some(delays) = self.all_delays() {
+            put(
+                &mut html,
+                format_args!(
+                    "<section><h2>Delays and run times of steps</h2><p>p50 / p99 of the first round, in which they \
+                     were measured, of the pool with most steps.</p>{delays}</section>"
+                ),
+            );
+        }
         html.push_str("<section class=\"how\"><h2>How this was measured</h2><ul>");
         for note in self.footnotes() {
             put(&mut html, format_args!("<li>{}</li>", escape(&note)));
@@ -109,6 +118,27 @@ impl Trial {
             );
         }
         html + "</tbody></table></div>"
+    }
+
+    /// The delays of all settings; nothing if none was measured.
+    fn all_delays(&self) -> Option<String> {
+        self.shown_delays().next()?;
+        let mut html = String::from("<div class=\"wide\"><table><thead><tr><th>setting");
+        for (heading, _) in self.shown_delays() {
+            put(&mut html, format_args!("<th>{heading}"));
+        }
+        html.push_str("</thead><tbody>");
+        for cell in &self.cells {
+            put(
+                &mut html,
+                format_args!("<tr><th>{}", quoted(&cell.setting.words())),
+            );
+            for (_, delay) in self.shown_delays() {
+                let text = delay(&cell.delays).map_or_else(String::new, |it| it.words());
+                put(&mut html, format_args!("<td>{text}"));
+            }
+        }
+        Some(html + "</tbody></table></div>")
     }
 
     /// All counters of all settings; nothing if the program has none.
@@ -177,6 +207,8 @@ mod tests {
             "Processor time",
             "Figures",
             "Scheduler counters",
+            "<th>run time",
+            "<td>1.50 µs / 21.0 µs",
             "<code>lifo</code>",
         ] {
             assert!(html.contains(part), "{part} is missing");

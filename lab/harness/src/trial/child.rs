@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use tempfile::TempDir;
 use wait_timeout::ChildExt;
 
-use super::{Ran, Setting, Tried};
+use super::{Delays, Quantiles, Ran, Setting, Tried};
 use crate::error::LabError;
 use crate::machine::children_cpu;
 use crate::text::workers;
@@ -46,6 +46,9 @@ pub(crate) struct Pool {
     pub(crate) workers: usize,
     pub(crate) workers_from: String,
     counters: Map<String, Value>,
+    queue_delay: Option<Quantiles>,
+    wake_to_run: Option<Quantiles>,
+    run_time: Option<Quantiles>,
     error: Option<String>,
 }
 
@@ -105,7 +108,7 @@ impl Process {
     /// # Errors
     ///
     /// It cannot be started at all.
-    pub(crate) fn run(&self, setting: &Setting) -> Result<Child, LabError> {
+    pub(crate) fn run(&self, setting: &Setting, measures: bool) -> Result<Child, LabError> {
         let [stats, complaints] = ["stats", "stderr"].map(|name| self.folder.path().join(name));
         drop(fs::remove_file(&stats));
         let file = |path: &Path| File::create(path).map_err(|error| LabError::file("write", path, &error));
@@ -125,6 +128,7 @@ impl Process {
             policy,
             workers,
             stats: figures,
+            measure,
             cleared,
         } = self.variables;
         for variable in cleared {
@@ -137,6 +141,7 @@ impl Process {
             setting.workers.map(|count| count.to_string()),
         );
         command.env(figures, &stats);
+        set(&mut command, measure, measures.then(|| String::from("1")));
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let (start, cpu) = (Instant::now(), children_cpu());
@@ -183,8 +188,8 @@ impl Process {
     }
 
     /// Runs it, and looks whether its pools did as the setting says.
-    pub(crate) fn attempt(&self, setting: &Setting) -> Result<Tried, LabError> {
-        let child = self.run(setting)?;
+    pub(crate) fn attempt(&self, setting: &Setting, measures: bool) -> Result<Tried, LabError> {
+        let child = self.run(setting, measures)?;
         // A policy that the build lacks is no fault of the program.
         if let Some(error) = child
             .errors
@@ -263,10 +268,19 @@ impl Child {
                         None => counters.push((name.clone(), value)),
                     }
                 }
+                let most = |measure: fn(&Pool) -> Option<Quantiles>| {
+                    let of_pools = self.pools.iter().filter_map(measure);
+                    of_pools.max_by_key(|quantiles| quantiles.count)
+                };
                 Tried::Ran(Ran {
                     wall: self.wall,
                     cpu: self.cpu,
                     counters,
+                    delays: Delays {
+                        queue_delay: most(|pool| pool.queue_delay),
+                        wake_to_run: most(|pool| pool.wake_to_run),
+                        run_time: most(|pool| pool.run_time),
+                    },
                 })
             }
         }
@@ -335,6 +349,7 @@ mod tests {
         policy: "TEST_POLICY",
         workers: "TEST_WORKERS",
         stats: "TEST_STATS",
+        measure: "TEST_MEASURE",
         cleared: &["TEST_CLEARED"],
     };
 
@@ -346,7 +361,7 @@ mod tests {
             policy: Some(String::from("lifo")),
             workers: Some(3),
         };
-        process.attempt(&setting).unwrap()
+        process.attempt(&setting, true).unwrap()
     }
 
     /// A script that writes the line of a pool.
@@ -372,6 +387,35 @@ mod tests {
         };
         assert_eq!(ran.counters, [(String::from("ran"), 8.0)]);
         assert!(ran.wall >= Duration::from_millis(50) && ran.cpu.is_some_and(|cpu| cpu < ran.wall));
+    }
+
+    #[test]
+    fn the_delays_are_those_of_the_pool_with_most_steps() {
+        let pool = |count: u64, p99: u64| {
+            let run_time = format!(r#""run_time":{{"count":{count},"p50_ns":9,"p99_ns":{p99}}}"#);
+            line("TEST_POLICY").replace(r#""counters""#, &format!(r#"{run_time},"counters""#))
+        };
+        let script = format!(
+            "test $TEST_MEASURE = 1 && {} && {} && {}",
+            pool(5, 70),
+            pool(9, 80),
+            pool(2, 99)
+        );
+        let Tried::Ran(ran) = attempt(&script, 60_000) else {
+            panic!("it ends well")
+        };
+        let run_time = Quantiles {
+            count: 9,
+            p50_ns: 9,
+            p99_ns: 80,
+        };
+        assert_eq!(
+            ran.delays,
+            Delays {
+                run_time: Some(run_time),
+                ..Delays::default()
+            }
+        );
     }
 
     #[test]
@@ -437,7 +481,7 @@ mod tests {
     fn a_program_that_is_not_there_is_an_error_of_all_settings() {
         let words = [OsString::from("./no-such-program")];
         let process = Process::new(&words, None, Duration::from_secs(1), VARIABLES).unwrap();
-        let error = process.run(&Setting::default()).unwrap_err().to_string();
+        let error = process.run(&Setting::default(), false).unwrap_err().to_string();
         assert!(error.contains("cannot start `./no-such-program`"), "{error}");
     }
 }

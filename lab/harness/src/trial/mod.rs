@@ -17,7 +17,7 @@ mod print;
 
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
 use crate::machine::{Machine, Usage};
@@ -58,6 +58,30 @@ pub struct Ran {
     pub cpu: Option<Duration>,
     /// What its pools have counted, summed by name.
     pub counters: Vec<(String, f64)>,
+    /// How long its steps took and waited, if that was measured.
+    pub delays: Delays,
+}
+
+/// How long the steps of a program took and waited: of the pool with most of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Delays {
+    /// From the push of a new task to its first step.
+    pub queue_delay: Option<Quantiles>,
+    /// From a wake to the step that follows.
+    pub wake_to_run: Option<Quantiles>,
+    /// Of a step.
+    pub run_time: Option<Quantiles>,
+}
+
+/// A distribution in short.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Quantiles {
+    /// The number of values.
+    pub count: u64,
+    /// The median, in nanoseconds.
+    pub p50_ns: u64,
+    /// What one value in a hundred exceeds, in nanoseconds.
+    pub p99_ns: u64,
 }
 
 /// The end of a run.
@@ -109,6 +133,8 @@ pub(crate) struct Cell {
     runs: Vec<Option<Ran>>,
     /// The last run, whether or not it counts.
     last: Option<Ran>,
+    /// The delays of the run that measured them, which does not count.
+    pub(crate) delays: Delays,
     /// The reason if it failed.
     pub(crate) failure: Option<String>,
     left_out: bool,
@@ -121,6 +147,7 @@ impl Cell {
             detail: String::new(),
             runs: Vec::new(),
             last: None,
+            delays: Delays::default(),
             failure: None,
             left_out: false,
         }
@@ -194,14 +221,15 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// Makes the runs, by calling `run` for each.
+    /// Makes the runs, by calling `run` for each. The flag asks it to measure delays, which takes time: so it
+    /// is set in the first round only, and only if that does not count.
     ///
     /// # Errors
     ///
     /// `run` returns an error that concerns all settings, such as a program that cannot be started.
     pub fn run(
         plan: &Plan,
-        mut run: impl FnMut(&Setting) -> Result<Tried, LabError>,
+        mut run: impl FnMut(&Setting, bool) -> Result<Tried, LabError>,
     ) -> Result<Self, LabError> {
         let mut progress = Progress::new(false, plan.budget);
         let mut cells: Vec<Cell> = plan.settings.iter().cloned().map(Cell::new).collect();
@@ -218,8 +246,11 @@ impl Trial {
                 }
                 progress.begins(rounds * count + place, count * plan.rounds, &cell.setting.words());
                 let mut counted = None;
-                match run(&cell.setting)? {
+                match run(&cell.setting, !kept)? {
                     Tried::Ran(ran) => {
+                        if !kept {
+                            cell.delays = ran.delays;
+                        }
                         cell.last = Some(ran.clone());
                         counted = kept.then_some(ran);
                     }
@@ -307,7 +338,7 @@ pub(crate) mod tests {
             ..Plan::new("./program", settings.collect(), None)
         };
         let mut runs = 0.0;
-        let run = |setting: &Setting| {
+        let run = |setting: &Setting, measures: bool| {
             let name = setting.policy.as_deref().unwrap_or("as it is");
             let found = times.iter().find(|(other, _)| *other == name);
             // A thousandth of noise.
@@ -317,6 +348,14 @@ pub(crate) mod tests {
                 wall: Duration::from_secs_f64(seconds),
                 cpu: Some(Duration::from_secs_f64(seconds * 2.0)),
                 counters: vec![(String::from("ran"), 7.0)],
+                delays: Delays {
+                    run_time: measures.then_some(Quantiles {
+                        count: 7,
+                        p50_ns: 1500,
+                        p99_ns: 21_000,
+                    }),
+                    ..Delays::default()
+                },
             }))
         };
         let mut trial = Trial::run(&plan, run).unwrap();
@@ -337,7 +376,7 @@ pub(crate) mod tests {
             ..Plan::new("./program", settings, None)
         };
         let mut calls = Vec::new();
-        let trial = Trial::run(&plan, |setting| {
+        let trial = Trial::run(&plan, |setting, _| {
             let name = setting.policy.clone().unwrap_or_default();
             calls.push(name.clone());
             Ok(match name.as_str() {
@@ -364,7 +403,7 @@ pub(crate) mod tests {
     #[test]
     fn the_time_that_is_given_ends_it_after_two_rounds_at_least() {
         let plan = Plan::new("./program", vec![Setting::default()], Some(Duration::ZERO));
-        let trial = Trial::run(&plan, |_| Ok(Tried::Ran(Ran::default()))).unwrap();
+        let trial = Trial::run(&plan, |_, _| Ok(Tried::Ran(Ran::default()))).unwrap();
         assert_eq!(trial.rounds, 2);
     }
 }

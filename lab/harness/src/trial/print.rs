@@ -6,7 +6,7 @@ use std::io;
 
 use serde_json::{Value, json};
 
-use super::{Cell, Trial};
+use super::{Cell, Delays, Quantiles, Trial};
 use crate::error::LabError;
 use crate::output::Pending;
 use crate::stats::{Ratio, Spread};
@@ -15,6 +15,16 @@ use crate::text::{Table, nanos};
 
 /// The counters that have a column on the terminal; the report has all.
 const SHOWN: [&str; 5] = ["ran", "stolen", "forks_taken", "parks", "stacked"];
+
+/// The heading of a delay, and where it is.
+pub(crate) type Delay = (&'static str, fn(&Delays) -> Option<Quantiles>);
+
+/// The delays that have a column if they were measured.
+const DELAYS: [Delay; 3] = [
+    ("queue delay p50 / p99", |delays| delays.queue_delay),
+    ("wake to run", |delays| delays.wake_to_run),
+    ("run time", |delays| delays.run_time),
+];
 
 impl Trial {
     /// What a reader of the figures must know.
@@ -41,6 +51,12 @@ impl Trial {
                  medians of the ratios within a round, ~ where their 95 % interval holds 1.",
             ),
         ];
+        if self.shown_delays().next().is_some() {
+            notes.push(String::from(
+                "Queue delay, wake to run and run time of a step: p50 / p99 of the first round, in which they were \
+                 measured, of the pool with most steps.",
+            ));
+        }
         notes.extend(self.others.map(load));
         notes
     }
@@ -63,6 +79,7 @@ impl Trial {
             "× as it is",
         ];
         headings.extend(&counters);
+        headings.extend(self.shown_delays().map(|(heading, _)| heading));
         headings.extend(["runs", ""]);
         let mut table = Table::of_figures(&headings);
         for cell in &self.cells {
@@ -73,6 +90,8 @@ impl Trial {
                 let found = cell.counters().iter().find(|(other, _)| other == name);
                 row.push(found.map_or_else(String::new, |(_, value)| crate::text::si(*value)));
             }
+            let delays = self.shown_delays().map(|(_, delay)| delay(&cell.delays));
+            row.extend(delays.map(|it| it.map_or_else(String::new, |it| it.words())));
             row.push(cell.count().to_string());
             row.push(match cell.failure {
                 Some(_) => String::from("did not complete"),
@@ -89,6 +108,12 @@ impl Trial {
             all.any(|(other, value)| other == name && *value > 0.0)
         };
         SHOWN.iter().copied().filter(has).collect()
+    }
+
+    /// The delays that were measured of a setting.
+    pub(crate) fn shown_delays(&self) -> impl Iterator<Item = Delay> {
+        let has = |(_, delay): &Delay| self.cells.iter().any(|cell| delay(&cell.delays).is_some());
+        DELAYS.into_iter().filter(has)
     }
 
     /// How many times as fast as the baseline; nothing for the baseline itself.
@@ -121,6 +146,7 @@ impl Trial {
                 "speed_up": self.speed_up(cell),
                 "cpu_ratio": self.cpu_ratio(cell),
                 "counters": cell.counters().iter().cloned().collect::<BTreeMap<_, _>>(),
+                "delays": cell.delays,
                 "runs": cell.runs,
                 "failure": cell.failure,
             })
@@ -169,6 +195,13 @@ impl Trial {
     pub fn write_report(&self, path: impl AsRef<std::path::Path>) -> Result<(), LabError> {
         let pending = Pending::open("write the report", path.as_ref())?;
         pending.finish(self.html()).map(drop)
+    }
+}
+
+impl Quantiles {
+    /// "1.50 µs / 21.0 µs".
+    pub(crate) fn words(&self) -> String {
+        format!("{} / {}", nanos(self.p50_ns as f64), nanos(self.p99_ns as f64))
     }
 }
 

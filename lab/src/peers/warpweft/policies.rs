@@ -54,6 +54,7 @@ impl Policies for Warpweft {
             policy: "WARPWEFT_POLICY",
             workers: "WARPWEFT_WORKERS",
             stats: "WARPWEFT_STATS",
+            measure: "WARPWEFT_MEASURE_STEPS",
             // A program that uses rayon by our crate takes its workers from these first.
             cleared: &["RAYON_NUM_THREADS", "RAYON_RS_NUM_CPUS"],
         })

@@ -1,5 +1,6 @@
 //! From tasks and waits, as they were collected, to a report.
 
+use super::addresses::{Addresses, addresses};
 use super::{Dump, PoolDump, TaskDump, TaskState, WaitDump, WaitsFor, idle, stuck};
 use crate::observe::raw::{RawState, RawTask, RawWait, RawWhat, told};
 use std::collections::{BTreeMap, HashMap};
@@ -22,14 +23,26 @@ pub(crate) struct Collected {
 
 /// Where the tasks of a report are.
 struct Index {
-    /// By what identifies them. Several parts of a scope have one address.
-    ids: HashMap<usize, Vec<usize>>,
-    keys: HashMap<usize, usize>,
+    /// By what identifies them: the first of them.
+    ids: Addresses<usize>,
+    /// All tasks of an address that several have, as the parts of a scope.
+    several: HashMap<usize, Vec<usize>>,
+    keys: Addresses<usize>,
 }
 
 impl Index {
     fn ids(&self, id: usize) -> &[usize] {
-        self.ids.get(&id).map_or(&[], Vec::as_slice)
+        match self.several.get(&id) {
+            Some(all) => all,
+            None => self.ids.get(&id).map_or(&[], std::slice::from_ref),
+        }
+    }
+
+    fn add(&mut self, id: usize, at: usize) {
+        let first = *self.ids.entry(id).or_insert(at);
+        if first != at {
+            self.several.entry(id).or_insert_with(|| vec![first]).push(at);
+        }
     }
 }
 
@@ -165,6 +178,8 @@ impl Collected {
             };
             // A task that used both ends has probably passed one on, or lost it: that is another finding.
             likely.retain(|&task| task != waiter);
+            // Most tasks have one wait, and many tasks much memory.
+            dumped[waiter].waits.reserve_exact(1);
             dumped[waiter].waits.push(WaitDump {
                 on,
                 object: wait.object as u64,
@@ -221,8 +236,9 @@ impl Collected {
     ) {
         let mut tasks: Vec<TaskDump> = Vec::with_capacity(self.tasks.len());
         let mut index = Index {
-            ids: HashMap::with_capacity(self.tasks.len()),
-            keys: HashMap::with_capacity(self.tasks.len()),
+            ids: addresses(self.tasks.len()),
+            several: HashMap::new(),
+            keys: addresses(self.tasks.len()),
         };
         for (pool, raw) in &self.tasks {
             let known = index
@@ -240,7 +256,7 @@ impl Collected {
                 task.since = task.since.or(self.ago(raw.since_ns));
                 task.wakers = raw.wakers.or(task.wakers);
             } else {
-                index.ids.entry(raw.id).or_default().push(at);
+                index.add(raw.id, at);
                 tasks.push(TaskDump {
                     id: raw.id as u64,
                     kind: raw.kind,
@@ -252,6 +268,7 @@ impl Collected {
                     waits: Vec::new(),
                     cancelled: raw.cancelled,
                     wakers: raw.wakers,
+                    stack: None,
                 });
             }
             for key in raw.keys.into_iter().filter(|&key| key != 0) {
@@ -291,5 +308,25 @@ fn state(raw: &RawTask) -> TaskState {
         RawState::Running => TaskState::Running(raw.worker),
         RawState::Blocking => TaskState::Blocking,
         RawState::SpawnedBlocking => TaskState::SpawnedBlocking,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_one_address_are_all_found() {
+        let mut index = Index {
+            ids: addresses(4),
+            several: HashMap::new(),
+            keys: addresses(0),
+        };
+        for (at, id) in [64, 128, 64, 192, 64].into_iter().enumerate() {
+            index.add(id, at);
+        }
+        assert_eq!(index.ids(64), [0, 2, 4]);
+        assert_eq!((index.ids(128), index.ids(192)), (&[1][..], &[3][..]));
+        assert_eq!(index.ids(0), [0_usize; 0]);
     }
 }

@@ -92,6 +92,7 @@ mod tests {
             waits: on.into_iter().map(wait).collect(),
             cancelled: false,
             wakers: None,
+            stack: None,
         }
     }
 

@@ -1,6 +1,7 @@
 //! A report for programs: JSON, by a small writer.
 
 use super::{Dump, Finding, TaskDump, TaskState, WaitDump, WaitsFor};
+use crate::observe::stack::Frame;
 use std::fmt::Write as _;
 use std::time::Duration;
 use warpweft_task::TaskKind;
@@ -127,6 +128,18 @@ impl Writer {
         self.number(name, time.map(ns));
     }
 
+    fn frame(&mut self, frame: &Frame) {
+        self.object(|json| {
+            json.text("address", Some(&format!("{:#x}", frame.address)));
+            json.text("function", frame.function.as_deref());
+            json.text("file", frame.file.as_deref());
+            json.number("line", frame.line.map(u64::from));
+            let module = frame.module.as_ref();
+            json.text("module", module.map(|(module, _)| module.as_str()));
+            json.text("in_module", module.map(|(_, at)| format!("{at:#x}")).as_deref());
+        });
+    }
+
     fn task(&mut self, number: usize, task: &TaskDump) {
         self.object(|json| {
             json.number("number", Some(number as u64));
@@ -148,6 +161,14 @@ impl Writer {
             json.list("waits", &task.waits, Self::wait);
             json.flag("cancelled", task.cancelled);
             json.number("wakers", task.wakers);
+            match &task.stack {
+                None => {}
+                Some(Ok(stack)) => {
+                    json.list("stack", &stack.frames, Self::frame);
+                    json.text("stack_cut", stack.cut);
+                }
+                Some(Err(why)) => json.text("no_stack", Some(&why.to_string())),
+            }
         });
     }
 

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | this one | the values of a report |
 //! | `graph` | from what was collected to a report: who waits for whom |
+//! | `addresses` | a table by addresses |
 //! | `stuck` | the tasks that can never continue, and the circles among them |
 //! | `idle` | a runtime in which nothing runs, and nothing is to come |
 //! | `text` | a report for a terminal |
@@ -13,12 +14,14 @@
 //!
 //! - A report is a copy. Nothing in it refers to a task.
 
+mod addresses;
 pub(crate) mod graph;
 mod idle;
 mod json;
 mod stuck;
 mod text;
 
+use super::stack::{NoStack, Stack};
 use std::panic::Location;
 use std::time::Duration;
 use warpweft_task::TaskKind;
@@ -84,6 +87,10 @@ pub struct TaskDump {
     pub cancelled: bool,
     /// How many wakers of it exist, if that is known. Without any it is never woken.
     pub wakers: Option<u64>,
+    /// Its stack, or why there is none. `None` if it was not asked for, as by
+    /// [`Runtime::dump`](crate::Runtime::dump), or is not known of such a task: see
+    /// [`Runtime::dump_with_stacks`](crate::Runtime::dump_with_stacks).
+    pub stack: Option<Result<Stack, NoStack>>,
 }
 
 /// What a task does, in a [`Dump`].
@@ -110,7 +117,9 @@ pub struct WaitDump {
     pub on: WaitsFor,
     /// Identifies the object among the dumps of a process, for as long as it exists; 0 if it has no identity.
     pub object: u64,
-    /// For how long it has waited, if that is known.
+    /// For how long it has waited, if that is known, within about 10 ms. It is not known of the wait of a
+    /// future or a fiber for a task, a part of a join, a timer or a socket: there a look at the clock, of 8
+    /// ns, would be a sixth of what it costs to spawn a task and to await it.
     pub since: Option<Duration>,
     /// It was given what it waited for, or was woken to look, and has not looked since.
     pub told: bool,
@@ -162,7 +171,7 @@ pub enum WaitsFor {
     },
     /// A value from a channel, which is empty.
     Receive {
-        /// The channel's capacity.
+        /// The channel's capacity; `usize::MAX` if it has no bound.
         capacity: usize,
         /// How many senders exist.
         senders: usize,

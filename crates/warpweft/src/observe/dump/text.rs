@@ -2,6 +2,7 @@
 
 use super::graph::named;
 use super::{Dump, Finding, TaskDump, TaskState, WaitDump, WaitsFor};
+use crate::observe::stack::WithoutWait;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::{self, Display, Formatter};
@@ -70,7 +71,18 @@ impl Dump {
     fn task(&self, f: &mut Formatter<'_>, number: usize) -> fmt::Result {
         let task = &self.tasks[number];
         writeln!(f, "#{number} {task}")?;
-        task.waits.iter().try_for_each(|wait| writeln!(f, "    {wait}"))
+        task.waits.iter().try_for_each(|wait| writeln!(f, "    {wait}"))?;
+        match &task.stack {
+            None => Ok(()),
+            Some(Ok(stack)) => {
+                let text = match task.state {
+                    TaskState::Running(_) => stack.to_string(),
+                    _ => WithoutWait(stack).to_string(),
+                };
+                text.lines().try_for_each(|frame| writeln!(f, "    {frame}"))
+            }
+            Some(Err(why)) => writeln!(f, "    no stack: {why}"),
+        }
     }
 
     /// Returns the tasks in groups, those in which a task has waited longest first.
@@ -367,11 +379,11 @@ impl Display for WaitsFor {
                 senders,
                 last,
             } => {
-                write!(
-                    f,
-                    "a value of an empty channel (0 of {capacity}, {})",
-                    count(*senders, "sender")
-                )?;
+                let senders = count(*senders, "sender");
+                match *capacity {
+                    usize::MAX => write!(f, "a value of an empty channel (without a bound, {senders})")?,
+                    _ => write!(f, "a value of an empty channel (0 of {capacity}, {senders})")?,
+                }
                 last.iter()
                     .try_for_each(|last| write!(f, "; last used by {last}"))
             }

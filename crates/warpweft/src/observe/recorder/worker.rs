@@ -79,6 +79,10 @@ impl WorkerRecorder {
     #[cold]
     #[inline(never)]
     pub(crate) unsafe fn note(&self, pool: &PoolRecorder, kind: Kind, word: u64) {
+        // For measurements: a build without rare events.
+        if cfg!(warpweft_unrecorded) {
+            return;
+        }
         let now = pool.clock.now();
         // SAFETY: by contract no other thread writes, and earlier ones have handed the worker over.
         unsafe {
@@ -130,6 +134,9 @@ impl WorkerRecorder {
     /// As [`note`](Self::note).
     #[inline]
     pub(crate) unsafe fn compare(&self, pool: &PoolRecorder, counters: &Counters) {
+        if cfg!(warpweft_unrecorded) {
+            return;
+        }
         let (stolen, overflowed) = (counters.get(Count::Stolen), counters.get(Count::Overflowed));
         if stolen != self.stolen.get() || overflowed != self.overflowed.get() {
             // SAFETY: by contract.

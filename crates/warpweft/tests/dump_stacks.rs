@@ -1,0 +1,162 @@
+//! Dumps with stacks: of fibers that wait, and of tasks that run. It has its own process, because the handler
+//! of a signal belongs to the process.
+#![cfg(all(
+    target_os = "linux",
+    target_arch = "x86_64",
+    not(any(warpweft_loom, warpweft_shuttle, warpweft_corosensei))
+))]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the system's own threads and locks surround the runtime"
+)]
+
+#[path = "support/eventually.rs"]
+mod eventually;
+
+use eventually::eventually;
+use std::hint::black_box;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use warpweft::sync::Notify;
+use warpweft::{Dump, NoStack, Runtime, Stack, TaskBuilder, TaskDump, TaskState, fiber};
+
+/// How long a test may take on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+fn runtime(workers: usize) -> Runtime {
+    let builder = Runtime::builder().workers(workers).stuck_after(None);
+    builder.build().expect("a runtime")
+}
+
+/// How many fibers of the runtime wait for something of this crate.
+fn waiting(dump: &Dump) -> usize {
+    let waits = |task: &&TaskDump| task.pool.is_some() && !task.waits.is_empty();
+    dump.tasks.iter().filter(waits).count()
+}
+
+fn stack<'a>(dump: &'a Dump, name: &str) -> &'a Stack {
+    let task = dump.tasks.iter().find(|task| task.name.as_deref() == Some(name));
+    let stack = task
+        .expect("it is there")
+        .stack
+        .as_ref()
+        .expect("it was asked for");
+    stack.as_ref().expect("it is read")
+}
+
+/// How many frames of a stack are of a function.
+fn frames_of(stack: &Stack, function: &str) -> usize {
+    let is_it = |name: &String| name.contains(function) && !name.contains("closure");
+    let names = stack.frames.iter().filter_map(|frame| frame.function.as_ref());
+    names.filter(|name| is_it(name)).count()
+}
+
+#[inline(never)]
+fn deep_in_a_wait(levels: u32, stop: &Notify) -> u32 {
+    if black_box(levels) == 0 {
+        stop.notified().wait();
+        return black_box(1);
+    }
+    black_box(deep_in_a_wait(levels - 1, stop)) + 1
+}
+
+#[inline(never)]
+fn deep_in_a_loop(over: &AtomicBool) {
+    while !over.load(Ordering::Relaxed) {
+        black_box((0..100_u64).sum::<u64>());
+    }
+}
+
+#[test]
+fn a_fiber_that_waits_has_its_stack_to_the_root() {
+    let runtime = runtime(1);
+    let stop = Arc::new(Notify::new());
+    let waits = stop.clone();
+    let builder = TaskBuilder::new().name("waits").on(&runtime);
+    let task = builder.spawn_fiber(move || deep_in_a_wait(20, &waits));
+    eventually("it waits", || waiting(&runtime.dump()) == 1);
+    assert!(runtime.dump().tasks.iter().all(|task| task.stack.is_none()));
+    let dump = runtime.dump_with_stacks(10);
+    let its = stack(&dump, "waits");
+    assert_eq!((frames_of(its, "deep_in_a_wait"), its.cut), (21, None), "{its}");
+    let (text, json) = (dump.to_string(), dump.to_json());
+    assert!(text.contains("deep_in_a_wait at "), "{text}");
+    assert!(!text.contains(": switch at "), "{text}");
+    assert!(
+        json.contains("\"stack\":[{\"address\":\"0x") && json.contains("deep_in_a_wait"),
+        "{json}"
+    );
+    stop.notify_one();
+    assert_eq!(task.wait().expect("no panic"), 21);
+}
+
+#[test]
+fn a_task_that_runs_has_its_stack() {
+    let runtime = runtime(2);
+    let over = Arc::new(AtomicBool::new(false));
+    let [first, second] = [over.clone(), over.clone()];
+    let builder = || TaskBuilder::new().on(&runtime);
+    let job = builder().name("job").spawn_job(move || deep_in_a_loop(&first));
+    let fiber = builder().name("fiber").spawn_fiber(move || {
+        fiber::yield_now();
+        deep_in_a_loop(&second);
+    });
+    let runs = |dump: &Dump| {
+        let runs =
+            |task: &&TaskDump| matches!(task.state, TaskState::Running(Some(_))) && task.name.is_some();
+        dump.tasks.iter().filter(runs).count()
+    };
+    eventually("both run", || runs(&runtime.dump()) == 2);
+    let dump = runtime.dump_with_stacks(10);
+    for name in ["job", "fiber"] {
+        assert!(frames_of(stack(&dump, name), "deep_in_a_loop") > 0, "{dump}");
+    }
+    over.store(true, Ordering::Relaxed);
+    job.wait().expect("no panic");
+    fiber.wait().expect("no panic");
+}
+
+/// Fibers continue while their stacks are read: a stack is read, or there is a reason, and nothing crashes.
+#[test]
+fn fibers_that_take_turns_are_read_or_said_to_have_continued() {
+    let runtime = runtime(2);
+    let over = Arc::new(AtomicBool::new(false));
+    let fibers: Vec<_> = (0..50)
+        .map(|_| {
+            let over = over.clone();
+            runtime.spawn_fiber(move || {
+                while !over.load(Ordering::Relaxed) {
+                    let stop = Arc::new(Notify::new());
+                    let waits = stop.clone();
+                    let other = fiber::spawn(move || deep_in_a_wait(5, &waits));
+                    fiber::yield_now();
+                    stop.notify_one();
+                    other.wait().expect("no panic");
+                }
+            })
+        })
+        .collect();
+    let (mut read, mut continued) = (0, 0);
+    let start = Instant::now();
+    while read < 50 {
+        assert!(
+            start.elapsed() < PATIENCE,
+            "{read} were read, {continued} had continued"
+        );
+        for task in runtime.dump_with_stacks(100).tasks {
+            match task.stack {
+                None => {}
+                Some(Ok(_)) => read += 1,
+                Some(Err(NoStack::Continued)) => continued += 1,
+                Some(Err(NoStack::NotCopied(_))) => {}
+                Some(Err(why)) => panic!("{why}"),
+            }
+        }
+    }
+    over.store(true, Ordering::Relaxed);
+    fibers
+        .into_iter()
+        .for_each(|fiber| fiber.wait().expect("no panic"));
+}
