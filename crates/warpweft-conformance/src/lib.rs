@@ -23,6 +23,7 @@
 //! | `nothing_lost_in_transfers` | the same with tasks that transfer between two pools, with and without threads |
 //! | `nothing_starves` | a task runs within `steps` steps while every worker is kept busy forever |
 //! | `urgent_comes_first` | with priorities: an urgent task runs within `urgent_steps` steps of each worker, from wherever it was pushed |
+//! | `shares_are_kept` | with shares: a priority that has tasks gets its share of a second, less two points |
 //! | `scan_is_exhaustive` | any single worker's `scan` finds the tasks of every place |
 //! | `wakes_are_honest` | `push` returns `Wake::None` only if the pusher itself will find the task |
 //! | `panics_end_cleanly` | a hook that panics ends the pool, and no thread waits forever |
@@ -61,7 +62,8 @@ mod test_worker;
 #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 pub use checks::{
     MOST_STEPS, TURNS, nothing_lost, nothing_lost_in_transfers, nothing_lost_with_threads, nothing_starves,
-    panics_end_cleanly, scan_is_exhaustive, steps, urgent_comes_first, urgent_steps, wakes_are_honest,
+    panics_end_cleanly, scan_is_exhaustive, shares_are_kept, steps, urgent_comes_first, urgent_steps,
+    wakes_are_honest,
 };
 pub use duty::{Duty, Verdict, Violation};
 #[cfg(warpweft_shuttle)]
@@ -139,6 +141,11 @@ macro_rules! __tests {
         #[test]
         fn urgent_comes_first() -> $crate::Verdict {
             $crate::urgent_comes_first(NAME, &$policy)
+        }
+
+        #[test]
+        fn shares_are_kept() -> $crate::Verdict {
+            $crate::shares_are_kept(NAME, &$policy)
         }
 
         #[test]
