@@ -339,6 +339,11 @@ impl Fiber {
         }
     }
 
+    /// Returns the task whose closure is on this stack.
+    pub(crate) fn task(&self) -> Option<Running> {
+        self.task.get()
+    }
+
     /// Returns the words of its task.
     #[inline]
     pub(crate) fn who(&self) -> Who {

@@ -42,6 +42,8 @@ pub(crate) struct WorkerRef {
     expected: Gauge,
     /// What the worker runs.
     pub(crate) running: Running,
+    /// The priority of what it runs, as a policy word. Kept only where the policy lets it be inherited.
+    pub(crate) class: Gauge,
 }
 
 /// The words of the task that a worker runs, for reports and for the owners of locks. The thread that carries
@@ -155,6 +157,7 @@ impl WorkerRef {
             counters: Counters::new(),
             expected: Gauge::new(),
             running: Running::nobody(),
+            class: Gauge::new(),
         }
     }
 
@@ -290,6 +293,7 @@ impl NoWorker {
             counters: Counters::new(),
             expected: Gauge::new(),
             running: Running::nobody(),
+            class: Gauge::new(),
         })
     }
 }

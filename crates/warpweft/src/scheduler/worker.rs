@@ -301,7 +301,7 @@ impl<P: Policy> Worker<P> {
             let step = || unsafe { worker.run::<false>(worker.pool(), task, context) };
             // SAFETY: a frame that works meanwhile is on the thread's own stack, or on that of a fiber that
             // must not switch.
-            unsafe { apart_from_job(step) };
+            unsafe { apart_from_job(|| context.keep_class(step)) };
         };
         stack_context::with_stack_context(|context| context.map(run));
         true
@@ -379,6 +379,7 @@ impl<P: Policy> Worker<P> {
         self.counters().add(Count::ForksTaken, 1);
         // The fork belongs to a task elsewhere.
         self.worker_ref.running.set(0, std::ptr::null());
+        self.runs_fork();
         let start = clock::now_ns();
         context.forks().run_stolen(fork);
         if context.carries(&self.worker_ref) {
@@ -409,6 +410,7 @@ impl<P: Policy> Worker<P> {
         }
         self.counters().add(Count::Ran, 1);
         self.worker_ref.running.set(task.id_word(), task.origin_word());
+        self.runs(&task);
         let word = if P::WATCHES_COMPLETIONS {
             task.policy_word()
         } else {

@@ -6,5 +6,6 @@ mod eventually;
 
 mod busy_wakers;
 mod fairness;
+mod inheritance;
 mod priorities;
 mod queue_nodes;
