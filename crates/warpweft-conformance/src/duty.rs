@@ -29,6 +29,8 @@ pub enum Duty {
     /// it unchanged. Where [`watches_waits`](warpweft_policy::Policy::watches_waits) is false, `suspended`
     /// does nothing.
     HonestShortWays,
+    /// `extract` hands out tasks that are wanted, and no others.
+    HonestExtract,
     /// `build` makes one local state for each worker, or returns an error that says why not.
     Build,
     /// A hook that panics ends the pool and nothing else: every joiner gets an answer, every thread ends.
@@ -47,6 +49,7 @@ impl fmt::Display for Duty {
             Self::HonestWake => "the answer of `push` is honest",
             Self::HonestAlone => "`is_only_ready` is honest",
             Self::HonestShortWays => "the short ways are honest",
+            Self::HonestExtract => "`extract` is honest",
             Self::Build => "`build` makes one local state per worker",
             Self::CleanPanic => "a panic ends the pool cleanly",
         })

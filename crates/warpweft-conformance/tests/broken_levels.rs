@@ -2,8 +2,8 @@
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 
 use warpweft_conformance::{
-    Duty, Verdict, nothing_lost, nothing_starves, scan_is_exhaustive, shares_are_kept, urgent_comes_first,
-    wakes_are_honest,
+    Duty, Verdict, extracts_are_honest, nothing_lost, nothing_starves, scan_is_exhaustive, shares_are_kept,
+    urgent_comes_first, wakes_are_honest,
 };
 use warpweft_policy::{Cx, Policy, PolicyError, PoolEnv, TaskRef, Wake, Why, priority};
 use warpweft_queue::Locked;
@@ -32,6 +32,8 @@ enum Fault {
     YieldedIsOne,
     /// The most urgent task goes first, always.
     Strict,
+    /// `extract` takes all of the first level.
+    ExtractsAll,
     /// It promises shares, and has turns instead: the same number of tasks of each level.
     TurnsAsShares,
 }
@@ -71,7 +73,7 @@ impl Policy for Ranks {
         let to_one = match shared.fault {
             Fault::OutsideIsOne => turn.is_none(),
             Fault::YieldedIsOne => why == Why::Yielded,
-            Fault::Nothing | Fault::Strict | Fault::TurnsAsShares => false,
+            Fault::Nothing | Fault::Strict | Fault::ExtractsAll | Fault::TurnsAsShares => false,
         };
         if to_one {
             shared.one.push(task);
@@ -98,6 +100,17 @@ impl Policy for Ranks {
         } else {
             levels().or_else(|| shared.one.pop())
         }
+    }
+    fn extract(
+        shared: &Shared,
+        _: &mut usize,
+        wanted: &dyn Fn(&TaskRef) -> bool,
+        _: &Cx<'_>,
+    ) -> Vec<TaskRef> {
+        let mut tasks = Vec::new();
+        let all = shared.fault == Fault::ExtractsAll;
+        shared.levels[0].extract(&mut tasks, |task| all || wanted(task));
+        tasks
     }
     fn scan(shared: &Shared, _: &mut usize, _: &Cx<'_>) -> Option<TaskRef> {
         take(&shared.levels, 0).or_else(|| shared.one.pop())
@@ -173,4 +186,16 @@ fn a_policy_that_counts_tasks_instead_of_time_is_rejected() {
     is_else_sound(&policy);
     nothing_starves("Ranks", &policy).unwrap();
     shares_are_kept("Ranks", &Ranks(Fault::Nothing)).unwrap();
+}
+
+#[test]
+fn a_policy_that_extracts_what_nobody_wants_is_rejected() {
+    let policy = Ranks(Fault::ExtractsAll);
+    rejects(
+        extracts_are_honest("Ranks", &policy),
+        Duty::HonestExtract,
+        "which was not wanted",
+    );
+    is_else_sound(&policy);
+    extracts_are_honest("Ranks", &Ranks(Fault::Nothing)).unwrap();
 }

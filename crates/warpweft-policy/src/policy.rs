@@ -355,6 +355,23 @@ pub trait Policy: Send + Sync + Sized + 'static {
         Vec::new()
     }
 
+    /// Takes out the queued tasks for which `wanted` returns true: those in this worker's half, and in queues
+    /// that no worker owns. They have got another [priority](crate::priority), and the framework pushes them
+    /// again. By default it takes none, and the priority holds from the next push on. It must not hand out
+    /// others.
+    ///
+    /// Called at most once in [`INTERVAL`](Policy::INTERVAL) tasks, and only after a task has begun to wait
+    /// for a lock. The framework wakes a worker afterwards.
+    fn extract(
+        shared: &Self::Shared,
+        local: &mut Self::Local,
+        wanted: &dyn Fn(&TaskRef) -> bool,
+        cx: &Cx<'_>,
+    ) -> Vec<TaskRef> {
+        let _ = (shared, local, wanted, cx);
+        Vec::new()
+    }
+
     /// Reports that a task of this pool ended on this worker, after it ran or was cancelled, so that the
     /// policy can take back what travelled with it. `policy_word` is its word when it was last taken or
     /// suspended. Only if [`WATCHES_COMPLETIONS`](Policy::WATCHES_COMPLETIONS); not for tasks that end with

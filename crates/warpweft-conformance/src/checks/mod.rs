@@ -2,6 +2,7 @@
 
 mod bench;
 mod events;
+mod extract;
 mod panics;
 mod scan;
 mod shares;
@@ -11,6 +12,7 @@ mod transfers;
 mod urgency;
 
 pub use events::nothing_lost;
+pub use extract::extracts_are_honest;
 pub use panics::panics_end_cleanly;
 pub use scan::{scan_is_exhaustive, wakes_are_honest};
 pub use shares::shares_are_kept;

@@ -330,19 +330,28 @@ impl<O: Order> Policy for Stealing<O> {
             return Vec::new();
         }
         local.evicted_at = cancellations;
-        let mut cancelled = Vec::new();
-        shared.queues.evict(&mut cancelled);
+        Self::extract(shared, local, &TaskRef::is_cancelled, cx)
+    }
+
+    fn extract(
+        shared: &Shared<O>,
+        local: &mut Local<O>,
+        wanted: &dyn Fn(&TaskRef) -> bool,
+        cx: &Cx<'_>,
+    ) -> Vec<TaskRef> {
+        let mut extracted = Vec::new();
+        shared.queues.extract(&mut extracted, wanted);
         if let Some(queue) = shared.queues.affine.own(local.me) {
-            queue.evict(&mut cancelled);
+            queue.extract(&mut extracted, wanted);
         }
         for task in local.queue.drain(cx) {
-            if task.is_cancelled() {
-                cancelled.push(task);
+            if wanted(&task) {
+                extracted.push(task);
             } else if let Err(Full(task)) = local.queue.push_last(task) {
                 let _ = no_room(shared, local, task, cx.tally());
             }
         }
-        cancelled
+        extracted
     }
 
     fn is_only_ready(shared: &Shared<O>, local: &Local<O>) -> bool {

@@ -207,13 +207,13 @@ impl<C: Classes> PoolQueues<C> {
         })
     }
 
-    /// Moves the cancelled tasks into a vector.
-    pub(super) fn evict(&self, cancelled: &mut Vec<TaskRef>) {
+    /// Moves the tasks that are wanted into a vector.
+    pub(super) fn extract(&self, extracted: &mut Vec<TaskRef>, wanted: &dyn Fn(&TaskRef) -> bool) {
         self.injector.by_turns(0, |class, injector| {
-            injector.evict(cancelled);
-            self.overflow.of(class).evict(cancelled);
+            injector.extract(extracted, wanted);
+            self.overflow.of(class).extract(extracted, wanted);
             for queue in self.yielded.of(class).parts() {
-                queue.extract(cancelled, TaskRef::is_cancelled);
+                queue.extract(extracted, wanted);
             }
             // Tasks that are put back into a ring are out of it for a moment, in which the mark may have been
             // removed.

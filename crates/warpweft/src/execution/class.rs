@@ -1,7 +1,9 @@
-//! The priority of the task that runs on a stack, where tasks inherit it.
+//! The priority of the task that runs on a stack, where tasks inherit it, or lend it to others.
 
-use super::stack_context::StackContext;
+use super::stack_context::{StackContext, here};
+use crate::pool::donation::{self, Donor};
 use warpweft_policy::priority;
+use warpweft_task::frame::Who;
 
 impl StackContext {
     /// Returns the priority of the task that runs here, as a policy word; 0 if it has none, or if nobody keeps
@@ -26,4 +28,22 @@ impl StackContext {
         }
         result
     }
+}
+
+/// Lends the priority of the running task to `owner`, which has the lock at that address, until the task
+/// leaves this place in its list of waiters. Nothing happens outside of pools with priorities.
+pub(crate) fn lend(lock: usize, place: usize, owner: Who) {
+    let Some(context) = here() else { return };
+    let levels = usize::from(context.fibers().pool().core().info.priorities);
+    if levels < 2 {
+        return;
+    }
+    donation::waits(Donor {
+        lock,
+        place,
+        task: context.who().id,
+        owner: owner.id,
+        pool: context.pool().addr().get(),
+        level: priority::level(context.class(), levels),
+    });
 }

@@ -94,6 +94,7 @@ impl<P: Policy> Worker<P> {
     #[cold]
     unsafe fn push_yielded(&self, task: Runnable, to: YieldTo) {
         self.counters().add(Count::Yields, 1);
+        let task = self.pool().lend(task);
         // SAFETY: by contract.
         let wake =
             unsafe { self.call(|shared, local, cx| P::yielded(shared, local, task.into_task_ref(), to, cx)) };

@@ -43,6 +43,8 @@ pub(crate) struct Worker<P: Policy> {
     pub(crate) pinned: Locked<TaskRef>,
     /// What this worker saw of other workers' forks.
     pub(crate) seen: OfferView,
+    /// How often donated priorities had changed when it looked last.
+    pub(super) donations: Cell<usize>,
     pub(crate) sleep_history: SleepHistory,
     pub(super) neighbour: Neighbour,
     /// True if it makes up for workers that are stuck.
@@ -90,6 +92,7 @@ impl<P: Policy> Worker<P> {
             random: RefCell::new(Rng::seeded(0x9e37_79b9_7f4a_7c15 ^ id as u64)),
             pinned: Locked::new(),
             seen: OfferView::default(),
+            donations: Cell::new(0),
             sleep_history: SleepHistory::default(),
             neighbour: Neighbour::default(),
             is_compensating,
@@ -329,6 +332,7 @@ impl<P: Policy> Worker<P> {
     ///
     /// No other code touches the worker, now or later.
     pub(crate) unsafe fn retire(&self) {
+        self.forget_raised();
         // Unwind: a panic in the policy's `Drop` must not keep the pool from ending.
         let _ = catch_unwind(AssertUnwindSafe(|| {
             // SAFETY: by contract.
@@ -401,7 +405,7 @@ impl<P: Policy> Worker<P> {
         task: TaskRef,
         context: &StackContext,
     ) {
-        let task = pool.take(task);
+        let mut task = pool.take(task);
         // Known at compile time where nothing is recorded.
         let before = RECORDED.then(|| (task.id_word(), context.fibers().line_end()));
         if RECORDED {
@@ -410,7 +414,7 @@ impl<P: Policy> Worker<P> {
         }
         self.counters().add(Count::Ran, 1);
         self.worker_ref.running.set(task.id_word(), task.origin_word());
-        self.runs(&task);
+        self.runs(&mut task);
         let word = if P::WATCHES_COMPLETIONS {
             task.policy_word()
         } else {

@@ -7,5 +7,6 @@ mod eventually;
 mod busy_wakers;
 mod fairness;
 mod inheritance;
+mod inversion;
 mod priorities;
 mod queue_nodes;
