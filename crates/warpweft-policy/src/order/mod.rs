@@ -50,7 +50,7 @@ pub trait Order: Clone + fmt::Display + Send + Sync + 'static {
         0
     }
 
-    /// Returns the least shares of its priorities, in percent of a worker's time; empty if it guarantees none.
+    /// Returns the least share of each priority, in percent of a worker's time; empty if it guarantees none.
     fn shares(&self) -> &[u8] {
         &[]
     }
@@ -112,8 +112,8 @@ pub trait LocalQueue: Send + Sized + 'static {
         if self.is_empty() { usize::MAX } else { 0 }
     }
 
-    /// Takes the task of a level whose turn it is there; `None` if there is none. An order without priorities
-    /// has no levels to choose from.
+    /// Takes the task of a level whose turn it is; `None` if there is none. An order without priorities has
+    /// no levels to choose from.
     fn pop_level(&mut self, level: usize, cx: &Cx<'_>) -> Option<TaskRef> {
         let _ = (level, cx);
         None
@@ -160,8 +160,8 @@ pub trait LocalQueueThief<L>: Send + Sync + 'static {
     /// Takes the oldest task. Returns [`Steal::Empty`] only if there was none.
     fn steal_one(&self) -> Steal<TaskRef>;
 
-    /// Takes the oldest task of a level; `None` if there is none, or other thieves interfere. An order without
-    /// priorities has no levels to choose from.
+    /// Takes the oldest task of a level; `None` if there is none, or if other thieves interfere. An order
+    /// without priorities has no levels to choose from.
     fn steal_level(&self, level: usize) -> Option<TaskRef> {
         let _ = level;
         None

@@ -6,6 +6,7 @@ mod urgent;
 
 use super::affine::AffineQueues;
 use super::amount::AdaptiveAmount;
+use super::axes::PLACES;
 use super::help::HelpRequests;
 use super::pool_queues::PoolQueues;
 use super::rebalance::Rebalancer;
@@ -27,8 +28,6 @@ const SMALL_STEALS: u32 = 8;
 const MUCH: usize = 256;
 /// Each cancellation pays for a look at this number of tasks.
 const WORTH: u64 = 8;
-/// How many kinds of places `poll_global` polls in turn.
-pub(super) const PLACES: usize = 6;
 
 type ThiefOf<O> = <<O as Order>::LocalQueue as LocalQueue>::Thief;
 

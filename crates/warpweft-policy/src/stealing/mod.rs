@@ -208,7 +208,7 @@ impl<O: Order> Stealing<O> {
         let queues = pool_queues::yielded_queues(workers).max(affine) as u64;
         let levels = by_class::levels(&self.order) as u64;
         let within = self.order.turns().max(queues.saturating_mul(levels));
-        (2 * hooks::PLACES as u64 * u64::from(<Self as crate::Policy>::INTERVAL))
+        (2 * axes::PLACES as u64 * u64::from(<Self as crate::Policy>::INTERVAL))
             .saturating_mul(within)
             .saturating_mul(others as u64 + 1)
     }

@@ -6,10 +6,10 @@ use warpweft_policy::priority;
 use warpweft_task::frame::Who;
 
 impl StackContext {
-    /// Returns the priority of the task that runs here, as a policy word; 0 if it has none, or if nobody keeps
-    /// it.
+    /// Returns the priority of the task that runs here, as a policy word; 0 if it has none, or if it is not
+    /// kept.
     pub(crate) fn class(&self) -> u64 {
-        match (self.fiber().and_then(|fiber| fiber.task()), self.worker_ref()) {
+        match (self.fiber().and_then(|fiber| fiber.task.get()), self.worker_ref()) {
             // SAFETY: a fiber has a task only while its closure is on the fiber's stack, which is this one.
             (Some(task), _) => priority::keep(unsafe { task.policy_word() }, 0),
             (None, Some(worker_ref)) => worker_ref.class.get(),

@@ -309,8 +309,8 @@ impl StackContext {
         }
     }
 
-    /// Waits for a worker. The thread has none, and its runnable goes into the queue for one, with the priority
-    /// of its task.
+    /// Waits for a worker. The thread has none, and its runnable goes into the queue for one, with that
+    /// priority.
     pub(crate) fn queue_for_worker(&self, class: u64) {
         let thread_handle = self.own_thread_handle();
         thread_handle.expect_call();

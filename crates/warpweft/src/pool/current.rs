@@ -44,6 +44,8 @@ pub(crate) struct WorkerRef {
     pub(crate) running: Running,
     /// The priority of what it runs, as a policy word. Kept only where the policy lets it be inherited.
     pub(crate) class: Gauge,
+    /// How often lines of locks had changed when the worker looked last.
+    pub(crate) lines_seen: Cell<usize>,
 }
 
 /// The words of the task that a worker runs, for reports and for the owners of locks. The thread that carries
@@ -158,6 +160,7 @@ impl WorkerRef {
             expected: Gauge::new(),
             running: Running::nobody(),
             class: Gauge::new(),
+            lines_seen: Cell::new(0),
         }
     }
 
@@ -294,6 +297,7 @@ impl NoWorker {
             expected: Gauge::new(),
             running: Running::nobody(),
             class: Gauge::new(),
+            lines_seen: Cell::new(0),
         })
     }
 }

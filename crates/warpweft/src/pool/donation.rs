@@ -6,7 +6,7 @@
 //!
 //! ```text
 //!   a task waits      ──▶ line of the lock: owner, waiters, their priorities
-//!   a task is pushed  ──▶ is it the owner or a waiter of a line?  its word gets the most urgent priority there
+//!   a task is pushed  ──▶ is it owner or waiter of a line?  its word gets the most urgent priority there
 //!   a task runs       ──▶ its word gets its own priority back
 //!   each 61st task    ──▶ if lines have changed: such tasks are taken out of the queues, and pushed again
 //! ```

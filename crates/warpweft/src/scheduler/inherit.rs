@@ -1,7 +1,7 @@
 //! Priorities that a task has from another one: from the one that spawned or forked it, and from those that
 //! wait for it.
 //!
-//! A worker keeps the priority of what it runs. A fiber has its own, because it comes back without the policy.
+//! A worker keeps the priority of what it runs. A fiber has its own, since it comes back without the policy.
 //! Only policies with [`Policy::INHERITS_PRIORITY`] have this code. [`donation`] knows who waits.
 //!
 //! The kept priority is a hint: a task that gets a wrong one runs too early or too late, and that is all.
@@ -87,7 +87,7 @@ impl<P: Policy> Worker<P> {
     pub(super) unsafe fn promote(&self) {
         if P::INHERITS_PRIORITY
             && donation::any()
-            && let Some(debtors) = Debtors::changed(&self.donations, self.worker_ref().pool)
+            && let Some(debtors) = Debtors::changed(&self.worker_ref().lines_seen, self.worker_ref().pool)
         {
             // SAFETY: by contract.
             unsafe { self.promote_all(&debtors) };

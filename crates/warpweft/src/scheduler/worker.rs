@@ -43,8 +43,6 @@ pub(crate) struct Worker<P: Policy> {
     pub(crate) pinned: Locked<TaskRef>,
     /// What this worker saw of other workers' forks.
     pub(crate) seen: OfferView,
-    /// How often donated priorities had changed when it looked last.
-    pub(super) donations: Cell<usize>,
     pub(crate) sleep_history: SleepHistory,
     pub(super) neighbour: Neighbour,
     /// True if it makes up for workers that are stuck.
@@ -92,7 +90,6 @@ impl<P: Policy> Worker<P> {
             random: RefCell::new(Rng::seeded(0x9e37_79b9_7f4a_7c15 ^ id as u64)),
             pinned: Locked::new(),
             seen: OfferView::default(),
-            donations: Cell::new(0),
             sleep_history: SleepHistory::default(),
             neighbour: Neighbour::default(),
             is_compensating,
