@@ -15,7 +15,7 @@ use warpweft::policy::{
     Cx, Helping, Negele, NegeleLocal, Policy, PolicyError, PoolEnv, TaskRef, Wake, Why, priority,
 };
 use warpweft::sync::oneshot;
-use warpweft::{Runtime, TaskBuilder, block_on, blocking, join, scope, spawn, spawn_job, yield_now};
+use warpweft::{Builder, Runtime, TaskBuilder, block_on, blocking, join, scope, spawn, spawn_job, yield_now};
 use warpweft_queue::Locked;
 
 /// The priorities of the tasks that were spawned or forked inside of the pool.
@@ -57,12 +57,12 @@ impl Policy for Noting {
 }
 
 fn noting(workers: usize) -> (Runtime, Pushed) {
+    noting_by(Runtime::builder().workers(workers))
+}
+
+fn noting_by(builder: Builder) -> (Runtime, Pushed) {
     let pushed = Pushed::default();
-    let runtime = Runtime::builder()
-        .workers(workers)
-        .policy(Noting(Arc::clone(&pushed)))
-        .build()
-        .unwrap();
+    let runtime = builder.policy(Noting(Arc::clone(&pushed))).build().unwrap();
     (runtime, pushed)
 }
 
@@ -123,7 +123,7 @@ fn a_fiber_keeps_its_priority_across_its_waits() {
 }
 
 #[test]
-fn a_job_keeps_its_priority_while_others_run_on_its_stack_or_its_worker() {
+fn a_job_keeps_its_priority_while_others_run_on_its_worker() {
     for workers in [1, 2] {
         let (runtime, pushed) = noting(workers);
         let [low, other] = [3, 0].map(|level| runtime.priority(level).unwrap());
@@ -148,6 +148,22 @@ fn a_job_keeps_its_priority_while_others_run_on_its_stack_or_its_worker() {
             blocking(|| task.wait()).unwrap();
         }));
     }
+}
+
+/// There is no thread that could take the worker of a job that waits.
+#[test]
+fn a_job_keeps_its_priority_while_others_run_on_its_stack() {
+    let (runtime, pushed) = noting_by(Runtime::builder().workers(1).max_threads(1));
+    let [low, other] = [3, 0].map(|level| runtime.priority(level).unwrap());
+    let job = TaskBuilder::new().on(&runtime).priority(low).spawn_job(move || {
+        let task = TaskBuilder::new()
+            .priority(other)
+            .spawn(async { yield_now().await });
+        block_on(task).unwrap();
+        drop(spawn_job(|| ()));
+    });
+    job.wait().unwrap();
+    assert_eq!(*pushed.lock().unwrap(), [Some(0), Some(3)]);
 }
 
 #[test]
