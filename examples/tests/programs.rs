@@ -214,6 +214,19 @@ fn classes() {
     assert!((5.0..25.0).contains(&share), "{share} %");
 }
 
+/// The machine may be busy, but then both miss more.
+#[test]
+fn deadlines() {
+    let lines: Vec<_> = program!("deadlines").rest();
+    let missed = |line: &str, policy: &str| -> u32 {
+        let rest = line.strip_prefix(policy).and_then(|rest| rest.strip_prefix(": "));
+        let number = rest.and_then(|rest| rest.split(' ').next()).expect("a number");
+        number.parse().expect("a number")
+    };
+    let (fifo, edf) = (missed(&lines[1], "fifo"), missed(&lines[2], "edf"));
+    assert!(edf < fifo, "{lines:?}");
+}
+
 #[test]
 fn priorities() {
     let order = ["urgent", "normal", "background"].map(|name| [name; 3].join(", "));

@@ -17,7 +17,7 @@
 //! piece    = "go" | "tokio" | "libfibre"
 //!          | "negele" [ ":" LEVELS ] | "negele-local" [ ":" LEVELS ] [ "+balance=" N ]
 //!          | "cforall" { "+lanes=" N | "+every=" N | "+age=" LOG2 | "+far=" OF256 | "+weight=" SIXTEENTHS | "+clock=" N | "+capacity=" N }
-//!          | ( "prows" | "parsimonious" ) [ "+capacity=" N ]
+//!          | ( "prows" | "parsimonious" ) [ "+capacity=" N ] | "edf" [ "+slack=" MS ]
 //! ```
 //!
 //! `priority:` is a number of levels, or the least share of each level in percent of the time; and the order

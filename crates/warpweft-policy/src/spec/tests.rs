@@ -145,6 +145,9 @@ fn errors_of_pieces_name_the_place_and_what_would_be_right() {
         ("prows+steal=one", 6, "capacity="),
         ("prows+capacity=0", 15, "from 1 to"),
         ("parsimonious+capacity=2+capacity=2", 24, "a second time"),
+        ("edf+slack=0", 10, "a slack of 0 ms"),
+        ("edf+slack=many", 10, "is not a number of milliseconds"),
+        ("edf+steal=one", 4, "slack="),
         ("go:3", 0, "`go:3` is not an order"),
     ] {
         fails(text, position, part);
@@ -169,6 +172,7 @@ fn what_is_not_compiled_names_its_feature() {
         "libfibre",
         "prows+capacity=2",
         "parsimonious",
+        "edf+slack=5",
         "priority:3(lifo)",
         "priority:0/10(slot:3)",
     ];
@@ -243,6 +247,8 @@ fn what_is_usual_for_a_piece_is_not_printed() -> Result<(), ParsePolicyError> {
         ("negele-local:3 + balance=16", "negele-local:3+balance=16"),
         ("cforall+far=0+lanes=1", "cforall+lanes=1+far=0"),
         ("cforall+lanes=2", "cforall"),
+        ("edf + slack=100", "edf"),
+        ("edf+slack=20", "edf+slack=20"),
     ] {
         assert_eq!(spec(text)?.to_string(), full, "{text}");
         assert_eq!(spec(full)?.to_string(), full);

@@ -9,7 +9,6 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 use warpweft::policy::order::{FifoOrder, PriorityOrder};
 use warpweft::policy::{
     Cx, Helping, Negele, NegeleLocal, Policy, PolicyError, PoolEnv, TaskRef, Wake, Why, priority,
@@ -177,7 +176,7 @@ fn forks_and_what_they_spawn_have_the_priority_of_their_task() {
         join(
             || {
                 while !stolen.load(SeqCst) {
-                    std::thread::sleep(Duration::from_millis(1));
+                    std::thread::yield_now();
                 }
             },
             || {

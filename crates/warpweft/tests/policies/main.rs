@@ -5,6 +5,7 @@
 mod eventually;
 
 mod busy_wakers;
+mod deadlines;
 mod fairness;
 mod inheritance;
 mod inversion;
