@@ -1,7 +1,7 @@
 //! Deadlines that first in, first out misses: `cargo run --release --bin deadlines`.
 //!
-//! A burst of tasks comes in random order. Their deadlines can all be met, with time to spare, if the order is
-//! right. It prints how many are missed under each policy.
+//! A burst of tasks comes in random order. Their deadlines can all be met, with time to spare, if the order
+//! is right. It prints how many are missed under each policy.
 
 use std::sync::mpsc;
 use std::time::{Duration, Instant};

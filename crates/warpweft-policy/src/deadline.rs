@@ -7,7 +7,7 @@
 
 use crate::priority;
 
-/// Returns the word of a new task with this deadline, in nanoseconds of [`Cx::now_ns`](crate::Cx::now_ns). The
+/// Returns the word of a new task with this deadline, in nanoseconds of the clock of a policy's context. The
 /// last one is more than two years after the clock's beginning; a later one is this one.
 ///
 /// ```

@@ -4,22 +4,18 @@
 //!   push ──▶ [ heap of all workers, ordered by deadline, then by age ] ──▶ next, scan
 //! ```
 //!
-//! If any order meets all deadlines on one worker, so does this one. If none can, it may miss many: tasks
-//! whose deadline has passed still go first.
+//! If any order meets all deadlines on one worker, so does this one. If none can, it may miss many: what is
+//! late goes first.
 //!
-//! # Invariants
+//! # Invariant
 //!
-//! - A ready task is in the heap, under its lock. `len` is its length, as of the last unlock.
-//! - The key of a task is not before the moment in which it was pushed. So what is pushed after the key of a
-//!   waiting task comes behind it, and no task waits for ever.
+//! The key of a task is not before the moment in which it was pushed. So what is pushed after the key of a
+//! waiting task comes behind it, and no task waits for ever.
 
 use crate::{Cx, Policy, PolicyError, PoolEnv, Wake, deadline};
-use std::cmp::Ordering as Order;
-use std::collections::BinaryHeap;
 use std::fmt;
 use std::time::Duration;
-use warpweft_platform::atomic::{AtomicUsize, Ordering};
-use warpweft_platform::sync::Mutex;
+use warpweft_queue::Sorted;
 use warpweft_task::{TaskRef, Why};
 
 /// The slack of tasks without a deadline.
@@ -93,114 +89,50 @@ impl fmt::Display for Edf {
     }
 }
 
-/// A task in the heap.
-struct Ready {
-    key: u64,
-    /// The number of pushes before this one.
-    age: u64,
-    task: TaskRef,
-}
-
-impl Ord for Ready {
-    /// The heap has the greatest first: the earliest deadline, and of equal ones the oldest.
-    fn cmp(&self, other: &Self) -> Order {
-        (other.key, other.age).cmp(&(self.key, self.age))
-    }
-}
-
-impl PartialOrd for Ready {
-    fn partial_cmp(&self, other: &Self) -> Option<Order> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Ready {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Order::Equal
-    }
-}
-
-impl Eq for Ready {}
-
-#[derive(Default)]
-struct Heap {
-    ready: BinaryHeap<Ready>,
-    pushes: u64,
-    /// How many tasks had been cancelled when they were looked for last.
-    evicted_at: u64,
-}
-
-/// The heap of a pool.
+/// The tasks of a pool.
 pub struct Shared {
     slack_ns: u64,
-    heap: Mutex<Heap>,
-    len: AtomicUsize,
-}
-
-impl Shared {
-    fn with<R>(&self, f: impl FnOnce(&mut Heap) -> R) -> R {
-        let mut heap = self.heap.lock();
-        let result = f(&mut heap);
-        // Ordering: Relaxed; it is a hint, and `scan` takes the lock.
-        self.len.store(heap.ready.len(), Ordering::Relaxed);
-        result
-    }
-
-    fn is_empty(&self) -> bool {
-        self.len.load(Ordering::Relaxed) == 0
-    }
-
-    fn pop(&self) -> Option<TaskRef> {
-        self.with(|heap| heap.ready.pop()).map(|ready| ready.task)
-    }
+    ready: Sorted<TaskRef>,
 }
 
 impl Policy for Edf {
     type Shared = Shared;
-    type Local = ();
+    /// How many tasks had been cancelled when the worker looked for them last.
+    type Local = u64;
 
     fn uses_deadlines(&self) -> bool {
         true
     }
 
-    fn build(&self, env: &PoolEnv) -> Result<(Shared, Vec<()>), PolicyError> {
+    fn build(&self, env: &PoolEnv) -> Result<(Shared, Vec<u64>), PolicyError> {
         self.check()?;
         let shared = Shared {
             slack_ns: self.slack.as_nanos() as u64,
-            heap: Mutex::new(Heap::default()),
-            len: AtomicUsize::new(0),
+            ready: Sorted::new(),
         };
-        Ok((shared, vec![(); env.workers]))
+        Ok((shared, vec![0; env.workers]))
     }
 
-    fn push(shared: &Shared, _: Option<&mut ()>, task: TaskRef, _: Why, cx: &Cx<'_>) -> Wake {
+    fn push(shared: &Shared, _: Option<&mut u64>, task: TaskRef, _: Why, cx: &Cx<'_>) -> Wake {
         let now = cx.now_ns();
         let key = match deadline::of(task.policy_word()) {
             Some(at_ns) => at_ns.max(now),
             None => now.saturating_add(shared.slack_ns),
         };
-        shared.with(|heap| {
-            heap.pushes += 1;
-            let age = heap.pushes;
-            heap.ready.push(Ready { key, age, task });
-        });
+        shared.ready.push(key, task);
         Wake::Any
     }
 
-    fn next(shared: &Shared, (): &mut (), _: &Cx<'_>) -> Option<TaskRef> {
-        if shared.is_empty() { None } else { shared.pop() }
+    fn next(shared: &Shared, _: &mut u64, _: &Cx<'_>) -> Option<TaskRef> {
+        shared.ready.pop()
     }
 
-    fn search(shared: &Shared, local: &mut (), cx: &Cx<'_>) -> Option<TaskRef> {
-        Self::next(shared, local, cx)
-    }
-
-    fn scan(shared: &Shared, (): &mut (), _: &Cx<'_>) -> Option<TaskRef> {
-        shared.pop()
+    fn scan(shared: &Shared, _: &mut u64, _: &Cx<'_>) -> Option<TaskRef> {
+        shared.ready.pop()
     }
 
     /// A worker has no tasks of its own.
-    fn drain(_: &Shared, (): &mut (), _: &Cx<'_>) -> Option<TaskRef> {
+    fn drain(_: &Shared, _: &mut u64, _: &Cx<'_>) -> Option<TaskRef> {
         None
     }
 
@@ -208,26 +140,22 @@ impl Policy for Edf {
         false
     }
 
-    fn is_only_ready(shared: &Shared, (): &()) -> bool {
-        shared.is_empty()
+    fn is_only_ready(shared: &Shared, _: &u64) -> bool {
+        shared.ready.is_empty()
     }
 
     fn queued_shared(shared: &Shared) -> Option<usize> {
-        Some(shared.len.load(Ordering::Relaxed))
+        Some(shared.ready.len())
     }
 
-    fn evict(shared: &Shared, (): &mut (), cancellations: u64, _: &Cx<'_>) -> Vec<TaskRef> {
-        shared.with(|heap| {
-            let new = cancellations.wrapping_sub(heap.evicted_at);
-            if new.saturating_mul(WORTH) < heap.ready.len() as u64 {
-                return Vec::new();
-            }
-            heap.evicted_at = cancellations;
-            let all = std::mem::take(&mut heap.ready).into_iter();
-            let (gone, kept): (Vec<_>, Vec<_>) = all.partition(|ready| ready.task.is_cancelled());
-            heap.ready = kept.into();
-            gone.into_iter().map(|ready| ready.task).collect()
-        })
+    fn evict(shared: &Shared, evicted_at: &mut u64, cancellations: u64, _: &Cx<'_>) -> Vec<TaskRef> {
+        let new = cancellations.wrapping_sub(*evicted_at);
+        let mut cancelled = Vec::new();
+        if new.saturating_mul(WORTH) >= shared.ready.len() as u64 {
+            *evicted_at = cancellations;
+            shared.ready.extract(&mut cancelled, TaskRef::is_cancelled);
+        }
+        cancelled
     }
 }
 
@@ -253,7 +181,7 @@ mod tests {
             let _ = Edf::push(&shared, None, task, Why::Injected, &cx);
             now.set(now.get() + 1);
         }
-        let taken = std::iter::from_fn(|| Edf::next(&shared, &mut (), &cx));
+        let taken = std::iter::from_fn(|| Edf::next(&shared, &mut 0, &cx));
         taken
             .map(|task| {
                 let number = number(&task).expect("a task of the test");

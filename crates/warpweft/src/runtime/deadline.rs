@@ -35,8 +35,8 @@ impl fmt::Display for NoDeadlines {
 impl std::error::Error for NoDeadlines {}
 
 impl Runtime {
-    /// Returns a deadline for this runtime's tasks. The policy `edf` runs the task with the earliest one first.
-    /// Its children have none, unless each is given one.
+    /// Returns a deadline for this runtime's tasks. The policy `edf` runs the task with the earliest one
+    /// first. Its children have none, unless each is given one.
     ///
     /// # Errors
     ///

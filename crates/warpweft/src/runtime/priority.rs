@@ -83,7 +83,8 @@ impl std::error::Error for PriorityError {}
 impl Runtime {
     /// Returns a priority for this runtime's tasks; 0 is the most urgent. The policy defines how many there
     /// are: `priority:N`, `negele`, or your own policy ([`Policy::priorities`](crate::Policy::priorities)).
-    /// Tasks without a priority are in the middle.
+    /// Tasks without a priority are in the middle. A task that is spawned by a task of the same pool has that
+    /// task's priority, unless it is given another one.
     ///
     /// # Errors
     ///
