@@ -196,6 +196,37 @@ fn stages() {
     assert!((1..=10).contains(&number_before(most, "lines")), "{line}");
 }
 
+/// The background is not starved, however busy the machine is, and the foreground is served from everywhere.
+#[test]
+fn classes() {
+    let lines: Vec<_> = program!("classes" "20").rest();
+    assert_eq!(lines.len(), 6, "{lines:?}");
+    for (line, source) in lines[1..5].iter().zip(["Outside", "Inside", "Timer", "Socket"]) {
+        assert!(line.starts_with(&format!("{source}: p50 ")), "{line}");
+    }
+    let share = lines[5].strip_prefix("the background got ").expect("the share");
+    let share: f64 = share
+        .split(' ')
+        .next()
+        .expect("a number")
+        .parse()
+        .expect("percent");
+    assert!((5.0..25.0).contains(&share), "{share} %");
+}
+
+/// The machine may be busy, but then both miss more.
+#[test]
+fn deadlines() {
+    let lines: Vec<_> = program!("deadlines").rest();
+    let missed = |line: &str, policy: &str| -> u32 {
+        let rest = line.strip_prefix(policy).and_then(|rest| rest.strip_prefix(": "));
+        let number = rest.and_then(|rest| rest.split(' ').next()).expect("a number");
+        number.parse().expect("a number")
+    };
+    let (fifo, edf) = (missed(&lines[1], "fifo"), missed(&lines[2], "edf"));
+    assert!(edf < fifo, "{lines:?}");
+}
+
 #[test]
 fn priorities() {
     let order = ["urgent", "normal", "background"].map(|name| [name; 3].join(", "));

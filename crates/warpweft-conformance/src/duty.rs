@@ -15,6 +15,8 @@ pub enum Duty {
     /// With priorities, an urgent task comes out within a bounded number of steps, wherever it was pushed,
     /// and however many less urgent ones are ready.
     UrgentFirst,
+    /// With shares, a priority that has tasks gets its share of the time.
+    SharesKept,
     /// `scan` finds a task if there is one that the worker may take.
     ExhaustiveScan,
     /// A push returns [`Wake::None`](warpweft_policy::Wake::None) only if the pushing worker itself will find
@@ -27,6 +29,8 @@ pub enum Duty {
     /// it unchanged. Where [`watches_waits`](warpweft_policy::Policy::watches_waits) is false, `suspended`
     /// does nothing.
     HonestShortWays,
+    /// `extract` hands out tasks that are wanted, and no others.
+    HonestExtract,
     /// `build` makes one local state for each worker, or returns an error that says why not.
     Build,
     /// A hook that panics ends the pool and nothing else: every joiner gets an answer, every thread ends.
@@ -40,10 +44,12 @@ impl fmt::Display for Duty {
             Self::NothingTwice => "nothing runs twice",
             Self::NothingStarves => "nothing starves",
             Self::UrgentFirst => "what is more urgent goes first",
+            Self::SharesKept => "shares are kept",
             Self::ExhaustiveScan => "`scan` is exhaustive",
             Self::HonestWake => "the answer of `push` is honest",
             Self::HonestAlone => "`is_only_ready` is honest",
             Self::HonestShortWays => "the short ways are honest",
+            Self::HonestExtract => "`extract` is honest",
             Self::Build => "`build` makes one local state per worker",
             Self::CleanPanic => "a panic ends the pool cleanly",
         })

@@ -23,7 +23,9 @@
 //! | `nothing_lost_in_transfers` | the same with tasks that transfer between two pools, with and without threads |
 //! | `nothing_starves` | a task runs within `steps` steps while every worker is kept busy forever |
 //! | `urgent_comes_first` | with priorities: an urgent task runs within `urgent_steps` steps of each worker, from wherever it was pushed |
+//! | `shares_are_kept` | with shares: a priority that has tasks gets its share of a second, less two points |
 //! | `scan_is_exhaustive` | any single worker's `scan` finds the tasks of every place |
+//! | `extracts_are_honest` | `extract` hands out what is wanted, and nothing else |
 //! | `wakes_are_honest` | `push` returns `Wake::None` only if the pusher itself will find the task |
 //! | `panics_end_cleanly` | a hook that panics ends the pool, and no thread waits forever |
 //! | `owner_and_thieves` (loom) | nothing lost, nothing twice, nothing overlooked, whatever the interleaving |
@@ -60,8 +62,9 @@ mod test_worker;
 
 #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 pub use checks::{
-    MOST_STEPS, TURNS, nothing_lost, nothing_lost_in_transfers, nothing_lost_with_threads, nothing_starves,
-    panics_end_cleanly, scan_is_exhaustive, steps, urgent_comes_first, urgent_steps, wakes_are_honest,
+    MOST_STEPS, TURNS, extracts_are_honest, nothing_lost, nothing_lost_in_transfers,
+    nothing_lost_with_threads, nothing_starves, panics_end_cleanly, scan_is_exhaustive, shares_are_kept,
+    steps, urgent_comes_first, urgent_steps, wakes_are_honest,
 };
 pub use duty::{Duty, Verdict, Violation};
 #[cfg(warpweft_shuttle)]
@@ -142,8 +145,18 @@ macro_rules! __tests {
         }
 
         #[test]
+        fn shares_are_kept() -> $crate::Verdict {
+            $crate::shares_are_kept(NAME, &$policy)
+        }
+
+        #[test]
         fn scan_is_exhaustive() -> $crate::Verdict {
             $crate::scan_is_exhaustive(NAME, &$policy)
+        }
+
+        #[test]
+        fn extracts_are_honest() -> $crate::Verdict {
+            $crate::extracts_are_honest(NAME, &$policy)
         }
 
         #[test]

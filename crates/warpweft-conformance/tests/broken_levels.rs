@@ -2,7 +2,8 @@
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 
 use warpweft_conformance::{
-    Duty, Verdict, nothing_lost, nothing_starves, scan_is_exhaustive, urgent_comes_first, wakes_are_honest,
+    Duty, Verdict, extracts_are_honest, nothing_lost, nothing_starves, scan_is_exhaustive, shares_are_kept,
+    urgent_comes_first, wakes_are_honest,
 };
 use warpweft_policy::{Cx, Policy, PolicyError, PoolEnv, TaskRef, Wake, Why, priority};
 use warpweft_queue::Locked;
@@ -31,6 +32,10 @@ enum Fault {
     YieldedIsOne,
     /// The most urgent task goes first, always.
     Strict,
+    /// `extract` takes all of the first level.
+    ExtractsAll,
+    /// It promises shares, and has turns instead: the same number of tasks of each level.
+    TurnsAsShares,
 }
 
 /// Levels that all workers share, and one queue without levels.
@@ -50,6 +55,12 @@ impl Policy for Ranks {
     fn priorities(&self) -> u8 {
         LEVELS as u8
     }
+    fn shares(&self) -> Vec<u8> {
+        match self.0 {
+            Fault::TurnsAsShares => vec![34, 33, 33],
+            _ => Vec::new(),
+        }
+    }
     fn build(&self, env: &PoolEnv) -> Result<(Shared, Vec<usize>), PolicyError> {
         let shared = Shared {
             fault: self.0,
@@ -62,7 +73,7 @@ impl Policy for Ranks {
         let to_one = match shared.fault {
             Fault::OutsideIsOne => turn.is_none(),
             Fault::YieldedIsOne => why == Why::Yielded,
-            Fault::Nothing | Fault::Strict => false,
+            Fault::Nothing | Fault::Strict | Fault::ExtractsAll | Fault::TurnsAsShares => false,
         };
         if to_one {
             shared.one.push(task);
@@ -71,7 +82,11 @@ impl Policy for Ranks {
         }
         Wake::Any
     }
-    fn next(shared: &Shared, _: &mut usize, _: &Cx<'_>) -> Option<TaskRef> {
+    fn next(shared: &Shared, turn: &mut usize, _: &Cx<'_>) -> Option<TaskRef> {
+        if shared.fault == Fault::TurnsAsShares {
+            *turn = turn.wrapping_add(1);
+            return take(&shared.levels, *turn);
+        }
         take(&shared.levels, 0)
     }
     fn poll_global(shared: &Shared, turn: &mut usize, _: &Cx<'_>) -> Option<TaskRef> {
@@ -85,6 +100,17 @@ impl Policy for Ranks {
         } else {
             levels().or_else(|| shared.one.pop())
         }
+    }
+    fn extract(
+        shared: &Shared,
+        _: &mut usize,
+        wanted: &dyn Fn(&TaskRef) -> bool,
+        _: &Cx<'_>,
+    ) -> Vec<TaskRef> {
+        let mut tasks = Vec::new();
+        let all = shared.fault == Fault::ExtractsAll;
+        shared.levels[0].extract(&mut tasks, |task| all || wanted(task));
+        tasks
     }
     fn scan(shared: &Shared, _: &mut usize, _: &Cx<'_>) -> Option<TaskRef> {
         take(&shared.levels, 0).or_else(|| shared.one.pop())
@@ -146,4 +172,30 @@ fn a_policy_that_is_strict_for_ever_is_rejected() {
         "with the lowest priority",
     );
     is_else_sound(&policy);
+}
+
+/// Its levels have equal turns, but their tasks do not take equally long.
+#[test]
+fn a_policy_that_counts_tasks_instead_of_time_is_rejected() {
+    let policy = Ranks(Fault::TurnsAsShares);
+    rejects(
+        shares_are_kept("Ranks", &policy),
+        Duty::SharesKept,
+        "and its share is 34 %",
+    );
+    is_else_sound(&policy);
+    nothing_starves("Ranks", &policy).unwrap();
+    shares_are_kept("Ranks", &Ranks(Fault::Nothing)).unwrap();
+}
+
+#[test]
+fn a_policy_that_extracts_what_nobody_wants_is_rejected() {
+    let policy = Ranks(Fault::ExtractsAll);
+    rejects(
+        extracts_are_honest("Ranks", &policy),
+        Duty::HonestExtract,
+        "which was not wanted",
+    );
+    is_else_sound(&policy);
+    extracts_are_honest("Ranks", &Ranks(Fault::Nothing)).unwrap();
 }

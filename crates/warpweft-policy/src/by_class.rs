@@ -228,10 +228,10 @@ impl<C: Classes> Ranked<C> {
         tasks
     }
 
-    /// Moves the cancelled tasks into a vector.
-    pub(crate) fn evict(&self, cancelled: &mut Vec<TaskRef>) {
+    /// Moves the tasks that are wanted into a vector.
+    pub(crate) fn extract(&self, extracted: &mut Vec<TaskRef>, wanted: &dyn Fn(&TaskRef) -> bool) {
         self.queues.by_turns(0, |_, queue| {
-            queue.extract(cancelled, TaskRef::is_cancelled);
+            queue.extract(extracted, wanted);
             None::<()>
         });
     }

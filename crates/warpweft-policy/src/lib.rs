@@ -19,6 +19,8 @@
 mod by_class;
 mod counters;
 mod cx;
+pub mod deadline;
+mod edf;
 mod helping;
 mod negele;
 pub mod order;
@@ -34,6 +36,7 @@ mod testing;
 
 pub use counters::{Count, CounterSet, Counters};
 pub use cx::{Clock, Cx, Tally, WorkerId};
+pub use edf::Edf;
 pub use helping::{Cforall, Helping};
 pub use negele::{Negele, NegeleLocal};
 pub use order::{FifoOrder, LifoOrder, Order};
@@ -43,8 +46,8 @@ pub use presets::{Go, Libfibre, Tokio};
 pub use prows::ProWs;
 pub use spec::{ParsePolicyError, PolicySpec, PolicyVisitor, Preset};
 pub use stealing::{
-    Chained, Fifo, Help, Lifo, Mixed, Overflow, Prioritised, Rebalance, Slotted, StealAmount, Stealing,
-    Victims, Woken,
+    Chained, Classed, Fifo, Help, Lifo, Mixed, Overflow, Prioritised, Rebalance, Slotted, StealAmount,
+    Stealing, Victims, Woken,
 };
 pub use warpweft_platform::topology::CoreLocation;
 pub use warpweft_queue::Amount;

@@ -135,6 +135,8 @@ impl From<CapacityError> for PolicyError {
 ///   matter how it became ready: from outside, spawned, woken, or by yielding. So every place where tasks
 ///   wait keeps their priorities, and `next` also considers what waits outside of the worker's own half. The
 ///   less urgent tasks have their turns in `poll_global`.
+/// - *Shares are kept*, if there are [`shares`](Policy::shares): a priority that always has tasks gets its
+///   share of each worker's time.
 /// - *`scan` is exhaustive*: it returns `None` only if every place where a task could be was seen empty
 ///   during the call. It is the last look before sleep; a `scan` that gives up loses wake-ups.
 /// - *Purity*: no thread, no sleeping, no blocking. Hooks run on the hot path; they must be short.
@@ -183,14 +185,33 @@ pub trait Policy: Send + Sync + Sized + 'static {
     /// runs.
     const WATCHES_COMPLETIONS: bool = false;
 
+    /// True if a task that a task of the same pool spawns or forks has that task's priority, unless its
+    /// spawner gives it one. The framework then keeps the priority of what each worker runs. The default is
+    /// `false`: such a task is pushed without a priority.
+    const INHERITS_PRIORITY: bool = false;
+
     /// Returns how many priorities a spawner may choose from, where 0 is the most urgent one. The default is
     /// none.
     ///
     /// A task that is spawned with priority `p` is first pushed with a [policy word](TaskRef::policy_word) of
-    /// [`priority::word(p)`](crate::priority::word); without a priority the word is 0. The framework refuses
-    /// larger priorities.
+    /// [`priority::word(p)`](crate::priority::word); without a priority the word is 0, or that of the
+    /// spawning task's priority if it is [inherited](Policy::INHERITS_PRIORITY). The framework refuses larger
+    /// priorities.
     fn priorities(&self) -> u8 {
         0
+    }
+
+    /// Returns true if a spawner may give a task a [deadline](crate::deadline). Such a task is first pushed
+    /// with a [policy word](TaskRef::policy_word) of [`deadline::word(at)`](crate::deadline::word). The default is
+    /// `false`: the framework refuses deadlines.
+    fn uses_deadlines(&self) -> bool {
+        false
+    }
+
+    /// Returns the least share of each priority in percent of the time of each worker; empty if the policy
+    /// guarantees none, as by default. The conformance kit checks it.
+    fn shares(&self) -> Vec<u8> {
+        Vec::new()
     }
 
     /// Makes the state of a pool: one `Local` per worker.
@@ -338,6 +359,23 @@ pub trait Policy: Send + Sync + Sized + 'static {
         cx: &Cx<'_>,
     ) -> Vec<TaskRef> {
         let _ = (shared, local, cancellations, cx);
+        Vec::new()
+    }
+
+    /// Takes out the queued tasks for which `wanted` returns true: those in this worker's half, and in queues
+    /// that no worker owns. They have got another [priority](crate::priority), and the framework pushes them
+    /// again. By default it takes none, and the priority holds from the next push on. It must not hand out
+    /// others.
+    ///
+    /// Called at most once in [`INTERVAL`](Policy::INTERVAL) tasks, and only after a task has begun to wait
+    /// for a lock. The framework wakes a worker afterwards.
+    fn extract(
+        shared: &Self::Shared,
+        local: &mut Self::Local,
+        wanted: &dyn Fn(&TaskRef) -> bool,
+        cx: &Cx<'_>,
+    ) -> Vec<TaskRef> {
+        let _ = (shared, local, wanted, cx);
         Vec::new()
     }
 

@@ -19,6 +19,7 @@ mod multi;
 mod nodes;
 mod ring;
 mod slot;
+mod sorted;
 mod transfer;
 mod word;
 
@@ -36,5 +37,6 @@ pub use mpmc::Mpmc;
 pub use multi::{Multi, Shard};
 pub use nodes::{Carried, Nodes, Processor};
 pub use slot::Slot;
+pub use sorted::Sorted;
 pub use transfer::{Claim, Transfer};
 pub use word::Word;

@@ -34,6 +34,18 @@ impl Running {
         // SAFETY: by contract, and by that of `new`.
         unsafe { self.0.as_ref() }.state.is_cancelled()
     }
+
+    /// Returns the word that belongs to the policy, as it was when the closure began.
+    ///
+    /// # Safety
+    ///
+    /// Its closure has not ended.
+    #[must_use]
+    pub unsafe fn policy_word(self) -> u64 {
+        // SAFETY: by contract, and by that of `new`. While the closure runs no policy has the task, so nobody
+        // writes the word.
+        unsafe { self.0.as_ref() }.policy.with(|word| unsafe { *word })
+    }
 }
 
 /// Marks that a job's closure runs on this stack, until the value is dropped. Costs two stores.

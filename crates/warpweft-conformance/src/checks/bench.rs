@@ -214,6 +214,28 @@ impl<'n, P: Policy> Bench<'n, P> {
         Ok(Some(task))
     }
 
+    /// Takes out queued tasks whose numbers are wanted.
+    pub(crate) fn extract(
+        &mut self,
+        worker: usize,
+        wanted: &dyn Fn(usize) -> bool,
+    ) -> Result<Vec<TaskRef>, Violation> {
+        let clock = Clock::Virtual(&self.now);
+        let (local, cx) = self.workers[worker].parts(clock);
+        let is_wanted = |task: &TaskRef| number(task).is_some_and(wanted);
+        let tasks = P::extract(&self.shared, local, &is_wanted, &cx);
+        self.nothing_dropped("extract")?;
+        for task in &tasks {
+            let number = self.number_of(task)?;
+            if !self.held.remove(&number) {
+                let how =
+                    format!("`extract` of worker {worker} handed out task {number}, which it did not hold.");
+                return Err(self.violation(Duty::NothingTwice, how));
+            }
+        }
+        Ok(tasks)
+    }
+
     /// Suspends the running task of a worker.
     pub(crate) fn suspend(&mut self, worker: usize, task: &mut TaskRef) -> Verdict {
         self.hooks += 1;

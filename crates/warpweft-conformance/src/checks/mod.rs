@@ -2,16 +2,20 @@
 
 mod bench;
 mod events;
+mod extract;
 mod panics;
 mod scan;
+mod shares;
 mod starvation;
 mod threads;
 mod transfers;
 mod urgency;
 
 pub use events::nothing_lost;
+pub use extract::extracts_are_honest;
 pub use panics::panics_end_cleanly;
 pub use scan::{scan_is_exhaustive, wakes_are_honest};
+pub use shares::shares_are_kept;
 pub use starvation::{MOST_STEPS, TURNS, nothing_starves, steps};
 pub use threads::nothing_lost_with_threads;
 pub use transfers::nothing_lost_in_transfers;

@@ -6,8 +6,8 @@ mod wide;
 use std::num::NonZeroUsize;
 use warpweft_conformance::conformance;
 use warpweft_policy::{
-    Cforall, Chained, Fifo, Go, Help, Helping, Libfibre, Lifo, LifoOrder, Negele, Overflow, Parsimonious,
-    ProWs, Rebalance, Tokio, YieldTo,
+    Cforall, Chained, Edf, Fifo, Go, Help, Helping, Libfibre, Lifo, LifoOrder, Negele, Overflow,
+    Parsimonious, ProWs, Rebalance, Tokio, YieldTo,
 };
 use warpweft_queue::Amount;
 
@@ -35,6 +35,7 @@ conformance!(mod negele = Negele::new().levels(2));
 conformance!(brief mod negele_four = Negele::new());
 conformance!(mod cforall = Cforall::new().capacity(2));
 conformance!(mod helped_lifo = Helping::<LifoOrder>::new().lanes(1).capacity(2));
+conformance!(mod edf = Edf::new());
 conformance!(mod go = Go);
 conformance!(mod tokio = Tokio);
 conformance!(mod libfibre = Libfibre);

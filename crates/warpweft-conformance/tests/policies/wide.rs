@@ -4,7 +4,7 @@
 use std::num::NonZeroUsize;
 use warpweft_conformance::conformance;
 use warpweft_policy::order::{
-    ChainOrder, FifoOrder, LifoOrder, Mix, MixedOrder, Order, PriorityOrder, SlotOrder,
+    AnyOrder, ChainOrder, FifoOrder, LifoOrder, Mix, MixedOrder, Order, PriorityOrder, SlotOrder,
 };
 use warpweft_policy::{
     Fifo, Help, Helping, Lifo, Mixed, NegeleLocal, Overflow, StealAmount, Stealing, Victims, Woken, YieldTo,
@@ -22,6 +22,11 @@ fn mixed(mix: Mix) -> Mixed {
 fn levels<O: Order>(order: O, levels: usize) -> Stealing<PriorityOrder<O>> {
     let levels = NonZeroUsize::new(levels).expect("some levels");
     Stealing::with_order(PriorityOrder::new(order, levels))
+}
+
+/// Levels with these shares of this order.
+fn shares(order: impl Into<AnyOrder>, shares: &[u8]) -> Stealing<PriorityOrder<AnyOrder>> {
+    Stealing::with_order(PriorityOrder::with_shares(order.into(), shares).expect("possible shares"))
 }
 
 conformance!(brief mod fifo_retry = Fifo::new().capacity(2).overflow(Overflow::Retry(TWO)));
@@ -56,6 +61,14 @@ conformance!(brief mod priority_everything = levels(FifoOrder, 3)
     .woken(Woken::Last));
 conformance!(brief mod priority_lockfree = levels(LifoOrder, 2).capacity(2).overflow(Overflow::LockFree));
 conformance!(brief mod priority_chain = levels(ChainOrder, 3).capacity(1));
+conformance!(brief mod any_fifo = levels(AnyOrder::from(FifoOrder), 3).capacity(2).overflow(Overflow::Locked));
+conformance!(brief mod any_lifo = levels(AnyOrder::from(LifoOrder), 2).capacity(2).yield_to(YieldTo::Local));
+conformance!(brief mod any_mixed = levels(AnyOrder::from(MixedOrder::new(Mix::Alternate(TWO)).expect("possible")), 2).capacity(2));
+conformance!(brief mod any_slot = levels(AnyOrder::from(SlotOrder::new(FifoOrder, TWO)), 2).capacity(2).woken(Woken::Last));
+conformance!(brief mod shares_of_the_last = shares(ChainOrder, &[0, 0, 10]).capacity(2));
+conformance!(brief mod shares_of_all = shares(LifoOrder, &[50, 30, 20]).capacity(2).overflow(Overflow::Locked));
+conformance!(brief mod shares_upside_down = shares(SlotOrder::new(FifoOrder, TWO), &[10, 80]).capacity(2).woken(Woken::Last));
+conformance!(brief mod shares_of_fifo = Stealing::with_order(PriorityOrder::with_shares(FifoOrder, &[0, 25]).expect("possible")).capacity(2));
 conformance!(brief mod slot_before_levels = Stealing::with_order(SlotOrder::new(PriorityOrder::new(FifoOrder, TWO), TWO)).capacity(2));
 conformance!(brief mod helped_levels = Helping::around(PriorityOrder::new(FifoOrder, TWO)).capacity(2));
 conformance!(brief mod negele_local_four = NegeleLocal::new());

@@ -212,6 +212,8 @@ impl<O: Order> Helping<O> {
             format!("a weight of {} sixteenths: it is 1 to 16", self.weight)
         } else if self.clock_every == 0 {
             String::from("the clock at every 0th pop: it is 1 or more")
+        } else if !self.order.shares().is_empty() {
+            format!("shares in `{}`: only `Stealing` keeps them", self.order)
         } else {
             return Ok(());
         };
@@ -252,6 +254,7 @@ impl<O: Order> fmt::Debug for Helping<O> {
 impl<O: Order> Policy for Helping<O> {
     type Shared = Shared<O>;
     type Local = Own<O>;
+    const INHERITS_PRIORITY: bool = O::Classes::BY_PRIORITY;
 
     fn priorities(&self) -> u8 {
         self.order.priorities()

@@ -141,6 +141,7 @@ impl Policy for NegeleLocal {
     type Local = Own;
 
     const WATCHES_COMPLETIONS: bool = true;
+    const INHERITS_PRIORITY: bool = true;
 
     #[inline]
     fn priorities(&self) -> u8 {

@@ -125,6 +125,7 @@ impl Policy for Negele {
     type Local = Own;
 
     const WATCHES_COMPLETIONS: bool = true;
+    const INHERITS_PRIORITY: bool = true;
 
     #[inline]
     fn priorities(&self) -> u8 {

@@ -11,6 +11,7 @@
 //! Orders nest: an outer order leaves to the inner one what it does not decide. So
 //! `PriorityOrder<SlotOrder<FifoOrder>>` is an order, too.
 
+mod any;
 mod classes;
 mod learn;
 mod mixed;
@@ -23,6 +24,7 @@ use std::fmt;
 use warpweft_queue::{Amount, Full, Glance, Steal};
 use warpweft_task::TaskRef;
 
+pub use any::{AnyLocalQueue, AnyOrder, AnyThief};
 pub use classes::{ClassPerLevel, Classes, OneClass};
 pub use mixed::{Mix, MixedLocalQueue, MixedOrder};
 pub use plain::{ChainOrder, FifoLocalQueue, FifoOrder, LifoLocalQueue, LifoOrder, PlainThief, StackOrder};
@@ -46,6 +48,11 @@ pub trait Order: Clone + fmt::Display + Send + Sync + 'static {
     /// Returns how many priorities it distinguishes; the default is none.
     fn priorities(&self) -> u8 {
         0
+    }
+
+    /// Returns the least share of each priority, in percent of a worker's time; empty if it guarantees none.
+    fn shares(&self) -> &[u8] {
+        &[]
     }
 
     /// Returns within how many calls of `passed_over` the oldest task has a turn, if all levels and slots are
@@ -105,6 +112,13 @@ pub trait LocalQueue: Send + Sized + 'static {
         if self.is_empty() { usize::MAX } else { 0 }
     }
 
+    /// Takes the task of a level whose turn it is; `None` if there is none. An order without priorities has
+    /// no levels to choose from.
+    fn pop_level(&mut self, level: usize, cx: &Cx<'_>) -> Option<TaskRef> {
+        let _ = (level, cx);
+        None
+    }
+
     /// Takes the task that was pushed last, if `pop` favours that one.
     fn pop_newest(&mut self) -> Option<TaskRef> {
         None
@@ -145,4 +159,11 @@ pub trait LocalQueueThief<L>: Send + Sync + 'static {
 
     /// Takes the oldest task. Returns [`Steal::Empty`] only if there was none.
     fn steal_one(&self) -> Steal<TaskRef>;
+
+    /// Takes the oldest task of a level; `None` if there is none, or if other thieves interfere. An order
+    /// without priorities has no levels to choose from.
+    fn steal_level(&self, level: usize) -> Option<TaskRef> {
+        let _ = level;
+        None
+    }
 }

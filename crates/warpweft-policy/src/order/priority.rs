@@ -2,7 +2,8 @@
 //!
 //! A task's level is its [priority](crate::priority), which its spawner may choose. Level 0 is the highest,
 //! and a task without a priority is on the middle level. Strict priorities starve. So tasks on lower levels
-//! count as passed over, and the levels take turns in `poll_global`.
+//! count as passed over, and the levels take turns in `poll_global`. Beyond that a level may have a least
+//! *share* of a worker's time.
 
 use super::{ClassPerLevel, LocalQueue, LocalQueueThief, Order};
 use crate::{Cx, PolicyError, priority};
@@ -29,21 +30,72 @@ pub(crate) const MOST_LEVELS: usize = 64;
 pub struct PriorityOrder<O> {
     inner: O,
     levels: NonZeroUsize,
+    /// The least share of each level in percent. Without shares all are 0.
+    shares: [u8; MOST_LEVELS],
 }
 
 impl<O: Order> PriorityOrder<O> {
     /// Makes an order with this number of levels, at most 64.
     #[must_use]
     pub fn new(inner: O, levels: NonZeroUsize) -> Self {
-        Self { inner, levels }
+        let shares = [0; MOST_LEVELS];
+        Self {
+            inner,
+            levels,
+            shares,
+        }
+    }
+
+    /// Makes an order with a level for each least share, in percent. A level that has tasks gets at least its
+    /// share of each worker's time. What is left over goes to the most urgent level.
+    ///
+    /// A worker keeps its own account of its last 10 ms, and reads the clock before each task. A level
+    /// without tasks saves nothing up.
+    ///
+    /// ```
+    /// use warpweft_policy::{FifoOrder, Stealing};
+    /// use warpweft_policy::order::PriorityOrder;
+    /// // Strict, except that the last level has a tenth of the time.
+    /// let policy = Stealing::with_order(PriorityOrder::with_shares(FifoOrder, &[0, 0, 10])?);
+    /// assert!(policy.to_string().starts_with("priority:0/0/10+steal=half"));
+    /// # Ok::<(), warpweft_policy::PolicyError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// There are fewer than two levels or more than 64, no level has a share, or the shares are more than
+    /// 100 % together.
+    pub fn with_shares(inner: O, shares: &[u8]) -> Result<Self, PolicyError> {
+        let count = shares.len();
+        let sum: usize = shares.iter().map(|&share| usize::from(share)).sum();
+        let levels = NonZeroUsize::new(count).filter(|_| (2..=MOST_LEVELS).contains(&count));
+        let problem = match levels {
+            None => format!("{count} levels with a share: there may be 2 to {MOST_LEVELS}"),
+            Some(_) if sum > 100 => format!("shares of {sum} % together: they may be 1 to 100 %"),
+            Some(_) if sum == 0 => {
+                String::from("shares of 0 % together: without shares, say how many levels")
+            }
+            Some(levels) => {
+                let mut order = Self::new(inner, levels);
+                order.shares[..count].copy_from_slice(shares);
+                return Ok(order);
+            }
+        };
+        Err(PolicyError::Other(problem))
     }
 }
 
 impl<O: Order> fmt::Display for PriorityOrder<O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "priority:{}", self.levels)?;
+        match self.shares() {
+            [] => write!(f, "priority:{}", self.levels)?,
+            [first, rest @ ..] => {
+                write!(f, "priority:{first}")?;
+                rest.iter().try_for_each(|share| write!(f, "/{share}"))?;
+            }
+        }
         let inner = self.inner.to_string();
-        // The orders that a text can name have FIFO on each level.
+        // It is the usual order of a level.
         if inner == "fifo" {
             Ok(())
         } else {
@@ -61,6 +113,15 @@ impl<O: Order> Order for PriorityOrder<O> {
         // With more there is no local queue.
         let levels = self.levels.get();
         if levels > MOST_LEVELS { 0 } else { levels as u8 }
+    }
+
+    fn shares(&self) -> &[u8] {
+        let shares = &self.shares[..self.levels.get().min(MOST_LEVELS)];
+        if shares.iter().any(|&share| share > 0) {
+            shares
+        } else {
+            &[]
+        }
     }
 
     fn turns(&self) -> u64 {
@@ -125,6 +186,10 @@ impl<L: LocalQueue> LocalQueue for PriorityLocalQueue<L> {
         first.unwrap_or(usize::MAX)
     }
 
+    fn pop_level(&mut self, level: usize, cx: &Cx<'_>) -> Option<TaskRef> {
+        self.levels.get_mut(level)?.pop(cx)
+    }
+
     fn pop_newest(&mut self) -> Option<TaskRef> {
         self.levels.iter_mut().find_map(LocalQueue::pop_newest)
     }
@@ -175,6 +240,10 @@ impl<L: LocalQueue> LocalQueueThief<PriorityLocalQueue<L>> for PriorityThief<L::
 
     fn steal_one(&self) -> Steal<TaskRef> {
         first_that_is_not_empty(self.0.iter(), LocalQueueThief::steal_one)
+    }
+
+    fn steal_level(&self, level: usize) -> Option<TaskRef> {
+        self.0.get(level)?.steal_one().taken()
     }
 }
 

@@ -64,6 +64,10 @@ impl<O: Order> Order for SlotOrder<O> {
         self.inner.priorities()
     }
 
+    fn shares(&self) -> &[u8] {
+        self.inner.shares()
+    }
+
     fn turns(&self) -> u64 {
         (self.limit.get() as u64 + 1).saturating_mul(self.inner.turns())
     }
@@ -135,6 +139,10 @@ impl<L: LocalQueue> LocalQueue for SlotLocalQueue<L> {
         }
     }
 
+    fn pop_level(&mut self, level: usize, cx: &Cx<'_>) -> Option<TaskRef> {
+        self.inner.pop_level(level, cx)
+    }
+
     fn pop_newest(&mut self) -> Option<TaskRef> {
         self.slot.take().or_else(|| self.inner.pop_newest())
     }
@@ -184,6 +192,10 @@ impl<L: LocalQueue> LocalQueueThief<SlotLocalQueue<L>> for SlotThief<L::Thief> {
             Steal::Empty => self.take_slot(),
             other => other,
         }
+    }
+
+    fn steal_level(&self, level: usize) -> Option<TaskRef> {
+        self.inner.steal_level(level)
     }
 }
 

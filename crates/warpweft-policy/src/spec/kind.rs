@@ -2,7 +2,7 @@
 
 use super::pieces::Piece;
 use crate::stealing::Axes;
-use crate::{Chained, Fifo, Lifo, Mixed, Policy, Prioritised, Slotted};
+use crate::{Chained, Classed, Fifo, Lifo, Mixed, Policy, Prioritised, Slotted};
 use std::fmt;
 
 /// The types of policies that a text can name. A worker's loop is compiled for each that this build has the
@@ -15,6 +15,7 @@ pub(super) enum Kind {
     Mixed(Mixed),
     Slotted(Slotted),
     Prioritised(Prioritised),
+    Classed(Classed),
     Piece(Piece),
 }
 
@@ -29,6 +30,7 @@ impl Kind {
             Self::Mixed(policy) => Some((policy.axes_mut(), Mixed::USUAL)),
             Self::Slotted(policy) => Some((policy.axes_mut(), Slotted::USUAL)),
             Self::Prioritised(policy) => Some((policy.axes_mut(), Prioritised::USUAL)),
+            Self::Classed(policy) => Some((policy.axes_mut(), Classed::USUAL)),
             Self::Piece(_) => None,
         }
     }
@@ -40,7 +42,7 @@ impl Kind {
             Self::Lifo(_) | Self::Slotted(_) | Self::Prioritised(_) => {
                 (!cfg!(feature = "policies")).then_some("policies")
             }
-            Self::Chained(_) | Self::Mixed(_) | Self::Piece(_) => {
+            Self::Chained(_) | Self::Mixed(_) | Self::Classed(_) | Self::Piece(_) => {
                 (!cfg!(feature = "all-policies")).then_some("all-policies")
             }
         }
@@ -60,6 +62,8 @@ impl Kind {
             Self::Chained(policy) => visitor.visit(policy),
             #[cfg(feature = "all-policies")]
             Self::Mixed(policy) => visitor.visit(policy),
+            #[cfg(feature = "all-policies")]
+            Self::Classed(policy) => visitor.visit(policy),
             #[cfg(feature = "all-policies")]
             Self::Piece(piece) => piece.visit(visitor),
             #[cfg(not(feature = "all-policies"))]
@@ -86,6 +90,7 @@ impl fmt::Display for Kind {
             Self::Mixed(policy) => policy.fmt(f),
             Self::Slotted(policy) => policy.fmt(f),
             Self::Prioritised(policy) => policy.fmt(f),
+            Self::Classed(policy) => policy.fmt(f),
             Self::Piece(piece) => piece.fmt(f),
         }
     }

@@ -4,7 +4,8 @@
 //! policy   = ( name | order ) { "+" option } | piece
 //! name     = one of `PolicySpec::presets`
 //! order    = "fifo" | "chain" | "lifo" | "slot:" N | "alternate:" N | "stochastic:" PERCENT
-//!          | "reverse:" N | "adaptive:" N | "priority:" LEVELS
+//!          | "reverse:" N | "adaptive:" N | "priority:" levels [ "(" order ")" ]
+//! levels   = N | SHARE { "/" SHARE }
 //! option   = "steal="    ( "one" | "half" | "atleast:" K | "adaptive" )
 //!          | "victims="  ( "random" | "nearest:" N | "topology" | "adaptive" )
 //!          | "help="     ( "none" | "shed" | "shed-sticky" | "tickets" )
@@ -16,8 +17,11 @@
 //! piece    = "go" | "tokio" | "libfibre"
 //!          | "negele" [ ":" LEVELS ] | "negele-local" [ ":" LEVELS ] [ "+balance=" N ]
 //!          | "cforall" { "+lanes=" N | "+every=" N | "+age=" LOG2 | "+far=" OF256 | "+weight=" SIXTEENTHS | "+clock=" N | "+capacity=" N }
-//!          | ( "prows" | "parsimonious" ) [ "+capacity=" N ]
+//!          | ( "prows" | "parsimonious" ) [ "+capacity=" N ] | "edf" [ "+slack=" MS ]
 //! ```
+//!
+//! `priority:` is a number of levels, or the least share of each level in percent of the time; and the order
+//! on each level, which is `fifo` if none is named, and has no levels itself.
 //!
 //! Spaces around words do not matter. What is left out is as the name or the order has it. What a name says
 //! is not taken back by an option: `fifo-one+steal=half` is an error, and `fifo+steal=half` is what was
@@ -48,7 +52,7 @@ mod words;
 
 use crate::Fifo;
 #[cfg(feature = "all-policies")]
-use crate::{Cforall, Chained, Mixed, Negele, NegeleLocal};
+use crate::{Cforall, Chained, Classed, Mixed, Negele, NegeleLocal};
 #[cfg(feature = "policies")]
 use crate::{Lifo, Prioritised, Slotted};
 use kind::Kind;
@@ -145,6 +149,13 @@ impl From<Slotted> for PolicySpec {
 impl From<Prioritised> for PolicySpec {
     fn from(policy: Prioritised) -> Self {
         Self(Kind::Prioritised(policy))
+    }
+}
+
+#[cfg(feature = "all-policies")]
+impl From<Classed> for PolicySpec {
+    fn from(policy: Classed) -> Self {
+        Self(Kind::Classed(policy))
     }
 }
 

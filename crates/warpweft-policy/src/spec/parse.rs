@@ -4,15 +4,16 @@ use super::kind::Kind;
 use super::presets::PRESETS;
 use super::words::{Parsed, Parser, Word};
 use super::{PolicySpec, Preset};
-use crate::Stealing;
-use crate::order::{FifoOrder, MOST_LEVELS, Mix, MixedOrder, PriorityOrder, SlotOrder};
+use crate::order::{AnyOrder, FifoOrder, MOST_LEVELS, Mix, MixedOrder, PriorityOrder, SlotOrder};
 use crate::policy::YieldTo;
 use crate::stealing::{
     Axes, Help, MOST_CAPACITY, MOST_QUEUES, Overflow, Rebalance, StealAmount, Victims, Woken,
 };
+use crate::{Order, Stealing};
 use warpweft_queue::{Amount, MAX_CAPACITY};
 
-const ORDERS: &str = "an order is one of: fifo, chain, lifo, slot:N, alternate:N, stochastic:PERCENT, reverse:N, adaptive:N, priority:LEVELS";
+const ORDERS: &str = "an order is one of: fifo, chain, lifo, slot:N, alternate:N, stochastic:PERCENT, reverse:N, adaptive:N, priority:LEVELS, priority:LEVELS(ORDER)";
+const INNER: &str = "a level has one of these orders: fifo, chain, lifo, slot:N, alternate:N, stochastic:PERCENT, reverse:N, adaptive:N";
 const OPTIONS: &str =
     "an option is one of: steal=, victims=, help=, overflow=, capacity=, yield=, woken=, rebalance=";
 const STEALS: &str = "steal= takes one of: one, half, atleast:K, adaptive";
@@ -76,15 +77,59 @@ impl<'a> Parser<'a> {
                 let order = SlotOrder::new(FifoOrder, every()?);
                 return Ok(Some(Kind::Slotted(Stealing::with_order(order))));
             }
-            "priority" => {
-                let levels = self.number(number, "a number of levels", MOST_LEVELS)?;
-                let order = PriorityOrder::new(FifoOrder, levels);
-                return Ok(Some(Kind::Prioritised(Stealing::with_order(order))));
-            }
+            "priority" => return self.levels(number).map(Some),
             _ => return Ok(self.piece(name, number)?.map(Kind::Piece)),
         };
         let order = MixedOrder::new(mix).map_err(|error| self.error(number, error.to_string(), ORDERS))?;
         Ok(Some(Kind::Mixed(Stealing::with_order(order))))
+    }
+
+    /// Levels of urgency: how many, or the share of each, and perhaps the order of each.
+    fn levels(&self, word: Word<'_>) -> Parsed<Kind> {
+        let (levels, inner) = match word.split_once('(') {
+            Some((levels, inner)) => {
+                let Some(text) = inner.text.strip_suffix(')') else {
+                    let problem = format!("`({}` has no end", inner.text);
+                    return Err(self.error(inner, problem, "a level's order is in round brackets"));
+                };
+                (levels, self.inner(Word { text, ..inner }.trimmed())?)
+            }
+            None => (word, None),
+        };
+        Ok(match inner {
+            None => Kind::Prioritised(Stealing::with_order(self.ranked(FifoOrder, levels)?)),
+            Some(inner) => Kind::Classed(Stealing::with_order(self.ranked(inner, levels)?)),
+        })
+    }
+
+    /// The order of each level; `None` if it is the usual one.
+    fn inner(&self, word: Word<'_>) -> Parsed<Option<AnyOrder>> {
+        Ok(match self.start(word)? {
+            Kind::Fifo(_) if word.text == "fifo" => None,
+            Kind::Lifo(policy) if word.text == "lifo" => Some((*policy.order()).into()),
+            Kind::Chained(policy) if word.text == "chain" => Some((*policy.order()).into()),
+            Kind::Slotted(policy) if word.text.contains(':') => Some((*policy.order()).into()),
+            Kind::Mixed(policy) if word.text.contains(':') => Some((*policy.order()).into()),
+            _ => {
+                let problem = format!("`{}` is not an order of a level", word.text);
+                return Err(self.error(word, problem, INNER));
+            }
+        })
+    }
+
+    fn ranked<O: Order>(&self, inner: O, levels: Word<'_>) -> Parsed<PriorityOrder<O>> {
+        if !levels.text.contains('/') {
+            let levels = self.number(levels, "a number of levels", MOST_LEVELS)?;
+            return Ok(PriorityOrder::new(inner, levels));
+        }
+        let shares: Result<Vec<u8>, _> = levels.text.split('/').map(|share| share.trim().parse()).collect();
+        let Ok(shares) = shares else {
+            let problem = format!("`{}` is not a share for each level", levels.text);
+            let valid = "shares are whole numbers in percent, such as 0/0/10";
+            return Err(self.error(levels, problem, valid));
+        };
+        PriorityOrder::with_shares(inner, &shares)
+            .map_err(|error| self.error(levels, error.to_string(), "for example: 0/0/10"))
     }
 
     /// All other words. `kind` is assembled from parts.

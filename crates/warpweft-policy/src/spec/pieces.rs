@@ -5,8 +5,9 @@
 use super::kind::PolicyVisitor;
 use super::words::{Parsed, Parser, Word};
 use crate::stealing::MOST_CAPACITY;
-use crate::{Cforall, Go, Libfibre, Negele, NegeleLocal, Parsimonious, PolicyError, ProWs, Tokio};
+use crate::{Cforall, Edf, Go, Libfibre, Negele, NegeleLocal, Parsimonious, PolicyError, ProWs, Tokio};
 use std::fmt;
+use std::time::Duration;
 
 /// The policies that are one piece.
 #[derive(Debug, Clone)]
@@ -19,6 +20,7 @@ pub(super) enum Piece {
     Libfibre(Libfibre),
     ProWs(ProWs),
     Parsimonious(Parsimonious),
+    Edf(Edf),
 }
 
 impl Piece {
@@ -33,6 +35,7 @@ impl Piece {
             Self::Libfibre(policy) => visitor.visit(policy),
             Self::ProWs(policy) => visitor.visit(policy),
             Self::Parsimonious(policy) => visitor.visit(policy),
+            Self::Edf(policy) => visitor.visit(policy),
         }
     }
 
@@ -40,6 +43,7 @@ impl Piece {
         match self {
             Self::ProWs(_) | Self::Parsimonious(_) => &["capacity"],
             Self::NegeleLocal(_) => &["balance"],
+            Self::Edf(_) => &["slack"],
             Self::Cforall(_) => &["lanes", "every", "age", "far", "weight", "clock", "capacity"],
             Self::Negele(_) | Self::Go(_) | Self::Tokio(_) | Self::Libfibre(_) => &[],
         }
@@ -57,6 +61,7 @@ impl fmt::Display for Piece {
             Self::Libfibre(policy) => policy.fmt(f),
             Self::ProWs(policy) => policy.fmt(f),
             Self::Parsimonious(policy) => policy.fmt(f),
+            Self::Edf(policy) => policy.fmt(f),
         }
     }
 }
@@ -129,6 +134,11 @@ impl<'a> Parser<'a> {
             }
             Piece::Cforall(policy) => {
                 *policy = self.constant(policy.clone(), name, value)?;
+                self.possible(policy.check(), value)?;
+            }
+            Piece::Edf(policy) => {
+                let ms = self.whole(value, "a number of milliseconds")?;
+                *policy = policy.clone().slack(Duration::from_millis(ms as u64));
                 self.possible(policy.check(), value)?;
             }
             Piece::Negele(_) | Piece::Go(_) | Piece::Tokio(_) | Piece::Libfibre(_) => {}

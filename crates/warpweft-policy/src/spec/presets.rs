@@ -5,8 +5,8 @@ use super::pieces::Piece;
 
 use crate::order::{FifoOrder, Mix, MixedOrder, PriorityOrder, SlotOrder};
 use crate::{
-    Cforall, Chained, Fifo, Go, Help, Libfibre, Lifo, Negele, NegeleLocal, Overflow, Parsimonious, ProWs,
-    StealAmount, Stealing, Tokio, Victims,
+    Cforall, Chained, Edf, Fifo, Go, Help, Libfibre, Lifo, Negele, NegeleLocal, Overflow, Parsimonious,
+    ProWs, StealAmount, Stealing, Tokio, Victims,
 };
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -254,5 +254,11 @@ pub(super) const PRESETS: &[Preset] = &[
         "newest first; a woken task comes back to its worker: the rival of prows",
         "Muller and Acar 2016; Rayon-LH 2.4",
         || Kind::Piece(Piece::Parsimonious(Parsimonious::new())),
+    ),
+    preset(
+        "edf",
+        "the earliest deadline first, of all workers' tasks",
+        "Liu and Layland 1973",
+        || Kind::Piece(Piece::Edf(Edf::new())),
     ),
 ];

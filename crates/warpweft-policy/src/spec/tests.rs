@@ -36,6 +36,20 @@ fn errors_name_the_place_and_what_would_be_right() {
         ("stochastic:100", 11, "from 1 to 99"),
         ("reverse:0", 8, "a number of tasks of 0"),
         ("priority:65", 9, "from 1 to 64"),
+        ("priority:3(lifo", 11, "`(lifo` has no end"),
+        ("priority:3(deque)", 11, "`deque` is not an order of a level"),
+        (
+            "priority:3(priority:2)",
+            11,
+            "`priority:2` is not an order of a level",
+        ),
+        ("priority:3( slot:0 )", 17, "a number of tasks of 0"),
+        ("priority:3(go)", 11, "fifo, chain, lifo, slot:N"),
+        ("priority:0(lifo)", 9, "a number of levels of 0"),
+        ("priority:0/0", 9, "shares of 0 % together"),
+        ("priority:60/41", 9, "shares of 101 % together"),
+        ("priority:60/many", 9, "is not a share for each level"),
+        ("priority:60/300", 9, "is not a share for each level"),
         ("heap:3", 0, "slot:N, alternate:N"),
         ("fifo+slot:3", 5, "a second order `slot:3` contradicts `fifo`"),
         ("fifo+", 5, "an option is missing"),
@@ -131,6 +145,9 @@ fn errors_of_pieces_name_the_place_and_what_would_be_right() {
         ("prows+steal=one", 6, "capacity="),
         ("prows+capacity=0", 15, "from 1 to"),
         ("parsimonious+capacity=2+capacity=2", 24, "a second time"),
+        ("edf+slack=0", 10, "a slack of 0 ms"),
+        ("edf+slack=many", 10, "is not a number of milliseconds"),
+        ("edf+steal=one", 4, "slack="),
         ("go:3", 0, "`go:3` is not an order"),
     ] {
         fails(text, position, part);
@@ -155,6 +172,9 @@ fn what_is_not_compiled_names_its_feature() {
         "libfibre",
         "prows+capacity=2",
         "parsimonious",
+        "edf+slack=5",
+        "priority:3(lifo)",
+        "priority:0/10(slot:3)",
     ];
     let with =
         |texts: &[&'static str], feature| texts.iter().map(|&text| (text, feature)).collect::<Vec<_>>();
@@ -227,9 +247,41 @@ fn what_is_usual_for_a_piece_is_not_printed() -> Result<(), ParsePolicyError> {
         ("negele-local:3 + balance=16", "negele-local:3+balance=16"),
         ("cforall+far=0+lanes=1", "cforall+lanes=1+far=0"),
         ("cforall+lanes=2", "cforall"),
+        ("edf + slack=100", "edf"),
+        ("edf+slack=20", "edf+slack=20"),
     ] {
         assert_eq!(spec(text)?.to_string(), full, "{text}");
         assert_eq!(spec(full)?.to_string(), full);
+    }
+    Ok(())
+}
+
+#[cfg(feature = "all-policies")]
+#[test]
+fn levels_combine_with_every_order_and_with_shares() -> Result<(), ParsePolicyError> {
+    let axes = "steal=half+overflow=grow+capacity=256+yield";
+    for inner in [
+        "lifo",
+        "chain",
+        "slot:3",
+        "alternate:2",
+        "stochastic:80",
+        "reverse:4",
+        "adaptive:64",
+    ] {
+        for levels in ["3", "64", "0/10", "60/30/10"] {
+            let text = format!("priority:{levels}({inner})");
+            let full = format!("{text}+{axes}=global");
+            assert_eq!(spec(&text)?.to_string(), full);
+            assert_eq!(spec(&full)?.to_string(), full);
+        }
+    }
+    for (text, full) in [
+        ("priority:3(fifo)", "priority:3"),
+        ("priority: 0 / 0 / 10 ( fifo )", "priority:0/0/10"),
+        ("priority:3", "priority:3"),
+    ] {
+        assert_eq!(spec(text)?.to_string(), format!("{full}+{axes}=local"));
     }
     Ok(())
 }

@@ -43,7 +43,7 @@ pub(super) struct Word<'a> {
 
 impl<'a> Word<'a> {
     /// The word without the spaces around it.
-    fn trimmed(self) -> Self {
+    pub(super) fn trimmed(self) -> Self {
         let start = self.text.trim_start();
         Self {
             text: start.trim_end(),

@@ -5,6 +5,9 @@ use std::fmt;
 use std::num::NonZeroUsize;
 use warpweft_queue::Amount;
 
+/// How many kinds of places `poll_global` polls in turn.
+pub(super) const PLACES: usize = 6;
+
 /// The destination of a task for which its worker's queue has no room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]

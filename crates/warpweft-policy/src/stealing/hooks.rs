@@ -1,11 +1,13 @@
 //! The hooks of the workers of a stealing pool.
 
+mod shares;
+mod store;
 mod urgent;
 
 use super::affine::AffineQueues;
 use super::amount::AdaptiveAmount;
+use super::axes::PLACES;
 use super::help::HelpRequests;
-use super::overflow_queue::retry;
 use super::pool_queues::PoolQueues;
 use super::rebalance::Rebalancer;
 use super::thief::{steal, steal_unless_new};
@@ -13,7 +15,9 @@ use super::victims::VictimOrder;
 use super::{Help, MOST_CAPACITY, Overflow, Stealing, Woken};
 use crate::by_class;
 use crate::order::{Classes as _, LocalQueue, LocalQueueThief, Order};
-use crate::{Count, Cx, Policy, PolicyError, PoolEnv, Tally, Wake, WorkerId, YieldTo};
+use crate::{Cx, Policy, PolicyError, PoolEnv, Tally, Wake, WorkerId, YieldTo};
+use shares::{Shares, begins, owed};
+use store::{detour, from_outside, give_way, into_local_queue, no_room, take_affine};
 use urgent::{Ahead, compare, most_urgent};
 use warpweft_queue::{Amount, CapacityError, Full, Glance, Steal};
 use warpweft_task::{TaskRef, Waiting, Why};
@@ -24,8 +28,6 @@ const SMALL_STEALS: u32 = 8;
 const MUCH: usize = 256;
 /// Each cancellation pays for a look at this number of tasks.
 const WORTH: u64 = 8;
-/// How many kinds of places `poll_global` polls in turn.
-pub(super) const PLACES: usize = 6;
 
 type ThiefOf<O> = <<O as Order>::LocalQueue as LocalQueue>::Thief;
 
@@ -65,6 +67,8 @@ pub struct Local<O: Order> {
     ran_dry: bool,
     /// How often it took the most urgent task from elsewhere since the last poll. Only with priorities.
     in_a_row: u32,
+    /// What the classes with a least share have had; `None` if none has one.
+    shares: Option<Box<Shares>>,
     /// How many tasks had been cancelled when it looked for them last.
     evicted_at: u64,
 }
@@ -97,9 +101,14 @@ fn is_detour<O: Order>(shared: &Shared<O>, why: Why) -> bool {
 impl<O: Order> Policy for Stealing<O> {
     type Shared = Shared<O>;
     type Local = Local<O>;
+    const INHERITS_PRIORITY: bool = O::Classes::BY_PRIORITY;
 
     fn priorities(&self) -> u8 {
         self.order.priorities()
+    }
+
+    fn shares(&self) -> Vec<u8> {
+        self.order.shares().to_vec()
     }
 
     fn build(&self, env: &PoolEnv) -> Result<(Shared<O>, Vec<Local<O>>), PolicyError> {
@@ -126,6 +135,7 @@ impl<O: Order> Policy for Stealing<O> {
                 picks: me,
                 ran_dry: false,
                 in_a_row: 0,
+                shares: Shares::of(self.order.shares()),
                 evicted_at: 0,
             });
         }
@@ -193,13 +203,19 @@ impl<O: Order> Policy for Stealing<O> {
     #[inline]
     fn next(shared: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
         if O::Classes::BY_PRIORITY {
+            if local.shares.is_some()
+                && let Some(task) = owed(shared, local, cx)
+            {
+                return begins(local, Some(task), cx);
+            }
             match compare(shared, local, cx) {
                 Ahead::Own => {}
-                Ahead::Other(task) => return Some(task),
+                Ahead::Other(task) => return begins(local, Some(task), cx),
                 Ahead::Nothing => return None,
             }
         }
-        local.queue.pop(cx)
+        let task = local.queue.pop(cx);
+        begins(local, task, cx)
     }
 
     /// Takes only from the local queue: with priorities `next` also takes from shared queues.
@@ -209,49 +225,57 @@ impl<O: Order> Policy for Stealing<O> {
 
     #[inline]
     fn poll_global(shared: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
-        let affine_came = shared.has_requests && run_requests(shared, local, cx.tally());
-        if O::Classes::BY_PRIORITY
-            && let Some(task) = most_urgent(shared, local, cx)
-        {
-            return Some(task);
-        }
-        // A worker that has nothing is about to search.
-        if !local.queue.is_empty() {
-            local.rebalancer.tick();
-        }
-        // The common case: a worker that is busy with its own tasks.
-        if !affine_came && is_nothing_shared(shared, local) {
-            return rebalance(shared, local, cx).or_else(|| local.queue.passed_over());
-        }
-        by_turns(shared, local, affine_came, cx)
+        let mut find = || {
+            let affine_came = shared.has_requests && run_requests(shared, local, cx.tally());
+            if O::Classes::BY_PRIORITY
+                && let Some(task) = most_urgent(shared, local, cx)
+            {
+                return Some(task);
+            }
+            // A worker that has nothing is about to search.
+            if !local.queue.is_empty() {
+                local.rebalancer.tick();
+            }
+            // The common case: a worker that is busy with its own tasks.
+            if !affine_came && is_nothing_shared(shared, local) {
+                return rebalance(shared, local, cx).or_else(|| local.queue.passed_over());
+            }
+            by_turns(shared, local, affine_came, cx)
+        };
+        let task = find();
+        begins(local, task, cx)
     }
 
     fn search(shared: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
-        if take_affine(shared, local, cx.tally())
-            && let Some(task) = local.queue.pop(cx)
-        {
-            return Some(task);
-        }
-        if let Some(task) = shared.queues.take(&mut local.queue, cx) {
-            return Some(task);
-        }
-        let asked = shared.help_requests.asked_by(local.me, &mut local.kept);
-        if let Some(busy) = asked.or_else(|| shared.help_requests.ticket())
-            && busy != local.me
-            && let Some(task) = steal(&shared.thieves[busy], &mut local.queue, local.amount.amount(), cx)
-        {
-            return Some(task);
-        }
-        local.searches = local.searches.wrapping_add(1);
-        // Where fewer than k tasks wait, a worker must still run them.
-        let amount = if local.searches.is_multiple_of(SMALL_STEALS) {
-            Amount::One
-        } else {
-            local.amount.amount()
+        let mut find = || {
+            if take_affine(shared, local, cx.tally())
+                && let Some(task) = local.queue.pop(cx)
+            {
+                return Some(task);
+            }
+            if let Some(task) = shared.queues.take(&mut local.queue, cx) {
+                return Some(task);
+            }
+            let asked = shared.help_requests.asked_by(local.me, &mut local.kept);
+            if let Some(busy) = asked.or_else(|| shared.help_requests.ticket())
+                && busy != local.me
+                && let Some(task) = steal(&shared.thieves[busy], &mut local.queue, local.amount.amount(), cx)
+            {
+                return Some(task);
+            }
+            local.searches = local.searches.wrapping_add(1);
+            // Where fewer than k tasks wait, a worker must still run them.
+            let amount = if local.searches.is_multiple_of(SMALL_STEALS) {
+                Amount::One
+            } else {
+                local.amount.amount()
+            };
+            let (task, lay) = steal_somewhere(shared, local, |_| amount, cx)?;
+            local.amount.took(local.queue.len() + 1, lay, cx);
+            Some(task)
         };
-        let (task, lay) = steal_somewhere(shared, local, |_| amount, cx)?;
-        local.amount.took(local.queue.len() + 1, lay, cx);
-        Some(task)
+        let task = find();
+        begins(local, task, cx)
     }
 
     /// Half of a short queue, and one task of a long one. This worker has tasks, and everything beyond the
@@ -259,30 +283,35 @@ impl<O: Order> Policy for Stealing<O> {
     /// destroy the order.
     fn steal_from_stuck(shared: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
         let amount = |lies| if lies > MUCH { Amount::One } else { Amount::Half };
-        steal_somewhere(shared, local, amount, cx).map(|(task, _)| task)
+        let task = steal_somewhere(shared, local, amount, cx).map(|(task, _)| task);
+        begins(local, task, cx)
     }
 
     fn scan(shared: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
-        let own = local
-            .queue
-            .pop(cx)
-            .or_else(|| shared.queues.take(&mut local.queue, cx));
-        if own.is_some() {
-            return own;
-        }
-        if let Some(task) = shared.queues.affine.pop() {
-            return Some(task);
-        }
-        shared.thieves.iter().find_map(|local_queue| {
-            loop {
-                match local_queue.steal_one() {
-                    Steal::Taken { first, .. } => return Some(first),
-                    Steal::Empty | Steal::Few(_) => return None,
-                    // Another thread took something, or the queue grows: it is not known to be empty.
-                    Steal::Lost => cx.pause(),
-                }
+        let mut find = || {
+            let own = local
+                .queue
+                .pop(cx)
+                .or_else(|| shared.queues.take(&mut local.queue, cx));
+            if own.is_some() {
+                return own;
             }
-        })
+            if let Some(task) = shared.queues.affine.pop() {
+                return Some(task);
+            }
+            shared.thieves.iter().find_map(|local_queue| {
+                loop {
+                    match local_queue.steal_one() {
+                        Steal::Taken { first, .. } => return Some(first),
+                        Steal::Empty | Steal::Few(_) => return None,
+                        // Another thread took something, or the queue grows: it is not known to be empty.
+                        Steal::Lost => cx.pause(),
+                    }
+                }
+            })
+        };
+        let task = find();
+        begins(local, task, cx)
     }
 
     fn queued(shared: &Shared<O>, worker: WorkerId) -> Option<usize> {
@@ -300,19 +329,28 @@ impl<O: Order> Policy for Stealing<O> {
             return Vec::new();
         }
         local.evicted_at = cancellations;
-        let mut cancelled = Vec::new();
-        shared.queues.evict(&mut cancelled);
+        Self::extract(shared, local, &TaskRef::is_cancelled, cx)
+    }
+
+    fn extract(
+        shared: &Shared<O>,
+        local: &mut Local<O>,
+        wanted: &dyn Fn(&TaskRef) -> bool,
+        cx: &Cx<'_>,
+    ) -> Vec<TaskRef> {
+        let mut extracted = Vec::new();
+        shared.queues.extract(&mut extracted, wanted);
         if let Some(queue) = shared.queues.affine.own(local.me) {
-            queue.evict(&mut cancelled);
+            queue.extract(&mut extracted, wanted);
         }
         for task in local.queue.drain(cx) {
-            if task.is_cancelled() {
-                cancelled.push(task);
+            if wanted(&task) {
+                extracted.push(task);
             } else if let Err(Full(task)) = local.queue.push_last(task) {
                 let _ = no_room(shared, local, task, cx.tally());
             }
         }
-        cancelled
+        extracted
     }
 
     fn is_only_ready(shared: &Shared<O>, local: &Local<O>) -> bool {
@@ -401,100 +439,4 @@ fn steal_somewhere<O: Order>(
     })?;
     victims.found(victim);
     taken
-}
-
-#[inline]
-fn into_local_queue<O: Order>(
-    shared: &Shared<O>,
-    local: &mut Local<O>,
-    task: TaskRef,
-    tally: Tally<'_>,
-) -> Wake {
-    match local.queue.push(task) {
-        Ok(()) => Wake::Any,
-        Err(Full(task)) => no_room(shared, local, task, tally),
-    }
-}
-
-/// Stores a task that found its local queue full.
-#[cold]
-fn no_room<O: Order>(shared: &Shared<O>, local: &mut Local<O>, task: TaskRef, tally: Tally<'_>) -> Wake {
-    let placed = match shared.full {
-        Overflow::Grow => {
-            let grown = local.queue.push_grown(task);
-            tally.count(Count::Grown, u64::from(grown.is_ok()));
-            grown
-        }
-        Overflow::Retry(times) if shared.thieves.len() > 1 => retry(&mut local.queue, task, times, tally),
-        _ => Err(Full(task)),
-    };
-    if let Err(Full(task)) = placed {
-        tally.count(Count::Overflowed, 1);
-        shared.queues.overflow(task, local.pick());
-    }
-    shared
-        .help_requests
-        .ask(local.me, local.queue.len(), local.pick(), tally)
-}
-
-/// Pushes a task that does not go to the worker's local queue, or not to where new tasks go there.
-#[inline(never)]
-fn detour<O: Order>(
-    shared: &Shared<O>,
-    local: &mut Local<O>,
-    task: TaskRef,
-    why: Why,
-    tally: Tally<'_>,
-) -> Wake {
-    if why == Why::Yielded {
-        return give_way(shared, local, task, shared.yield_to, tally);
-    }
-    match shared.queues.affine.of(&task) {
-        Some(preferred) if preferred != local.me => shared.queues.push_affine(preferred, task),
-        _ => into_local_queue(shared, local, task, tally),
-    }
-}
-
-fn from_outside<O: Order>(shared: &Shared<O>, task: TaskRef, why: Why) -> Wake {
-    if why == Why::Woken
-        && let Some(preferred) = shared.queues.affine.of(&task)
-    {
-        return shared.queues.push_affine(preferred, task);
-    }
-    shared.queues.inject(task);
-    Wake::Any
-}
-
-/// Takes in the tasks of the affine queue. Returns true if there were any.
-fn take_affine<O: Order>(shared: &Shared<O>, local: &mut Local<O>, tally: Tally<'_>) -> bool {
-    let Some(tasks) = shared.queues.take_affine(local.me) else {
-        return false;
-    };
-    for task in tasks {
-        if let Err(Full(task)) = local.queue.push_last(task) {
-            let _ = no_room(shared, local, task, tally);
-        }
-    }
-    true
-}
-
-/// Stores a task that yields.
-fn give_way<O: Order>(
-    shared: &Shared<O>,
-    local: &mut Local<O>,
-    task: TaskRef,
-    to: YieldTo,
-    tally: Tally<'_>,
-) -> Wake {
-    if to == YieldTo::Global {
-        shared.queues.give_way(task, local.pick());
-        return Wake::Any;
-    }
-    let newest = O::NEWEST_FIRST.then(|| local.queue.pop_newest()).flatten();
-    for task in [Some(task), newest].into_iter().flatten() {
-        if let Err(Full(task)) = local.queue.push_last(task) {
-            let _ = no_room(shared, local, task, tally);
-        }
-    }
-    Wake::Any
 }

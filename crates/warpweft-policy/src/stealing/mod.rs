@@ -42,7 +42,7 @@ mod victims;
 
 use crate::YieldTo;
 use crate::by_class;
-use crate::order::{ChainOrder, FifoOrder, LifoOrder, MixedOrder, Order, PriorityOrder, SlotOrder};
+use crate::order::{AnyOrder, ChainOrder, FifoOrder, LifoOrder, MixedOrder, Order, PriorityOrder, SlotOrder};
 use std::fmt;
 use warpweft_queue::Amount;
 
@@ -67,6 +67,9 @@ pub type Slotted = Stealing<SlotOrder<FifoOrder>>;
 
 /// Work stealing with levels of urgency.
 pub type Prioritised = Stealing<PriorityOrder<FifoOrder>>;
+
+/// Work stealing with levels of urgency, each of which has any of the other orders.
+pub type Classed = Stealing<PriorityOrder<AnyOrder>>;
 
 /// The largest capacity that a worker's queue may begin with, in tasks: 128 MiB of slots. It may grow beyond.
 pub(crate) const MOST_CAPACITY: usize = 1 << 24;
@@ -205,9 +208,13 @@ impl<O: Order> Stealing<O> {
         let queues = pool_queues::yielded_queues(workers).max(affine) as u64;
         let levels = by_class::levels(&self.order) as u64;
         let within = self.order.turns().max(queues.saturating_mul(levels));
-        (2 * hooks::PLACES as u64 * u64::from(<Self as crate::Policy>::INTERVAL))
+        (2 * axes::PLACES as u64 * u64::from(<Self as crate::Policy>::INTERVAL))
             .saturating_mul(within)
             .saturating_mul(others as u64 + 1)
+    }
+
+    pub(crate) fn order(&self) -> &O {
+        &self.order
     }
 
     pub(crate) fn axes_mut(&mut self) -> &mut Axes {

@@ -138,14 +138,14 @@ impl OverflowQueue {
         Some(first)
     }
 
-    /// Moves the cancelled tasks into a vector. All tasks of the lock-free queues are taken out and put back
-    /// for it.
-    pub(super) fn evict(&self, cancelled: &mut Vec<TaskRef>) {
-        self.locked.extract(cancelled, TaskRef::is_cancelled);
+    /// Moves the tasks that are wanted into a vector. All tasks of the lock-free queues are taken out and put
+    /// back for it.
+    pub(super) fn extract(&self, extracted: &mut Vec<TaskRef>, wanted: &dyn Fn(&TaskRef) -> bool) {
+        self.locked.extract(extracted, wanted);
         for ring in self.rings.iter().flat_map(Multi::parts) {
             for _ in 0..ring.len() {
                 match ring.try_pop() {
-                    Some(task) if task.is_cancelled() => cancelled.push(task),
+                    Some(task) if wanted(&task) => extracted.push(task),
                     Some(task) => {
                         if let Err(Full(task)) = ring.try_push(task) {
                             self.locked.push(task);

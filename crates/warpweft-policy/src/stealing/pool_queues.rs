@@ -119,19 +119,31 @@ impl<C: Classes> PoolQueues<C> {
         local_queue: &mut impl LocalQueue,
         cx: &Cx<'_>,
     ) -> Option<TaskRef> {
-        let take = |class| {
-            // In turn: within a class no kind of queue must wait for the others.
-            (0..KINDS)
-                .find_map(|kind| match (turn + kind) % KINDS {
-                    0 => self.take_spilled(&self.injector, class, local_queue, cx, Beside::Anything),
-                    1 => self.take_spilled(&self.overflow, class, local_queue, cx, Beside::Anything),
-                    2 => self.yielded.of(class).pop(turn / KINDS),
-                    _ if limit == usize::MAX => None,
-                    _ => self.affine.pop_class(class, turn / KINDS),
-                })
-                .inspect(|_| self.taken(class))
-        };
+        let with_affine = limit != usize::MAX;
+        let take = |class| self.take_class(class, with_affine, turn, local_queue, cx);
         self.marks.take_above(limit, take, |class| self.is_over(class))
+    }
+
+    /// Takes a task of a class, if there is one. The affine queues of all workers are among the places only
+    /// if `with_affine` is true.
+    pub(super) fn take_class(
+        &self,
+        class: usize,
+        with_affine: bool,
+        turn: usize,
+        local_queue: &mut impl LocalQueue,
+        cx: &Cx<'_>,
+    ) -> Option<TaskRef> {
+        // In turn: within a class no kind of queue must wait for the others.
+        (0..KINDS)
+            .find_map(|kind| match (turn + kind) % KINDS {
+                0 => self.take_spilled(&self.injector, class, local_queue, cx, Beside::Anything),
+                1 => self.take_spilled(&self.overflow, class, local_queue, cx, Beside::Anything),
+                2 => self.yielded.of(class).pop(turn / KINDS),
+                _ if with_affine => self.affine.pop_class(class, turn / KINDS),
+                _ => None,
+            })
+            .inspect(|_| self.taken(class))
     }
 
     /// Removes the marks of empty classes.
@@ -195,13 +207,13 @@ impl<C: Classes> PoolQueues<C> {
         })
     }
 
-    /// Moves the cancelled tasks into a vector.
-    pub(super) fn evict(&self, cancelled: &mut Vec<TaskRef>) {
+    /// Moves the tasks that are wanted into a vector.
+    pub(super) fn extract(&self, extracted: &mut Vec<TaskRef>, wanted: &dyn Fn(&TaskRef) -> bool) {
         self.injector.by_turns(0, |class, injector| {
-            injector.evict(cancelled);
-            self.overflow.of(class).evict(cancelled);
+            injector.extract(extracted, wanted);
+            self.overflow.of(class).extract(extracted, wanted);
             for queue in self.yielded.of(class).parts() {
-                queue.extract(cancelled, TaskRef::is_cancelled);
+                queue.extract(extracted, wanted);
             }
             // Tasks that are put back into a ring are out of it for a moment, in which the mark may have been
             // removed.

@@ -1,6 +1,6 @@
 //! The bound that every policy of the family check_bound, whatever its order.
 
-use super::hooks::PLACES;
+use super::axes::PLACES;
 use super::{Fifo, Overflow, Rebalance, StealAmount, Stealing, Victims, Woken};
 use crate::YieldTo;
 use crate::order::{ChainOrder, FifoOrder, LifoOrder, Mix, MixedOrder, Order, PriorityOrder, SlotOrder};

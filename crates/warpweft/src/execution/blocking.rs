@@ -66,10 +66,13 @@ pub fn blocking<R>(body: impl FnOnce() -> R) -> R {
     };
     // Unwind: the panic continues below, in this frame. A frame whose thread has no worker must not be left:
     // the task that it belongs to would end without a worker.
-    let (context, who) = (away.context, away.context.who());
+    let (context, who, class) = (away.context, away.context.who(), away.class);
     let outcome = catch_unwind(AssertUnwindSafe(|| context.block_as(who, body)));
     away.come_back();
     context.continue_as(who);
+    context
+        .worker_ref()
+        .inspect(|worker_ref| worker_ref.class.set(class));
     outcome.unwrap_or_else(|panic| resume_unwind(panic))
 }
 
@@ -80,6 +83,8 @@ struct BlockInPlace<'task> {
     spare: Arc<ThreadHandle>,
     worker: Option<usize>,
     assigned: Assigned,
+    /// The priority of the task, as in [`StackContext::class`].
+    class: u64,
     /// What free functions find before and after, if it is not the worker.
     had_entered: Option<*const WorkerRef>,
     /// The thread is in `blocking` already, which found no spare the last time.
@@ -110,6 +115,7 @@ impl<'task> BlockInPlace<'task> {
             ThreadEvent::Kept
         });
         let away = spare.map(|spare| {
+            let class = context.class();
             let worker = context.release_worker();
             let assigned = spare.handoff.assign(worker);
             Self {
@@ -117,6 +123,7 @@ impl<'task> BlockInPlace<'task> {
                 spare,
                 worker,
                 assigned,
+                class,
                 had_entered,
                 nested: context.fiber().is_some_and(|fiber| fiber.set_blocking(true)),
             }
@@ -146,7 +153,7 @@ impl<'task> BlockInPlace<'task> {
             threads.release(&self.spare);
             context.acquire_worker(self.worker);
         } else {
-            context.queue_for_worker();
+            context.queue_for_worker(self.class);
         }
         had_entered.inspect(|&worker_ref| current::set(worker_ref));
     }

@@ -82,7 +82,7 @@ pub(crate) struct Fiber {
     /// The turn of its present or last wait for a key. No other wait of a fiber of this thread ever had it.
     turn: Cell<u64>,
     /// Present while its closure is on the stack.
-    task: Cell<Option<Running>>,
+    pub(super) task: Cell<Option<Running>>,
     label: Label,
     pub(super) probe: FiberProbe,
     /// Its entry in the pool's register of fibers.

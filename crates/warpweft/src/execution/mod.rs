@@ -24,6 +24,7 @@ pub(crate) mod block_on;
 pub(crate) mod blocking;
 pub(crate) mod bodies;
 pub(crate) mod body_link;
+pub(crate) mod class;
 pub(crate) mod enter_guard;
 pub(crate) mod fiber;
 pub(crate) mod fiber_probe;

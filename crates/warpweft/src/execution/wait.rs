@@ -52,7 +52,7 @@ impl StackContext {
     #[inline(never)]
     fn promote_all_forks(&self, worker_ref: &WorkerRef) {
         self.forks().promote(|claim| {
-            let job = self.job(move || {
+            let job = self.job(self.class(), move || {
                 if let Some(fork) = claim.steal() {
                     fork.run();
                 }
@@ -95,7 +95,7 @@ impl StackContext {
         let had_entered = (!self.is_in_own_pool()).then(current::get);
         let frame = self.frame(latch, FrameKind::Joins);
         let threads = &self.fibers().pool().core().threads;
-        frame.during(threads.frames(), || self.await_call(latch, None));
+        self.keep_class(|| frame.during(threads.frames(), || self.await_call(latch, None)));
         self.continue_as(frame.who);
         had_entered.inspect(|&worker_ref| current::set(worker_ref));
     }
@@ -104,7 +104,7 @@ impl StackContext {
     fn sleep_without_worker(&self, latch: &Latch) {
         let thread_handle = self.thread_handle().sibling();
         let unpark = UnparkOnEnd(Arc::clone(&thread_handle));
-        if let Err(token) = latch.register(self.job(move || drop(unpark))) {
+        if let Err(token) = latch.register(self.job(0, move || drop(unpark))) {
             // The end of the runnable is an assignment, of nothing.
             token.abandon(Abandon::Cancelled);
         }
@@ -185,7 +185,7 @@ impl StackContext {
         };
         let frame = self.frame(latch, kind);
         let threads = &self.fibers().pool().core().threads;
-        let waited = frame.during(threads.frames(), || self.wait(latch, held));
+        let waited = self.keep_class(|| frame.during(threads.frames(), || self.wait(latch, held)));
         self.continue_as(frame.who);
         waited
     }
@@ -267,7 +267,7 @@ impl StackContext {
         let thread_handle = self.own_thread_handle();
         thread_handle.expect_call();
         thread_handle.handoff.open();
-        let registered = latch.register(self.token(&thread_handle));
+        let registered = latch.register(self.token(&thread_handle, self.class()));
         match (registered, spare) {
             (Err(token), Some(spare)) => {
                 // The latch was set in the meantime.
@@ -309,12 +309,13 @@ impl StackContext {
         }
     }
 
-    /// Waits for a worker. The thread has none, and its runnable goes into the queue for one.
-    pub(crate) fn queue_for_worker(&self) {
+    /// Waits for a worker. The thread has none, and its runnable goes into the queue for one, with that
+    /// priority.
+    pub(crate) fn queue_for_worker(&self, class: u64) {
         let thread_handle = self.own_thread_handle();
         thread_handle.expect_call();
         thread_handle.handoff.open();
-        self.token(&thread_handle).push(Why::Woken);
+        self.token(&thread_handle, class).push(Why::Woken);
         self.sleep(&thread_handle);
         self.fibers().pool().core().threads.note(ThreadEvent::Resumed);
     }
@@ -415,13 +416,13 @@ impl StackContext {
 
     /// Creates a task that calls the frame that waits at `thread_handle`, and gives it the worker that runs
     /// the task.
-    fn token(&self, thread_handle: &Arc<ThreadHandle>) -> Runnable {
+    fn token(&self, thread_handle: &Arc<ThreadHandle>, class: u64) -> Runnable {
         let resume = Resume(Some(Arc::clone(thread_handle)));
-        self.job(move || resume.run())
+        self.job(class, move || resume.run())
     }
 
-    /// Creates a task for this thread: its way back, or a fork of its stack.
-    fn job(&self, body: impl FnOnce() + Send + 'static) -> Runnable {
+    /// Creates a task for this thread, of that priority: its way back, or a fork of its stack.
+    fn job(&self, class: u64, body: impl FnOnce() + Send + 'static) -> Runnable {
         let info = SpawnInfo {
             pool: self.pool(),
             location: Location::caller(),
@@ -429,7 +430,9 @@ impl StackContext {
         };
         // SAFETY: the stack context keeps the pool alive, and the thread does not end before its runnable
         // has.
-        unsafe { tasks::detached_job(body, info) }
+        let mut task = unsafe { tasks::detached_job(body, info) };
+        task.set_policy_word(class);
+        task
     }
 }
 

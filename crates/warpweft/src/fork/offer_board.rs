@@ -52,6 +52,8 @@ pub(crate) struct OfferView {
     /// The sum of all turns of the pool at this worker's last look.
     turns: Cell<u64>,
     watches: Cell<bool>,
+    /// The worker from which it took the last fork.
+    victim: Cell<usize>,
     /// True from a wake-up to the first offer that it sees.
     woken: Cell<bool>,
 }
@@ -60,6 +62,11 @@ impl OfferView {
     /// Notes that the thief was woken: the first offer that it sees has been there for as long as that took.
     pub(crate) fn woken(&self) {
         self.woken.set(true);
+    }
+
+    /// Returns the worker from which it took the last fork.
+    pub(crate) fn victim(&self) -> usize {
+        self.victim.get()
     }
 
     /// Returns true if this worker saw that offer at least `ripe_ns` ago. If not, it remembers the offer.
@@ -162,6 +169,7 @@ impl OfferBoard {
             return None;
         }
         let taken = self.offers[victim].take(turn)?;
+        seen.victim.set(victim);
         // SAFETY: the offer gave it to this thread alone.
         Some(unsafe { Stolen::new(taken) })
     }

@@ -42,6 +42,10 @@ pub(crate) struct WorkerRef {
     expected: Gauge,
     /// What the worker runs.
     pub(crate) running: Running,
+    /// The priority of what it runs, as a policy word. Kept only where the policy lets it be inherited.
+    pub(crate) class: Gauge,
+    /// How often lines of locks had changed when the worker looked last.
+    pub(crate) lines_seen: Cell<usize>,
 }
 
 /// The words of the task that a worker runs, for reports and for the owners of locks. The thread that carries
@@ -155,6 +159,8 @@ impl WorkerRef {
             counters: Counters::new(),
             expected: Gauge::new(),
             running: Running::nobody(),
+            class: Gauge::new(),
+            lines_seen: Cell::new(0),
         }
     }
 
@@ -290,6 +296,8 @@ impl NoWorker {
             counters: Counters::new(),
             expected: Gauge::new(),
             running: Running::nobody(),
+            class: Gauge::new(),
+            lines_seen: Cell::new(0),
         })
     }
 }

@@ -20,6 +20,8 @@ pub(crate) struct PoolInfo {
     /// The policy, as text.
     pub(crate) policy: String,
     pub(crate) priorities: u8,
+    /// True if the policy uses deadlines.
+    pub(crate) deadlines: bool,
     /// The requested number of workers.
     pub(crate) workers: usize,
     /// The largest number of workers, compensating workers included.

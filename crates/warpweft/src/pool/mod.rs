@@ -14,6 +14,7 @@
 
 pub(crate) mod core;
 pub(crate) mod current;
+pub(crate) mod donation;
 pub(crate) mod dyn_pool;
 pub(crate) mod info;
 pub(crate) mod ledger;

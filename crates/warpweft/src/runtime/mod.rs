@@ -25,7 +25,7 @@
 //! | `current_driver` | the driver for sockets and timers of the calling thread |
 //! | `yields` | yielding to other tasks |
 //! | `metrics` | what a runtime or a pool does, in numbers |
-//! | `priority` | how urgent a task is |
+//! | `priority`, `deadline` | how urgent a task is |
 //! | `recorder` | the flight recorder of a runtime or a pool |
 //! | `entry` | a runtime for `main`, or for a test |
 //! | `small_stack` | building a runtime from a fiber |
@@ -34,6 +34,7 @@ pub(crate) mod build_error;
 pub(crate) mod builder;
 pub(crate) mod config;
 pub(crate) mod current_driver;
+mod deadline;
 pub(crate) mod default;
 pub(crate) mod dump;
 mod dump_stacks;
@@ -69,6 +70,7 @@ pub use crate::threads::thread_context::ThreadRole;
 pub use crate::threads::thread_set::Threads;
 pub use build_error::{BuildError, EnvironmentError};
 pub use builder::Builder;
+pub use deadline::{Deadline, NoDeadlines};
 pub use default::{default_runtime, try_default_runtime};
 pub use entry::enter;
 pub use expect_long::expect_long;

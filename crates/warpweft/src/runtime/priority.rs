@@ -12,9 +12,31 @@ use warpweft_task::pool::PoolHeader;
 /// [`TaskBuilder::priority`](crate::TaskBuilder::priority).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Priority {
+    rank: Rank,
+    level: u8,
+}
+
+/// What the policy of one pool is to know of a task from its spawner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Rank {
     /// The address of the pool; never dereferenced.
     pool: usize,
-    level: u8,
+    /// The task's first policy word.
+    word: u64,
+}
+
+impl Rank {
+    pub(crate) fn new(pool: NonNull<PoolHeader>, word: u64) -> Self {
+        let pool = pool.addr().get();
+        Self { pool, word }
+    }
+
+    /// Reports it to the policy, if the task is of the pool for which it was made.
+    pub(crate) fn set(self, task: &mut Runnable, pool: NonNull<PoolHeader>) {
+        if pool.addr().get() == self.pool {
+            task.set_policy_word(self.word);
+        }
+    }
 }
 
 impl Priority {
@@ -24,11 +46,8 @@ impl Priority {
         self.level
     }
 
-    /// Reports the priority to the policy, if the task is of the pool for which it was made.
-    pub(crate) fn set(self, task: &mut Runnable, pool: NonNull<PoolHeader>) {
-        if pool.addr().get() == self.pool {
-            task.set_policy_word(priority::word(self.level));
-        }
+    pub(crate) fn rank(self) -> Rank {
+        self.rank
     }
 }
 
@@ -64,7 +83,8 @@ impl std::error::Error for PriorityError {}
 impl Runtime {
     /// Returns a priority for this runtime's tasks; 0 is the most urgent. The policy defines how many there
     /// are: `priority:N`, `negele`, or your own policy ([`Policy::priorities`](crate::Policy::priorities)).
-    /// Tasks without a priority are in the middle.
+    /// Tasks without a priority are in the middle. A task that is spawned by a task of the same pool has that
+    /// task's priority, unless it is given another one.
     ///
     /// # Errors
     ///
@@ -99,8 +119,8 @@ impl Pool {
     pub fn priority(&self, level: u8) -> Result<Priority, PriorityError> {
         let priorities = self.any().core().info.priorities;
         if level < priorities {
-            let pool = self.header().addr().get();
-            Ok(Priority { pool, level })
+            let rank = Rank::new(self.header(), priority::word(level));
+            Ok(Priority { rank, level })
         } else {
             Err(PriorityError {
                 asked: level,

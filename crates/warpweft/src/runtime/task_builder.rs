@@ -1,11 +1,12 @@
 //! [`TaskBuilder`]: the one place where tasks are spawned. The free functions, `Runtime`, `Pool` and the
 //! limits call it.
 
+use super::deadline::Deadline;
 use super::default::default_runtime;
 use super::handle::Runtime;
 use super::local::run_local;
 use super::pool::Pool;
-use super::priority::Priority;
+use super::priority::{Priority, Rank};
 use super::spawn_error::SpawnError;
 use crate::execution::fiber_start::{Start, StartOn};
 use crate::execution::stack_context;
@@ -18,7 +19,8 @@ use std::panic::Location;
 use warpweft_task::spawn::{SpawnInfo, TaskAlloc};
 use warpweft_task::{JoinHandle, Runnable, Why};
 
-/// Spawns tasks with a name, on a chosen runtime, or with a [priority](Runtime::priority).
+/// Spawns tasks with a name, on a chosen runtime, or with a [priority](Runtime::priority) or a
+/// [deadline](Runtime::deadline).
 ///
 /// ```
 /// use warpweft::{Runtime, TaskBuilder};
@@ -34,7 +36,7 @@ pub struct TaskBuilder<'a> {
     name: Option<Cow<'static, str>>,
     location: &'static Location<'static>,
     pool: Option<&'a Pool>,
-    priority: Option<Priority>,
+    rank: Option<Rank>,
 }
 
 impl Default for TaskBuilder<'_> {
@@ -60,7 +62,7 @@ impl<'a> TaskBuilder<'a> {
             name: None,
             location,
             pool: None,
-            priority: None,
+            rank: None,
         }
     }
 
@@ -87,10 +89,19 @@ impl<'a> TaskBuilder<'a> {
         self
     }
 
-    /// Sets the task's priority. A priority of another runtime is ignored.
+    /// Sets the task's priority. A priority of another runtime is ignored. Without one the task has that of
+    /// the task that spawns it, if that is of the same pool; see [`Runtime::priority`].
     #[inline]
     pub fn priority(mut self, priority: Priority) -> Self {
-        self.priority = Some(priority);
+        self.rank = Some(priority.rank());
+        self
+    }
+
+    /// Sets the task's [deadline](Runtime::deadline). A deadline of another runtime is ignored. A task has a
+    /// priority or a deadline; the last one that is set counts.
+    #[inline]
+    pub fn deadline(mut self, deadline: Deadline) -> Self {
+        self.rank = Some(deadline.rank());
         self
     }
 
@@ -345,13 +356,13 @@ impl<'a> TaskBuilder<'a> {
         self.pool
     }
 
-    /// Returns a builder of the same task on that pool, without a priority.
+    /// Returns a builder of the same task on that pool, without a priority or a deadline.
     pub(crate) fn copy_on<'b>(&self, pool: &'b Pool) -> TaskBuilder<'b> {
         TaskBuilder {
             name: self.name.clone(),
             location: self.location,
             pool: Some(pool),
-            priority: None,
+            rank: None,
         }
     }
 
@@ -381,8 +392,8 @@ impl<'a> TaskBuilder<'a> {
         });
         // SAFETY: `make` has just made it, so no other thread has seen it.
         let mut task = unsafe { destination.settle_fresh(task) };
-        if let Some(priority) = self.priority {
-            priority.set(&mut task, pool.header());
+        if let Some(rank) = self.rank {
+            rank.set(&mut task, pool.header());
         }
         task.push(if pool.is_here() {
             Why::Spawned
@@ -396,14 +407,14 @@ impl<'a> TaskBuilder<'a> {
     #[inline]
     fn place<H>(self, make: impl FnOnce(PoolAlloc<'_>) -> (Runnable, H)) -> H {
         let spawner = Cell::new(Spawner::NO_WORKER);
-        let priority = self.priority;
+        let rank = self.rank;
         let (mut task, handle) = make(PoolAlloc {
             builder: self,
             spawner: &spawner,
         });
         let spawner = spawner.into_inner();
-        if let Some(priority) = priority {
-            priority.set(&mut task, spawner.pool());
+        if let Some(rank) = rank {
+            rank.set(&mut task, spawner.pool());
         }
         // SAFETY: the spawner was found on this thread, inside this function.
         unsafe { spawner.push(task) };

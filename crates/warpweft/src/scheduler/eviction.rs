@@ -7,13 +7,16 @@ use warpweft_policy::{Count, Policy};
 use warpweft_task::{Abandon, cancellations};
 
 impl<P: Policy> Worker<P> {
-    /// Ends tasks that were cancelled while they were in queues, if there may be any.
+    /// Ends tasks that were cancelled while they were in queues, if there may be any. Before that it
+    /// [promotes](Self::promote) others.
     ///
     /// # Safety
     ///
     /// As [`call`](Self::call).
     #[inline]
     pub(crate) unsafe fn evict(&self) {
+        // SAFETY: by contract.
+        unsafe { self.promote() };
         let now = cancellations();
         let (first, last) = &self.cancellations;
         if last.replace(now) != now {
@@ -34,7 +37,8 @@ impl<P: Policy> Worker<P> {
         unsafe { self.wake_one() };
         // The hook has returned: spawns in the `Drop` of these tasks take the usual way.
         let take = |task| {
-            let task = self.pool().take(task);
+            let mut task = self.pool().take(task);
+            Self::restore(&mut task);
             self.counters().add(Count::Evicted, 1);
             task
         };

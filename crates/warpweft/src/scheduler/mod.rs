@@ -20,6 +20,7 @@
 //! generic is in `pool/`.
 
 pub(crate) mod eviction;
+mod inherit;
 mod neighbour;
 mod other_work;
 pub(crate) mod poll_interval;

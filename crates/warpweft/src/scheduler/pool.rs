@@ -163,7 +163,7 @@ impl<P: Policy> Pool<P> {
             }
         }
         access.hand_over();
-        let task = task.into_task_ref();
+        let task = self.lend(task).into_task_ref();
         let cx = Cx::from_outside(self.workers.len(), &self.core.outside, Clock::Machine);
         // Unwind: a policy that panics must not unwind through a waker. The `TaskRef` is dropped on the way,
         // and the pool cancels the task when it closes.

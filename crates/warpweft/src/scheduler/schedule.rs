@@ -18,6 +18,7 @@ impl<P: Policy> Worker<P> {
     /// As [`Worker::call`].
     #[inline]
     pub(crate) unsafe fn push_in(&self, pool: &Pool<P>, task: Runnable, why: Why) {
+        let task = self.inherit(task, why);
         self.counters().pushed(why);
         let push = |shared: &P::Shared, local: &mut P::Local, _: &Cx<'_>| {
             if P::is_fast_path(shared, why) {
@@ -40,6 +41,7 @@ impl<P: Policy> Worker<P> {
     /// As [`Worker::call`].
     #[inline]
     pub(crate) unsafe fn push_local(&self, pool: &Pool<P>, task: Runnable, why: Why) {
+        let task = self.inherit(task, why);
         self.counters().pushed(why);
         // SAFETY: by contract.
         let kept = unsafe { self.call_in(pool, |_, local, _| P::push_local(local, task.into_task_ref())) };
@@ -92,6 +94,7 @@ impl<P: Policy> Worker<P> {
     #[cold]
     unsafe fn push_yielded(&self, task: Runnable, to: YieldTo) {
         self.counters().add(Count::Yields, 1);
+        let task = self.pool().lend(task);
         // SAFETY: by contract.
         let wake =
             unsafe { self.call(|shared, local, cx| P::yielded(shared, local, task.into_task_ref(), to, cx)) };

@@ -301,7 +301,7 @@ impl<P: Policy> Worker<P> {
             let step = || unsafe { worker.run::<false>(worker.pool(), task, context) };
             // SAFETY: a frame that works meanwhile is on the thread's own stack, or on that of a fiber that
             // must not switch.
-            unsafe { apart_from_job(step) };
+            unsafe { apart_from_job(|| context.keep_class(step)) };
         };
         stack_context::with_stack_context(|context| context.map(run));
         true
@@ -329,6 +329,7 @@ impl<P: Policy> Worker<P> {
     ///
     /// No other code touches the worker, now or later.
     pub(crate) unsafe fn retire(&self) {
+        self.forget_raised();
         // Unwind: a panic in the policy's `Drop` must not keep the pool from ending.
         let _ = catch_unwind(AssertUnwindSafe(|| {
             // SAFETY: by contract.
@@ -379,6 +380,7 @@ impl<P: Policy> Worker<P> {
         self.counters().add(Count::ForksTaken, 1);
         // The fork belongs to a task elsewhere.
         self.worker_ref.running.set(0, std::ptr::null());
+        self.runs_fork();
         let start = clock::now_ns();
         context.forks().run_stolen(fork);
         if context.carries(&self.worker_ref) {
@@ -400,7 +402,7 @@ impl<P: Policy> Worker<P> {
         task: TaskRef,
         context: &StackContext,
     ) {
-        let task = pool.take(task);
+        let mut task = pool.take(task);
         // Known at compile time where nothing is recorded.
         let before = RECORDED.then(|| (task.id_word(), context.fibers().line_end()));
         if RECORDED {
@@ -409,6 +411,7 @@ impl<P: Policy> Worker<P> {
         }
         self.counters().add(Count::Ran, 1);
         self.worker_ref.running.set(task.id_word(), task.origin_word());
+        self.runs(&mut task);
         let word = if P::WATCHES_COMPLETIONS {
             task.policy_word()
         } else {

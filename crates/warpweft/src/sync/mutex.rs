@@ -27,12 +27,14 @@ use super::wait_list::{WaitList, WaiterId};
 use super::wakers::Wakers;
 use crate::execution::who::who_is_here;
 use crate::observe::raw::{RawWait, RawWhat};
+use crate::pool::donation;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use warpweft_platform::atomic::{AtomicU32, Ordering, spin_loop};
 use warpweft_platform::cell::UnsafeCell;
 use warpweft_platform::{delay, sync};
+use warpweft_task::frame::Who;
 
 const LOCKED: u32 = 1;
 const QUEUED: u32 = 2;
@@ -177,6 +179,7 @@ impl<T> Mutex<T> {
 
     #[cold]
     fn unlock_before_others(&self) {
+        donation::released(std::ptr::from_ref(&self.list.node().state).addr());
         let mut word = self.word.load(Ordering::Relaxed);
         while word & WOKEN != 0 && word & STARVED == 0 {
             // A waiter that was woken will look.
@@ -286,6 +289,10 @@ impl<'a, T> WaitOp for Locking<'a, T> {
 
     fn list(list: &mut WaitList<u32>) -> &mut WaitList<u32> {
         list
+    }
+
+    fn owner(&self) -> Option<Who> {
+        Some(self.0.owner.get())
     }
 
     #[inline]

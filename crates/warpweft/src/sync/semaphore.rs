@@ -23,9 +23,11 @@ use super::wait::Wait;
 use super::wait_list::WaitList;
 use super::wakers::Wakers;
 use crate::execution::who::who_is_here;
+use crate::pool::donation;
 use std::fmt;
 use warpweft_platform::atomic::{AtomicUsize, Ordering};
 use warpweft_platform::sync;
+use warpweft_task::frame::Who;
 
 const LINE: usize = 1;
 /// No permits are given any more. Never cleared.
@@ -228,6 +230,7 @@ impl Semaphore {
         self.holder.forget();
         if let Some(holder) = self.list.beside() {
             holder.forget();
+            donation::released(std::ptr::from_ref(&self.list.node().state).addr());
         }
     }
 
@@ -344,6 +347,10 @@ impl<'a> WaitOp for Acquiring<'a> {
 
     fn list(requests: &mut Requests) -> &mut WaitList<PermitRequest> {
         &mut requests.list
+    }
+
+    fn owner(&self) -> Option<Who> {
+        Some(self.0.holder.get().0)
     }
 
     #[inline]

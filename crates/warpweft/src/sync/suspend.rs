@@ -28,9 +28,12 @@
 
 use super::wait_list::{Found, WaitList, WaiterId};
 use super::wakers::Wakers;
+use crate::execution::class::lend;
+use crate::pool::donation;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use warpweft_platform::sync::{Mutex, MutexGuard};
+use warpweft_task::frame::Who;
 
 /// One kind of wait: how to test its condition, and what a waiter gets.
 pub(crate) trait WaitOp {
@@ -47,6 +50,12 @@ pub(crate) trait WaitOp {
     /// Called before the first entry in the list, without the lock: enters the object in the register of
     /// those that reports look at, if that has not been done.
     fn register(&self) {}
+
+    /// Returns the task that has what a waiter wants, if the waiter's priority is to be lent to it; the
+    /// address is 0 if it is not known. Called without the lock.
+    fn owner(&self) -> Option<Who> {
+        None
+    }
 
     /// Tries without the lock.
     ///
@@ -132,6 +141,7 @@ impl<A: WaitOp> Suspend<A> {
                 self.place = Some(A::list(&mut state).push(waker, item));
                 drop(state);
                 wakers.wake();
+                self.lend();
                 Poll::Pending
             }
         }
@@ -152,6 +162,7 @@ impl<A: WaitOp> Suspend<A> {
                         .place
                         .take()
                         .unwrap_or_else(|| unreachable!("just looked at"));
+                    lend_no_more(&self.ask, &place, true);
                     let left = A::list(&mut state).leave(place);
                     self.ask.taken(&mut state, &left.item, &mut wakers);
                     drop(state);
@@ -165,10 +176,12 @@ impl<A: WaitOp> Suspend<A> {
                     .place
                     .take()
                     .unwrap_or_else(|| unreachable!("just looked at"));
+                lend_no_more(&self.ask, &place, true);
                 leave(&self.ask, place, state);
                 return Poll::Ready(output);
             }
             if will_wake {
+                drop(state);
                 return Poll::Pending;
             }
             let Some(waker) = fresh.take() else {
@@ -184,16 +197,40 @@ impl<A: WaitOp> Suspend<A> {
             drop(state);
             wakers.wake();
             drop(old);
+            if woken {
+                // Another task was faster.
+                self.lend();
+            }
             return Poll::Pending;
         }
+    }
+
+    /// Lends the priority of this task to the owner of what it waits for.
+    fn lend(&self) {
+        let (Some(place), Some(owner)) = (&self.place, self.ask.owner()) else {
+            return;
+        };
+        lend(lock_of(&self.ask), place.number(), owner);
     }
 
     #[cold]
     fn give_up(&mut self) {
         if let Some(place) = self.place.take() {
+            lend_no_more(&self.ask, &place, false);
             leave(&self.ask, place, self.ask.state().lock());
         }
     }
+}
+
+/// Returns the address that identifies what is waited for.
+fn lock_of<A: WaitOp>(ask: &A) -> usize {
+    std::ptr::from_ref(ask.state()).addr()
+}
+
+/// Ends what [`Suspend::lend`] began. `got` is true if the task has what it waited for. The place is still
+/// occupied, so no other waiter has it.
+fn lend_no_more<A: WaitOp>(ask: &A, place: &WaiterId, got: bool) {
+    donation::left(lock_of(ask), place.number(), got);
 }
 
 /// Leaves the list, or gives back what was granted, and then wakes the waiters that can continue.

@@ -34,6 +34,13 @@ const KEPT: usize = 32;
 #[derive(Debug)]
 pub(crate) struct WaiterId(usize);
 
+impl WaiterId {
+    /// Returns a number that no other waiter of the list has meanwhile.
+    pub(crate) fn number(&self) -> usize {
+        self.0
+    }
+}
+
 #[derive(Debug)]
 struct Slot<I> {
     /// `None` if the slot is free.

@@ -5,6 +5,9 @@
 mod eventually;
 
 mod busy_wakers;
+mod deadlines;
 mod fairness;
+mod inheritance;
+mod inversion;
 mod priorities;
 mod queue_nodes;

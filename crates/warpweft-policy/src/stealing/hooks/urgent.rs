@@ -1,6 +1,7 @@
 //! Takes urgent tasks before a worker's own, where there are priorities.
 
-use super::{Local, Shared, take_affine};
+use super::store::take_affine;
+use super::{Local, Shared};
 use crate::order::{LocalQueue, Order};
 use crate::stealing::Stealing;
 use crate::{Cx, Policy};

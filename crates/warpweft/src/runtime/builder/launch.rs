@@ -48,7 +48,7 @@ pub(crate) fn launch<P: Policy>(policy: &P, config: Config) -> Result<handle::Po
             compensating: setup.env.workers - setup.workers,
         });
     }
-    let pool: Arc<Pool<P>> = Pool::new(shared, locals, setup.into_parts(policy.priorities()));
+    let pool: Arc<Pool<P>> = Pool::new(shared, locals, setup.into_parts(policy));
     let any: Arc<dyn DynPool> = Arc::clone(&pool) as _;
     start_threads(&any, &|absent| {
         for worker in &pool.workers[absent.clone()] {
@@ -121,8 +121,8 @@ impl Setup {
         })
     }
 
-    /// Makes what a pool has beside its policy, which distinguishes that many priorities.
-    fn into_parts(self, priorities: u8) -> Parts {
+    /// Makes what a pool has beside its policy.
+    fn into_parts<P: Policy>(self, policy: &P) -> Parts {
         let Self { config, workers, .. } = self;
         let slots = self.env.workers;
         forked::watch();
@@ -153,7 +153,8 @@ impl Setup {
                 name: config.name,
                 policy: config.policy,
                 sources: config.sources,
-                priorities,
+                priorities: policy.priorities(),
+                deadlines: policy.uses_deadlines(),
                 workers,
                 slots,
                 order: config.order,

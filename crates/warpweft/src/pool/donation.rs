@@ -1,0 +1,246 @@
+//! The priority that a task lends to those on which it waits.
+//!
+//! A task of low priority has a lock, many of middle priority are ready, and one of high priority waits for
+//! the lock. Without more, it waits for all in the middle (priority inversion). So while a task waits for a
+//! lock, the lock's owner, and those who wait in front of it, have its priority, if theirs is less urgent.
+//!
+//! ```text
+//!   a task waits      ──▶ line of the lock: owner, waiters, their priorities
+//!   a task is pushed  ──▶ is it owner or waiter of a line?  its word gets the most urgent priority there
+//!   a task runs       ──▶ its word gets its own priority back
+//!   each 61st task    ──▶ if lines have changed: such tasks are taken out of the queues, and pushed again
+//! ```
+//!
+//! # Invariants
+//!
+//! - Addresses of tasks are compared and never followed: an owner may have ended. If another task has its
+//!   address by then, that one runs too early, until the wait is over.
+//! - A word that was raised is in `raised` until the task is taken to run or to end.
+//! - `ANY` is how many entries there are. Pools whose policy has no inherited priorities never look at it.
+
+use std::ptr::NonNull;
+use warpweft_platform::counter::Gauge;
+use warpweft_platform::sync::StaticMutex;
+use warpweft_policy::{TaskRef, priority};
+use warpweft_task::pool::PoolHeader;
+
+/// How many waits donate at a time. Each push of a pool with priorities looks at all of them. Further waits
+/// donate nothing.
+const MOST: usize = 64;
+
+/// A task that waits for a lock.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Donor {
+    /// The address of the lock.
+    pub(crate) lock: usize,
+    /// The place in its list of waiters.
+    pub(crate) place: usize,
+    /// The address of the waiting task.
+    pub(crate) task: usize,
+    /// The address of the task that has the lock; 0 if that is not known.
+    pub(crate) owner: usize,
+    /// The address of the task's pool. Priorities of other pools mean something else.
+    pub(crate) pool: usize,
+    /// The priority of the waiting task, as a level.
+    pub(crate) level: usize,
+}
+
+struct Lines {
+    donors: Vec<Donor>,
+    /// The addresses of tasks in queues, their own words, and the addresses of their pools.
+    raised: Vec<(usize, u64, usize)>,
+    changes: usize,
+}
+
+/// A hint: a push that misses it finds its task in a queue, from where it is taken out.
+static ANY: Gauge = Gauge::new();
+static LINES: StaticMutex<Lines> = StaticMutex::new(Lines {
+    donors: Vec::new(),
+    raised: Vec::new(),
+    changes: 0,
+});
+
+impl Lines {
+    /// Changes the lines, and counts what there is then.
+    fn change<R>(f: impl FnOnce(&mut Self) -> R) -> R {
+        LINES.with(|lines| {
+            let result = f(lines);
+            ANY.set((lines.donors.len() + lines.raised.len()) as u64);
+            result
+        })
+    }
+
+    /// Returns the most urgent level that is lent to a task of that pool.
+    fn lent_to(&self, task: usize, pool: usize) -> Option<usize> {
+        let waits = |lock| {
+            self.donors
+                .iter()
+                .any(|donor| donor.lock == lock && donor.task == task)
+        };
+        let lent = self.donors.iter().filter(|donor| donor.pool == pool);
+        lent.filter(|donor| donor.owner == task || waits(donor.lock))
+            .map(|donor| donor.level)
+            .min()
+    }
+}
+
+/// Returns true if some task waits for a lock, or was raised.
+#[inline]
+pub(crate) fn any() -> bool {
+    ANY.get() > 0
+}
+
+/// Notes that a task waits, or that it waits for another owner now.
+pub(crate) fn waits(donor: Donor) {
+    Lines::change(|lines| {
+        lines.leave(donor.lock, donor.place);
+        if lines.donors.len() < MOST {
+            lines.donors.push(donor);
+            lines.changes = lines.changes.wrapping_add(1);
+        }
+    });
+}
+
+impl Lines {
+    fn leave(&mut self, lock: usize, place: usize) -> Option<Donor> {
+        let is_it = |donor: &Donor| (donor.lock, donor.place) == (lock, place);
+        let index = self.donors.iter().position(is_it)?;
+        Some(self.donors.swap_remove(index))
+    }
+}
+
+/// Notes that a task waits no longer. If it has got the lock, those behind it wait for it.
+pub(crate) fn left(lock: usize, place: usize, got: bool) {
+    if !any() {
+        return;
+    }
+    Lines::change(|lines| {
+        if let Some(donor) = lines.leave(lock, place).filter(|_| got) {
+            let behind = lines.donors.iter_mut().filter(|other| other.lock == lock);
+            behind.for_each(|other| other.owner = donor.task);
+        }
+    });
+}
+
+/// Notes that the owner of that lock has it no longer.
+#[inline]
+pub(crate) fn released(lock: usize) {
+    if any() {
+        Lines::change(|lines| {
+            let waits = lines.donors.iter_mut().filter(|donor| donor.lock == lock);
+            waits.for_each(|donor| donor.owner = 0);
+        });
+    }
+}
+
+/// Returns the word with which a task of that pool is pushed, if a priority is lent to it that is more urgent
+/// than its own.
+#[cold]
+pub(crate) fn raised(task: &TaskRef, pool: NonNull<PoolHeader>, levels: usize) -> Option<u64> {
+    let (id, word) = (task.id_word(), task.policy_word());
+    Lines::change(|lines| {
+        let pool = pool.addr().get();
+        let level = lines.lent_to(id, pool)?;
+        if level >= priority::level(word, levels) {
+            return None;
+        }
+        if !lines.raised.iter().any(|&(raised, ..)| raised == id) {
+            lines.raised.push((id, word, pool));
+        }
+        Some(priority::keep(priority::word(level as u8), word))
+    })
+}
+
+/// Returns the word that a task has of its own that was taken from its queue, if it was raised there.
+#[cold]
+pub(crate) fn restored(task: &TaskRef) -> Option<u64> {
+    let id = task.id_word();
+    let own = Lines::change(|lines| {
+        let index = lines.raised.iter().position(|&(raised, ..)| raised == id)?;
+        Some(lines.raised.swap_remove(index).1)
+    });
+    own.map(|own| priority::keep(own, 0) | priority::own(task.policy_word()))
+}
+
+/// Forgets the tasks of a pool that ends.
+#[cold]
+pub(crate) fn forget(pool: NonNull<PoolHeader>) {
+    if any() {
+        let of_others = |&(.., pool_): &(usize, u64, usize)| pool_ != pool.addr().get();
+        Lines::change(|lines| lines.raised.retain(of_others));
+    }
+}
+
+/// The tasks of a pool to which a priority is lent.
+pub(crate) struct Debtors(Vec<(usize, usize)>);
+
+impl Debtors {
+    /// Returns them if lines have changed since `seen`, which is then up to date.
+    #[cold]
+    pub(crate) fn changed(seen: &std::cell::Cell<usize>, pool: NonNull<PoolHeader>) -> Option<Self> {
+        let pool = pool.addr().get();
+        LINES.with(|lines| {
+            if seen.replace(lines.changes) == lines.changes {
+                return None;
+            }
+            let tasks = lines.donors.iter().flat_map(|donor| [donor.owner, donor.task]);
+            let lent = tasks.filter_map(|task| Some((task, lines.lent_to(task, pool)?)));
+            Some(Self(lent.collect())).filter(|debtors| !debtors.0.is_empty())
+        })
+    }
+
+    /// Returns true if the task would be raised.
+    pub(crate) fn has(&self, task: &TaskRef, levels: usize) -> bool {
+        let (id, own) = (task.id_word(), priority::level(task.policy_word(), levels));
+        self.0.iter().any(|&(debtor, level)| debtor == id && level < own)
+    }
+}
+
+#[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
+mod tests {
+    use super::*;
+
+    fn donor(lock: usize, place: usize, task: usize, owner: usize, level: usize) -> Donor {
+        let pool = 1;
+        Donor {
+            lock,
+            place,
+            task,
+            owner,
+            pool,
+            level,
+        }
+    }
+
+    fn lines(donors: &[Donor]) -> Lines {
+        Lines {
+            donors: donors.to_vec(),
+            raised: Vec::new(),
+            changes: 0,
+        }
+    }
+
+    #[test]
+    fn the_owner_and_those_in_line_have_the_most_urgent_priority_of_the_line() {
+        let lines = lines(&[
+            donor(10, 0, 2, 1, 2),
+            donor(10, 1, 3, 1, 0),
+            donor(20, 0, 5, 4, 1),
+        ]);
+        assert_eq!(lines.lent_to(1, 1), Some(0), "the owner");
+        assert_eq!(lines.lent_to(2, 1), Some(0), "in front of the urgent one");
+        assert_eq!(lines.lent_to(4, 1), Some(1), "of another lock");
+        assert_eq!(lines.lent_to(6, 1), None, "has nothing to do with it");
+        assert_eq!(lines.lent_to(1, 2), None, "of another pool");
+    }
+
+    #[test]
+    fn who_leaves_lends_no_more() {
+        let mut lines = lines(&[donor(10, 0, 2, 1, 0), donor(20, 0, 2, 1, 1)]);
+        assert!(lines.leave(10, 1).is_none());
+        assert!(lines.leave(10, 0).is_some());
+        assert_eq!(lines.lent_to(1, 1), Some(1));
+        assert!(lines.leave(20, 0).is_some());
+        assert_eq!(lines.lent_to(1, 1), None);
+    }
+}

@@ -1,0 +1,124 @@
+//! Priorities that a task has from another one: from the one that spawned or forked it, and from those that
+//! wait for it.
+//!
+//! A worker keeps the priority of what it runs. A fiber has its own, since it comes back without the policy.
+//! Only policies with [`Policy::INHERITS_PRIORITY`] have this code. [`donation`] knows who waits.
+//!
+//! The kept priority is a hint: a task that gets a wrong one runs too early or too late, and that is all.
+
+use super::pool::Pool;
+use super::worker::Worker;
+use crate::execution::stack_context::{self, StackContext};
+use crate::pool::donation::{self, Debtors};
+use std::ptr::NonNull;
+use warpweft_policy::{Policy, TaskRef, priority};
+use warpweft_task::{Runnable, Why};
+
+impl<P: Policy> Pool<P> {
+    fn levels(&self) -> usize {
+        self.core.info.priorities.into()
+    }
+
+    /// Gives a task that is about to be pushed the priority that is lent to it.
+    #[inline]
+    pub(super) fn lend(&self, mut task: Runnable) -> Runnable {
+        if P::INHERITS_PRIORITY
+            && donation::any()
+            && let Some(word) = donation::raised(&task, NonNull::from(self).cast(), self.levels())
+        {
+            task.set_policy_word(word);
+        }
+        task
+    }
+}
+
+impl<P: Policy> Worker<P> {
+    /// Notes that the worker runs `task` next.
+    #[inline]
+    pub(super) fn runs(&self, task: &mut Runnable) {
+        if P::INHERITS_PRIORITY {
+            Self::restore(task);
+            self.worker_ref().class.set(priority::keep(task.policy_word(), 0));
+        }
+    }
+
+    /// Gives a task that was taken from its queue its own priority back.
+    #[inline]
+    pub(super) fn restore(task: &mut Runnable) {
+        if P::INHERITS_PRIORITY
+            && donation::any()
+            && let Some(word) = donation::restored(task)
+        {
+            task.set_policy_word(word);
+        }
+    }
+
+    /// Notes that it runs a fork next that it has just taken: the fork has the priority of what its victim
+    /// runs.
+    #[inline]
+    pub(super) fn runs_fork(&self) {
+        if P::INHERITS_PRIORITY {
+            let victim = &self.pool().workers[self.seen.victim()];
+            self.worker_ref().class.set(victim.worker_ref().class.get());
+        }
+    }
+
+    /// Gives a task that is spawned or forked here, without a priority, the one of the running task; and any
+    /// task the one that is lent to it.
+    #[inline]
+    pub(super) fn inherit(&self, mut task: Runnable, why: Why) -> Runnable {
+        if P::INHERITS_PRIORITY
+            && matches!(why, Why::Spawned | Why::Forked)
+            && priority::of(task.policy_word()).is_none()
+        {
+            let class = stack_context::here().map_or(0, StackContext::class);
+            task.set_policy_word(priority::keep(class, task.policy_word()));
+        }
+        self.pool().lend(task)
+    }
+
+    /// Takes tasks out of the queues to which a priority has been lent since the last time, and pushes them
+    /// again.
+    ///
+    /// # Safety
+    ///
+    /// As [`call`](Self::call).
+    #[inline]
+    pub(super) unsafe fn promote(&self) {
+        if P::INHERITS_PRIORITY
+            && donation::any()
+            && let Some(debtors) = Debtors::changed(&self.worker_ref().lines_seen, self.worker_ref().pool)
+        {
+            // SAFETY: by contract.
+            unsafe { self.promote_all(&debtors) };
+        }
+    }
+
+    /// # Safety
+    ///
+    /// As [`call`](Self::call).
+    #[cold]
+    unsafe fn promote_all(&self, debtors: &Debtors) {
+        let levels = self.pool().levels();
+        let wanted = |task: &TaskRef| debtors.has(task, levels);
+        // SAFETY: by contract.
+        let tasks = unsafe { self.call(|shared, local, cx| P::extract(shared, local, &wanted, cx)) };
+        for mut task in tasks {
+            if let Some(word) = donation::raised(&task, self.worker_ref().pool, levels) {
+                task.set_policy_word(word);
+            }
+            // SAFETY: by contract.
+            unsafe { self.push_anyhow(task, Why::Woken) };
+        }
+        // While the policy looked for them, other workers may have found its queues empty and gone to sleep.
+        // SAFETY: by contract.
+        unsafe { self.wake_one() };
+    }
+
+    /// Forgets which tasks of the pool were raised: it ends.
+    pub(super) fn forget_raised(&self) {
+        if P::INHERITS_PRIORITY {
+            donation::forget(self.worker_ref().pool);
+        }
+    }
+}

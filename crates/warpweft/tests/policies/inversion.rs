@@ -1,0 +1,232 @@
+//! A task of high priority waits for a lock that one of low priority has, while thousands of middle priority
+//! are ready. The low one has the high one's priority meanwhile, so few of the others go first.
+#![allow(
+    clippy::disallowed_types,
+    reason = "outside the checkers the system's own locks are what is tested against"
+)]
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::mpsc;
+use warpweft::sync::{Mutex, RwLock, Semaphore, oneshot};
+use warpweft::{JoinHandle, PolicySpec, Runtime, TaskBuilder, yield_now};
+
+/// How many tasks of middle priority are ready.
+const FLOOD: usize = 5_000;
+/// How often the low one yields while it has the lock.
+const YIELDS: usize = 10;
+/// A worker looks for tasks with a lent priority once in 61 of them.
+const FEW: usize = 2 * 61 + 3 * YIELDS;
+
+/// Something to wait for, with one owner at a time.
+trait Lock: Send + Sync + 'static {
+    fn make() -> Self;
+    /// Calls `begin` when it has the lock, and yields while it has it.
+    fn hold(
+        &self,
+        begin: impl FnOnce() + Send,
+        until: Option<oneshot::Receiver<()>>,
+    ) -> impl Future<Output = ()> + Send;
+}
+
+async fn critical(begin: impl FnOnce() + Send, until: Option<oneshot::Receiver<()>>) {
+    begin();
+    if let Some(until) = until {
+        until.await.unwrap();
+    }
+    for _ in 0..YIELDS {
+        yield_now().await;
+    }
+}
+
+impl Lock for Mutex<()> {
+    fn make() -> Self {
+        Self::new(())
+    }
+    async fn hold(&self, begin: impl FnOnce() + Send, until: Option<oneshot::Receiver<()>>) {
+        let _guard = self.lock().await;
+        critical(begin, until).await;
+    }
+}
+
+impl Lock for RwLock<()> {
+    fn make() -> Self {
+        Self::new(())
+    }
+    async fn hold(&self, begin: impl FnOnce() + Send, until: Option<oneshot::Receiver<()>>) {
+        let _guard = self.write().await;
+        critical(begin, until).await;
+    }
+}
+
+impl Lock for Semaphore {
+    fn make() -> Self {
+        Self::new(1)
+    }
+    async fn hold(&self, begin: impl FnOnce() + Send, until: Option<oneshot::Receiver<()>>) {
+        let _permit = self.acquire(1).await.unwrap();
+        critical(begin, until).await;
+    }
+}
+
+/// How the low one is where it is when the high one begins to wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Owner {
+    /// It sleeps, and is woken afterwards.
+    Sleeps,
+    /// It was woken, and is in its queue behind the flood.
+    IsQueued,
+    /// Another low one waits in front of the high one, too.
+    HasFollower,
+}
+
+fn runtime(policy: &str) -> Runtime {
+    let policy: PolicySpec = policy.parse().unwrap();
+    Runtime::builder()
+        .workers(1)
+        .stuck_after(None)
+        .policy_spec(policy)
+        .build()
+        .unwrap()
+}
+
+/// Returns how many of the flood ran while the high one waited.
+fn passed_over<L: Lock>(runtime: &Runtime, owner: Owner) -> usize {
+    let [high, middle, low] = [0, 1, 2].map(|level| runtime.priority(level).unwrap());
+    let lock = Arc::new(L::make());
+    let ran = Arc::new(AtomicUsize::new(0));
+    let low_one = |until| -> (JoinHandle<()>, mpsc::Receiver<()>) {
+        let (lock, (begun, begins)) = (Arc::clone(&lock), mpsc::channel());
+        let task = TaskBuilder::new().on(runtime).priority(low);
+        let task = task.spawn(async move { lock.hold(|| begun.send(()).unwrap(), until).await });
+        (task, begins)
+    };
+    let (wake, woken) = oneshot::channel();
+    let (first, begins) = low_one(Some(woken));
+    begins.recv().unwrap();
+    let follower = (owner == Owner::HasFollower).then(|| low_one(None));
+    // The only worker is held until all is prepared.
+    let (open, gate) = mpsc::channel::<()>();
+    let (held, holds) = mpsc::channel();
+    let gate = TaskBuilder::new().on(runtime).priority(high).spawn_job(move || {
+        held.send(()).unwrap();
+        gate.recv().unwrap();
+    });
+    holds.recv().unwrap();
+    let flood: Vec<_> = (0..FLOOD)
+        .map(|_| {
+            let ran = Arc::clone(&ran);
+            let task = TaskBuilder::new().on(runtime).priority(middle);
+            task.spawn_job(move || ran.fetch_add(1, SeqCst))
+        })
+        .collect();
+    let mut wake = Some(wake);
+    if owner == Owner::IsQueued {
+        wake.take().map(|wake| wake.send(()));
+    }
+    let high_one = {
+        let (lock, ran) = (Arc::clone(&lock), Arc::clone(&ran));
+        let task = TaskBuilder::new().on(runtime).priority(high);
+        task.spawn(async move {
+            let before = ran.load(SeqCst);
+            // From inside of the pool: the high one waits by then, or is about to.
+            let wake = wake.map(|wake| warpweft::spawn(async move { wake.send(()) }));
+            lock.hold(|| (), None).await;
+            drop(wake);
+            ran.load(SeqCst) - before
+        })
+    };
+    open.send(()).unwrap();
+    gate.wait().unwrap();
+    let passed_over = high_one.wait().unwrap();
+    first.wait().unwrap();
+    if let Some((follower, _)) = follower {
+        follower.wait().unwrap();
+    }
+    for task in flood {
+        task.wait().unwrap();
+    }
+    passed_over
+}
+
+fn is_bounded<L: Lock>() {
+    for policy in [
+        "priority:3",
+        "priority:3(lifo)+yield=local",
+        "priority:3+woken=last",
+        "priority:3+capacity=2+overflow=multi:2",
+    ] {
+        let runtime = runtime(policy);
+        for owner in [Owner::Sleeps, Owner::IsQueued, Owner::HasFollower] {
+            let passed_over = passed_over::<L>(&runtime, owner);
+            assert!(
+                passed_over <= FEW,
+                "{policy}, the owner {owner:?}: {passed_over} of {FLOOD} went first"
+            );
+        }
+        // The priority was lent, and not given.
+        let next = passed_over::<L>(&runtime, Owner::Sleeps);
+        assert!(next <= FEW, "{policy}: {next}");
+    }
+}
+
+#[test]
+fn a_mutex_lends_priorities() {
+    is_bounded::<Mutex<()>>();
+}
+
+#[test]
+fn the_writer_of_a_lock_is_lent_priorities() {
+    is_bounded::<RwLock<()>>();
+}
+
+#[test]
+fn the_only_holder_of_permits_is_lent_priorities() {
+    is_bounded::<Semaphore>();
+}
+
+/// The low one has its own priority again once it has given the lock away.
+#[test]
+fn what_was_lent_is_given_back() {
+    let runtime = runtime("priority:3");
+    let [high, middle, low] = [0, 1, 2].map(|level| runtime.priority(level).unwrap());
+    let lock = Arc::new(Mutex::new(()));
+    let (begun, begins) = mpsc::channel();
+    let waiting = Arc::new(AtomicUsize::new(0));
+    let owner = {
+        let (lock, waiting) = (Arc::clone(&lock), Arc::clone(&waiting));
+        let task = TaskBuilder::new().on(&runtime).priority(low);
+        task.spawn(async move {
+            let guard = lock.lock().await;
+            begun.send(()).unwrap();
+            while waiting.load(SeqCst) == 0 {
+                yield_now().await;
+            }
+            let middle = || TaskBuilder::new().priority(middle);
+            let order = Arc::new(AtomicUsize::new(0));
+            let spawn = || {
+                let order = Arc::clone(&order);
+                middle().spawn_job(move || order.fetch_add(1, SeqCst))
+            };
+            let first = spawn();
+            yield_now().await;
+            let with_lock = order.load(SeqCst);
+            drop(guard);
+            yield_now().await;
+            let without = order.load(SeqCst);
+            first.await.unwrap();
+            (with_lock, without)
+        })
+    };
+    begins.recv().unwrap();
+    let waiter = {
+        let task = TaskBuilder::new().on(&runtime).priority(high);
+        task.spawn(async move {
+            waiting.fetch_add(1, SeqCst);
+            drop(lock.lock().await);
+        })
+    };
+    waiter.wait().unwrap();
+    assert_eq!(owner.wait().unwrap(), (0, 1));
+}
