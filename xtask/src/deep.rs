@@ -16,6 +16,8 @@ enum Job {
     Chaos,
     /// Tasks that hog their workers, in ten thousand forms.
     Hogs,
+    /// A million tokens that are cancelled at random moments.
+    Cancellations,
     /// A million signals to a thread that panics and unwinds.
     Signals,
     /// The tests with the switch of stacks of other processors.
@@ -76,7 +78,7 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
     let explore = |checker, variables: &[(&str, String)]| {
         models::run_with(repo, checker, &models, variables).and_then(|tally| tally.verdict())
     };
-    let jobs: [Exploration<'_>; 13] = [
+    let jobs: [Exploration<'_>; 14] = [
         (Job::Loom, "loom, deep", &|| explore(Checker::Loom, &bound)),
         (Job::Shuttle, "shuttle, deep", &|| {
             explore(Checker::Shuttle, &number)
@@ -85,6 +87,9 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
             chaos(repo, options.rounds)
         }),
         (Job::Hogs, "tasks that hog their workers", &|| hogs(repo)),
+        (Job::Cancellations, "a million cancellations", &|| {
+            cancellations(repo)
+        }),
         (
             Job::Signals,
             "a million signals to a thread that unwinds",
@@ -132,6 +137,8 @@ const PROGRAM_ROUNDS: u32 = 2_000;
 
 /// How many programs with tasks that hog their workers are made.
 const SEEDS: u32 = 10_000;
+/// How many tokens are cancelled, or not, in a storm.
+const CANCELLATIONS: u32 = 1_000_000;
 /// How many signals a thread gets while it unwinds.
 const SIGNALS: u32 = 1_000_000;
 
@@ -153,6 +160,19 @@ fn hogs(repo: &Repo) -> Result<()> {
         .env("CARGO_TARGET_DIR", repo.target.join("chaos"))
         .env("WARPWEFT_SEEDS", SEEDS.to_string());
     ensure!(run::tee(&mut command, |_| {})?, "one of {SEEDS} seeds hangs");
+    Ok(())
+}
+
+/// Cancels a million tokens at random moments, and counts what is left.
+fn cancellations(repo: &Repo) -> Result<()> {
+    let mut command = run::cargo(&repo.root);
+    command.args(["test", "--quiet", "--release", "-p", "warpweft"]);
+    command.args(["--test", "cancel", "random_cancellations"]);
+    command.env("WARPWEFT_CANCELLATIONS", CANCELLATIONS.to_string());
+    ensure!(
+        run::tee(&mut command, |_| {})?,
+        "one of {CANCELLATIONS} cancellations went wrong"
+    );
     Ok(())
 }
 

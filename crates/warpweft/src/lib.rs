@@ -99,6 +99,8 @@
 #![cfg_attr(feature = "tracing", doc = include_str!("observe/tracing.md"))]
 #![deny(missing_docs)]
 
+pub mod cancel;
+mod cancel_tree;
 pub mod compose;
 pub mod cooperative;
 mod coroutine;

@@ -19,12 +19,18 @@
 //!   are older than its jobs.
 //! - `*watch == expect` means that the offer is free and something may be put there. With nothing to watch,
 //!   `watch` points to `always`.
+//! - While a token counts, the list is *checked*: `*watch == expect` always holds. So each join comes to
+//!   [`offer_checked`](List::offer_checked), behind a look at the token. `decision` says what to watch then.
+
+mod checked;
 
 use super::fork_claim::ForkClaim;
 use super::jobs::Jobs;
 use super::offer::{Offer, taken};
 use super::record::Record;
 use super::stealable_job::{StealableJob, Stolen};
+use super::token_frame::TokenFrame;
+use crate::cancel_tree::node::Node;
 use std::cell::{Cell, RefCell};
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
@@ -64,6 +70,14 @@ pub(crate) struct List {
     /// The stolen fork that this stack runs; null if it runs none.
     ancestor: Cell<*const StealableJob>,
     foot: Record,
+    /// True while a token counts on this stack.
+    checked: Cell<bool>,
+    /// The youngest frame with a token, or with none on top of one; null if there is none.
+    frame: Cell<*const TokenFrame>,
+    /// In a checked list, and while something is on offer: what `watch` and `expect` would be.
+    decision: Cell<(*const AtomicU64, u64)>,
+    /// How often a token was looked at.
+    looks: Cell<u32>,
 }
 
 impl List {
@@ -80,6 +94,10 @@ impl List {
             always: AtomicU64::new(FREE),
             ancestor: Cell::new(ptr::null()),
             foot: Record::foot(),
+            checked: Cell::new(false),
+            frame: Cell::new(ptr::null()),
+            decision: Cell::new((ptr::null(), CLOSED)),
+            looks: Cell::new(0),
         }
     }
 
@@ -107,7 +125,7 @@ impl List {
         }
         self.offer.set(offer);
         self.nothing_on_offer();
-        if offer.is_null() {
+        if offer.is_null() && !self.checked.get() {
             self.expect.set(CLOSED);
         }
     }
@@ -185,7 +203,7 @@ impl List {
             return false;
         };
         debug_assert!(self.scope.get().is_null(), "an open scope looks after its offer");
-        self.publish(offer, self.told(record));
+        self.publish(offer, self.told(record, ptr::null()));
         true
     }
 
@@ -205,11 +223,11 @@ impl List {
         self.expect.set(taken(turn));
     }
 
-    /// Marks the oldest latent record as public.
+    /// Marks the oldest latent record, which was made under that token, as public.
     #[inline]
-    fn told(&self, record: NonNull<Record>) -> NonNull<StealableJob> {
+    fn told(&self, record: NonNull<Record>, token: *const Node) -> NonNull<StealableJob> {
         // SAFETY: it is in the list, so it is alive.
-        unsafe { record.as_ref() }.tell();
+        unsafe { record.as_ref() }.tell(token);
         self.public.set(record.as_ptr());
         record.cast()
     }
@@ -227,7 +245,8 @@ impl List {
                 return Some((job, jobs));
             }
         }
-        Some((self.told(latent?), ptr::null()))
+        let latent = latent?;
+        Some((self.told(latent, self.token_of(latent)), ptr::null()))
     }
 
     /// Returns true if that record of the list is latent. It walks the list; only scopes call it.
@@ -325,7 +344,7 @@ impl List {
             });
         }
         while let Some(record) = self.oldest_latent() {
-            self.told(record);
+            self.told(record, self.token_of(record));
             // SAFETY: it was made public just now.
             push_job(unsafe { Record::claimable(record) });
         }

@@ -23,6 +23,7 @@
 //! | `spawn_blocking` | spawning a closure that blocks |
 //! | `install` | running a borrowed closure on a worker |
 //! | `current_driver` | the driver for sockets and timers of the calling thread |
+//! | `under_token` | a future under a cancellation token |
 //! | `yields` | yielding to other tasks |
 //! | `metrics` | what a runtime or a pool does, in numbers |
 //! | `priority` | how urgent a task is |
@@ -57,6 +58,7 @@ pub(crate) mod spawn_in_pool;
 pub(crate) mod spawn_on_runtime;
 pub(crate) mod stats;
 pub(crate) mod task_builder;
+pub(crate) mod under_token;
 pub(crate) mod yields;
 
 pub use crate::execution::blocking::blocking;

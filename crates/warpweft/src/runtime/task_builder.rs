@@ -7,8 +7,10 @@ use super::local::run_local;
 use super::pool::Pool;
 use super::priority::Priority;
 use super::spawn_error::SpawnError;
+use super::under_token::Inherits;
 use crate::execution::fiber_start::{Start, StartOn};
 use crate::execution::stack_context;
+use crate::execution::token::{inherited, start, start_maybe, start_or_drop};
 use crate::observe::tasks;
 use crate::pool::current::Spawner;
 use crate::pool::transfer_request::Destination;
@@ -106,7 +108,11 @@ impl<'a> TaskBuilder<'a> {
     where
         F: Future<Output: Send + 'static> + Send + 'static,
     {
-        // SAFETY: a runtime's pool ends its tasks before itself.
+        if let Some(node) = inherited() {
+            // SAFETY: a runtime's pool ends its tasks before itself.
+            return self.place(|info| unsafe { tasks::future(Inherits::new(node, future), info) });
+        }
+        // SAFETY: as above.
         self.place(|info| unsafe { tasks::future(future, info) })
     }
 
@@ -123,7 +129,11 @@ impl<'a> TaskBuilder<'a> {
         T: Send + 'static,
         F: FnOnce() -> T + Send + 'static,
     {
-        // SAFETY: a runtime's pool ends its tasks before itself.
+        if let Some(node) = inherited() {
+            // SAFETY: a runtime's pool ends its tasks before itself.
+            return self.place(|info| unsafe { tasks::job(move || start(&node, job), info) });
+        }
+        // SAFETY: as above.
         self.place(|info| unsafe { tasks::job(job, info) })
     }
 
@@ -141,7 +151,12 @@ impl<'a> TaskBuilder<'a> {
         T: Send + 'static,
         F: FnOnce() -> T + Send + 'static,
     {
-        // SAFETY: a runtime's pool ends its tasks before itself.
+        if let Some(node) = inherited() {
+            let body = move || start(&node, body);
+            // SAFETY: a runtime's pool ends its tasks before itself.
+            return self.place(|info| unsafe { tasks::on_stack_job(body, Start, info) });
+        }
+        // SAFETY: as above.
         self.place(|info| unsafe { tasks::on_stack_job(body, Start, info) })
     }
 
@@ -168,6 +183,8 @@ impl<'a> TaskBuilder<'a> {
             location: self.location,
             name: self.name,
         };
+        let node = inherited();
+        let body = move || start_maybe(node.as_ref(), body);
         // SAFETY: a runtime's pool ends its tasks before itself.
         let (task, handle) = unsafe { tasks::on_stack_job(body, Start, info) };
         context.adopt(task);
@@ -189,8 +206,7 @@ impl<'a> TaskBuilder<'a> {
     {
         let pool = self.pool_or_here();
         let destination = pool.try_permit()?;
-        // SAFETY: a runtime's pool ends its tasks before itself.
-        Ok(self.admit(&pool, destination, |info| unsafe { tasks::future(future, info) }))
+        Ok(self.admit_future(&pool, destination, future))
     }
 
     /// Spawns a closure, with a permit if the pool is [bounded](crate::Builder::capacity), or fails.
@@ -209,6 +225,8 @@ impl<'a> TaskBuilder<'a> {
     {
         let pool = self.pool_or_here();
         let destination = pool.try_permit()?;
+        let node = inherited();
+        let job = move || start_maybe(node.as_ref(), job);
         // SAFETY: a runtime's pool ends its tasks before itself.
         Ok(self.admit(&pool, destination, |info| unsafe { tasks::job(job, info) }))
     }
@@ -232,6 +250,8 @@ impl<'a> TaskBuilder<'a> {
         let destination = pool.try_permit()?;
         let reserved = pool.any().core().stacks.reserve();
         let reserved = reserved.map_err(|_| SpawnError::NoStack)?;
+        let node = inherited();
+        let body = move || start_maybe(node.as_ref(), body);
         // SAFETY: a runtime's pool ends its tasks before itself.
         let make = |info| unsafe { tasks::on_stack_job(body, StartOn(reserved), info) };
         Ok(self.admit(&pool, destination, make))
@@ -279,7 +299,13 @@ impl<'a> TaskBuilder<'a> {
     where
         F: FnOnce() + Send + 'static,
     {
-        // SAFETY: a runtime's pool ends its tasks before itself.
+        if let Some(node) = inherited() {
+            // A closure without a handle has no result: it just does not start.
+            let job = move || start_or_drop(&node, job);
+            // SAFETY: a runtime's pool ends its tasks before itself.
+            return self.place(|info| (unsafe { tasks::detached_job(job, info) }, ()));
+        }
+        // SAFETY: as above.
         self.place(|info| (unsafe { tasks::detached_job(job, info) }, ()));
     }
 
@@ -302,6 +328,8 @@ impl<'a> TaskBuilder<'a> {
         T: Send + 'static,
         F: FnOnce() -> T + Send + 'static,
     {
+        let node = inherited();
+        let job = move || start_maybe(node.as_ref(), job);
         // SAFETY: a runtime's pool ends its tasks before itself.
         self.pin(worker, |info| unsafe { tasks::job(job, info) })
     }
@@ -327,7 +355,8 @@ impl<'a> TaskBuilder<'a> {
         M: FnOnce() -> F + Send + 'static,
         F: Future<Output: Send + 'static> + 'static,
     {
-        let body = move || run_local(make());
+        let node = inherited();
+        let body = move || start_maybe(node.as_ref(), || run_local(make()));
         // SAFETY: a runtime's pool ends its tasks before itself.
         self.pin(worker, |info| unsafe { tasks::on_stack_job(body, Start, info) })
     }
@@ -365,6 +394,27 @@ impl<'a> TaskBuilder<'a> {
         });
         pool.any().push_pinned(worker, task);
         handle
+    }
+
+    /// Creates the task of a future, and pushes it with its permit. The destination is `pool`.
+    pub(crate) fn admit_future<F>(
+        self,
+        pool: &Pool,
+        destination: Destination,
+        future: F,
+    ) -> JoinHandle<F::Output>
+    where
+        F: Future<Output: Send + 'static> + Send + 'static,
+    {
+        match inherited() {
+            // SAFETY: a runtime's pool ends its tasks before itself.
+            None => self.admit(pool, destination, |info| unsafe { tasks::future(future, info) }),
+            Some(node) => {
+                let future = Inherits::new(node, future);
+                // SAFETY: as above.
+                self.admit(pool, destination, |info| unsafe { tasks::future(future, info) })
+            }
+        }
     }
 
     /// Creates the task with `make`, and pushes it with its permit. The destination is `pool`.
