@@ -1,5 +1,5 @@
-//! Cancels a task that waits, a task that computes, a scope of tasks, and all that a token reaches: `cargo run
-//! --bin cancellation`.
+//! Cancels a task that waits, a task that computes, a scope of tasks, and all that a token reaches:
+//! `cargo run --bin cancellation`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

@@ -99,9 +99,10 @@ impl Node {
         node
     }
 
-    /// Calls `enter` under the lock, unless the node is cancelled.
+    /// Calls `enter` under the lock, unless the node is cancelled. In a forked child the lists may be lost:
+    /// then nothing enters, either.
     fn enter<R>(&self, enter: impl FnOnce(&mut Lists) -> R) -> Result<R, Reason> {
-        let mut lists = self.lists.lock();
+        let mut lists = self.lists.lock_unless_lost().ok_or(Reason::Asked)?;
         match self.reason() {
             None => Ok(enter(&mut lists)),
             Some(reason) => Err(reason),
@@ -208,7 +209,9 @@ impl Node {
             if std::ptr::eq(Arc::as_ptr(&node), other) {
                 return true;
             }
-            let lists = node.lists.lock();
+            let Some(lists) = node.lists.lock_unless_lost() else {
+                continue;
+            };
             nodes.extend(
                 lists
                     .parents
@@ -222,7 +225,10 @@ impl Node {
 
     /// Leaves the lists of the parents, and returns them.
     fn unlink(&self) -> impl Iterator<Item = Arc<Self>> + use<> {
-        let parents = mem::take(&mut self.lists.lock().parents);
+        let lists = self.lists.lock_unless_lost();
+        let parents = lists
+            .map(|mut lists| mem::take(&mut lists.parents))
+            .unwrap_or_default();
         parents.into_iter().flatten().map(|(parent, place)| {
             let child = parent.enter(|lists| lists.children.remove(place));
             drop(child);

@@ -9,8 +9,8 @@ impl StackContext {
     // Out of line, and small: the outermost fork of each tree comes here.
     #[inline(never)]
     pub(crate) fn offer_fork(&self) -> bool {
-        if self.forks().is_checked() {
-            return self.offer_checked();
+        if self.forks().is_unusual() {
+            return self.offer_unusually();
         }
         if self.forks().offer() && self.offer_board().is_unwatched() {
             self.wake_for_offer();
@@ -18,13 +18,13 @@ impl StackContext {
         false
     }
 
-    /// Does the same under a token. Each fork comes here.
+    /// Does the same in a scope, or under a token. There each fork comes here.
     #[inline(never)]
-    fn offer_checked(&self) -> bool {
+    fn offer_unusually(&self) -> bool {
         if self.is_stopped_at_fork() {
             return true;
         }
-        if self.forks().offer_checked() && self.offer_board().is_unwatched() {
+        if self.forks().offer_unusually() && self.offer_board().is_unwatched() {
             self.wake_for_offer();
         }
         false

@@ -16,7 +16,7 @@ use super::stack_context::{StackContext, here};
 use crate::cancel_tree::node::{Node, Reason};
 use crate::fork::token_frame::TokenFrame;
 use std::cell::Cell;
-use std::panic::resume_unwind;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::pin;
 use std::ptr;
 use std::sync::Arc;
@@ -75,6 +75,12 @@ mod used {
 /// Returns the token that counts on the calling stack; null if there is none.
 fn token_here() -> *const Node {
     here().map_or_else(outside, StackContext::cancel_token)
+}
+
+/// Returns true if a token may count here: this process has set one.
+#[inline]
+pub(crate) fn may_inherit() -> bool {
+    used::get()
 }
 
 /// Returns the token that what is spawned here inherits.
@@ -161,9 +167,12 @@ impl StackContext {
             return false;
         }
         // SAFETY: as above; frames have their nodes from an `Arc`.
-        unsafe { shared(node) }.inspect(|node| {
-            node.cancel(Reason::Deadline);
-        });
+        let node = unsafe { shared(node) };
+        let cancel = || node.map(|node| node.cancel(Reason::Deadline));
+        // Unwind: a waker has panicked, which the panic hook has reported. A fork must not be left here.
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(cancel)) {
+            std::mem::forget(payload);
+        }
         true
     }
 
@@ -181,23 +190,23 @@ impl StackContext {
     pub(crate) fn begin_wait(&self, fiber: &Fiber) -> Option<WaitUnder> {
         // SAFETY: the node of a frame of this stack is there.
         let node = unsafe { self.cancel_token().as_ref() }?;
+        // SAFETY: null, or a frame that was entered and not left.
+        let frame = unsafe { self.forks().token_frame().as_ref() };
+        let enter = || node.insert_waker((*fiber.waker()).clone());
+        // A handled body may continue on another fiber, so its registration ends with the wait.
+        let under = match frame.filter(|_| self.own_fiber().is_some()) {
+            Some(frame) if frame.place.get().is_some() => None,
+            Some(frame) => {
+                frame.place.set(enter());
+                None
+            }
+            None => enter().map(|place| WaitUnder { node, place }),
+        };
+        // After the waker has entered: a cancellation from here on notifies the fiber.
         if self.is_stopped() {
             unwind();
         }
-        // SAFETY: null, or a frame that was entered and not left.
-        let frame = unsafe { self.forks().token_frame().as_ref() };
-        // A handled body may continue on another fiber, so its registration ends with the wait.
-        match frame.filter(|_| self.own_fiber().is_some()) {
-            Some(frame) if frame.place.get().is_some() => None,
-            Some(frame) => {
-                frame.place.set(node.insert_waker((*fiber.waker()).clone()));
-                None
-            }
-            None => {
-                let place = node.insert_waker((*fiber.waker()).clone())?;
-                Some(WaitUnder { node, place })
-            }
-        }
+        under
     }
 }
 
@@ -330,19 +339,31 @@ pub(crate) fn start_or_drop(node: &Arc<Node>, f: impl FnOnce()) {
     }
 }
 
+/// Calls `f`, or drops it and unwinds if the token is cancelled. The caller is under that token already.
+///
+/// # Safety
+///
+/// The node is null or there.
+#[inline]
+pub(crate) unsafe fn start_here<R>(node: *const Node, f: impl FnOnce() -> R) -> R {
+    // SAFETY: by contract.
+    if UNWINDS && unsafe { node.as_ref() }.is_some_and(Node::is_cancelled) {
+        drop(f);
+        unwind();
+    }
+    f()
+}
+
 /// As [`start`]. Without a token `f` is just called, under none.
 ///
 /// # Safety
 ///
 /// As [`with_raw_token`].
 pub(crate) unsafe fn start_raw<R>(node: *const Node, f: impl FnOnce() -> R) -> R {
-    // SAFETY: null, or there by contract.
-    if UNWINDS && unsafe { node.as_ref() }.is_some_and(Node::is_cancelled) {
-        drop(f);
-        unwind();
-    }
     // SAFETY: by contract.
-    unsafe { with_raw_token(node, f) }
+    let f = || unsafe { with_raw_token(node, f) };
+    // SAFETY: null, or there by contract. The token is entered in `f`.
+    unsafe { start_here(node, f) }
 }
 
 /// Runs `future` on a thread's own stack until it has a result. Unwinds if the token is cancelled before.

@@ -20,7 +20,7 @@
 //! - `*watch == expect` means that the offer is free and something may be put there. With nothing to watch,
 //!   `watch` points to `always`.
 //! - While a token counts, the list is *checked*: `*watch == expect` always holds. So each join comes to
-//!   [`offer_checked`](List::offer_checked), behind a look at the token. `decision` says what to watch then.
+//!   [`offer_unusually`](List::offer_unusually), behind a look at the token. `decision` says what to watch then.
 
 mod checked;
 
@@ -64,6 +64,9 @@ pub(crate) struct List {
     scope: Cell<*const Jobs>,
     /// The open scopes of this stack, the outermost first.
     scopes: RefCell<Vec<NonNull<Jobs>>>,
+    /// The number of open scopes, and one more while the list is checked. If it is 0, the oldest latent fork is
+    /// all that can be offered.
+    unusual: Cell<usize>,
     watch: Cell<*const AtomicU64>,
     expect: Cell<u64>,
     always: AtomicU64,
@@ -91,6 +94,7 @@ impl List {
             scope: Cell::new(ptr::null()),
             offer: Cell::new(ptr::null()),
             scopes: RefCell::new(Vec::new()),
+            unusual: Cell::new(0),
             always: AtomicU64::new(FREE),
             ancestor: Cell::new(ptr::null()),
             foot: Record::foot(),
@@ -187,16 +191,21 @@ impl List {
         self.tail.set(before);
     }
 
-    /// Puts the oldest latent fork or job on offer, if there is one. Returns true if it did.
+    /// Returns true if [`offer`](Self::offer) must not be called, but `offer_unusually`.
+    #[inline]
+    pub(crate) fn is_unusual(&self) -> bool {
+        self.unusual.get() > 0
+    }
+
+    /// Puts the oldest latent fork on offer, if there is one. Returns true if it did. There is no open scope,
+    /// and the list is not checked.
     #[inline]
     pub(crate) fn offer(&self) -> bool {
+        debug_assert!(!self.is_unusual());
         // SAFETY: valid by the contract of `attach`; where there is no offer, it never seems free.
         let offer = unsafe { &*self.offer.get() };
         if !self.offered.get().is_null() {
             offer.clear();
-        }
-        if !self.scopes.borrow().is_empty() {
-            return self.offer_with_scopes(offer);
         }
         let Some(record) = self.oldest_latent() else {
             self.nothing_on_offer();
@@ -361,10 +370,12 @@ impl List {
     /// `jobs` stays where it is until it is [closed](Self::close_scope). Scopes are closed in reverse order.
     pub(crate) unsafe fn open_scope(&self, jobs: &Jobs) {
         self.scopes.borrow_mut().push(NonNull::from(jobs));
+        self.unusual.set(self.unusual.get() + 1);
     }
 
     pub(crate) fn close_scope(&self) {
         self.scopes.borrow_mut().pop();
+        self.unusual.set(self.unusual.get() - 1);
     }
 
     /// Runs a stolen fork on this stack. Until it is done, what the stack offers is a part of it.

@@ -18,7 +18,7 @@ use crate::cancel_tree::node::Node;
 use crate::execution::fiber_start::Start;
 use crate::execution::fork_cx::ForkCx;
 use crate::execution::stack_context::{self, StackContext};
-use crate::execution::token::start_raw;
+use crate::execution::token::{start_here, start_raw};
 use crate::execution::wait;
 use crate::execution::who::as_part_of;
 use crate::fork::jobs::{FirstPanic, Jobs, Panic};
@@ -93,12 +93,14 @@ impl<F: FnOnce()> Job<F> {
         let Self { scope, body, .. } = *job;
         // SAFETY: the scope waits for this job.
         let jobs = unsafe { scope.as_ref() };
+        // Unwind, twice: the panic continues in the scope's frame.
         // SAFETY: a frame older than the scope, which waits for this job, keeps the token.
-        let body = || unsafe { start_raw(jobs.token, body) };
-        // Unwind: the panic continues in the scope's frame.
         let outcome = match by {
-            By::Owner => catch_unwind(AssertUnwindSafe(body)),
-            By::Taker => as_part_of(&jobs.done, || catch_unwind(AssertUnwindSafe(body))),
+            By::Owner => catch_unwind(AssertUnwindSafe(|| unsafe { start_here(jobs.token, body) })),
+            By::Taker => as_part_of(&jobs.done, || {
+                // SAFETY: as above.
+                catch_unwind(AssertUnwindSafe(|| unsafe { start_raw(jobs.token, body) }))
+            }),
         };
         if let Err(panic) = outcome {
             jobs.note(panic).into_iter().for_each(report_displaced);

@@ -6,8 +6,8 @@
 //!
 //! # Invariants
 //!
-//! - For each closure in the queue there is a job of the scope that has not run. So a job finds a closure, and
-//!   no closure is left when all jobs have run.
+//! - For each closure in the queue there is a job of the scope that has not run. So a job finds a closure,
+//!   and no closure is left when all jobs have run.
 //! - A closure in the queue does not keep the queue: one that never runs is dropped with the last job.
 
 use super::scope::{Scope, scope};
@@ -54,8 +54,8 @@ impl fmt::Debug for ScopeFifo<'_, '_> {
     }
 }
 
-/// As [`scope`](crate::scope()), but the jobs begin in the order in which they were spawned, whatever the order
-/// of the pool's policy is.
+/// As [`scope`](crate::scope()), but the jobs begin in the order in which they were spawned, whatever the
+/// order of the pool's policy is.
 ///
 /// ```
 /// let runtime = warpweft::Runtime::builder().workers(1).build()?;

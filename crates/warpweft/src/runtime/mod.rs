@@ -19,6 +19,7 @@
 //! | `spawn_on_runtime` | spawning on a runtime |
 //! | `local` | futures that stay on their thread |
 //! | `spawn_in_pool` | spawning into a pool, with a permit if it is bounded |
+//! | `spawn_with_token` | spawning where a cancellation token may count |
 //! | `spawn_error` | the error of spawning a task |
 //! | `spawn_blocking` | spawning a closure that blocks |
 //! | `install` | running a borrowed closure on a worker |
@@ -56,6 +57,7 @@ pub(crate) mod spawn_blocking;
 pub(crate) mod spawn_error;
 pub(crate) mod spawn_in_pool;
 pub(crate) mod spawn_on_runtime;
+pub(crate) mod spawn_with_token;
 pub(crate) mod stats;
 pub(crate) mod task_builder;
 pub(crate) mod under_token;

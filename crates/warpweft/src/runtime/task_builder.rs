@@ -10,7 +10,7 @@ use super::spawn_error::SpawnError;
 use super::under_token::Inherits;
 use crate::execution::fiber_start::{Start, StartOn};
 use crate::execution::stack_context;
-use crate::execution::token::{inherited, start, start_maybe, start_or_drop};
+use crate::execution::token::{inherited, may_inherit, start, start_maybe, start_or_drop};
 use crate::observe::tasks;
 use crate::pool::current::Spawner;
 use crate::pool::transfer_request::Destination;
@@ -108,11 +108,10 @@ impl<'a> TaskBuilder<'a> {
     where
         F: Future<Output: Send + 'static> + Send + 'static,
     {
-        if let Some(node) = inherited() {
-            // SAFETY: a runtime's pool ends its tasks before itself.
-            return self.place(|info| unsafe { tasks::future(Inherits::new(node, future), info) });
+        if may_inherit() {
+            return self.spawn_with_token(future);
         }
-        // SAFETY: as above.
+        // SAFETY: a runtime's pool ends its tasks before itself.
         self.place(|info| unsafe { tasks::future(future, info) })
     }
 
@@ -129,11 +128,10 @@ impl<'a> TaskBuilder<'a> {
         T: Send + 'static,
         F: FnOnce() -> T + Send + 'static,
     {
-        if let Some(node) = inherited() {
-            // SAFETY: a runtime's pool ends its tasks before itself.
-            return self.place(|info| unsafe { tasks::job(move || start(&node, job), info) });
+        if may_inherit() {
+            return self.spawn_job_with_token(job);
         }
-        // SAFETY: as above.
+        // SAFETY: a runtime's pool ends its tasks before itself.
         self.place(|info| unsafe { tasks::job(job, info) })
     }
 
@@ -299,13 +297,10 @@ impl<'a> TaskBuilder<'a> {
     where
         F: FnOnce() + Send + 'static,
     {
-        if let Some(node) = inherited() {
-            // A closure without a handle has no result: it just does not start.
-            let job = move || start_or_drop(&node, job);
-            // SAFETY: a runtime's pool ends its tasks before itself.
-            return self.place(|info| (unsafe { tasks::detached_job(job, info) }, ()));
+        if may_inherit() {
+            return self.spawn_detached_with_token(job);
         }
-        // SAFETY: as above.
+        // SAFETY: a runtime's pool ends its tasks before itself.
         self.place(|info| (unsafe { tasks::detached_job(job, info) }, ()));
     }
 
@@ -396,27 +391,6 @@ impl<'a> TaskBuilder<'a> {
         handle
     }
 
-    /// Creates the task of a future, and pushes it with its permit. The destination is `pool`.
-    pub(crate) fn admit_future<F>(
-        self,
-        pool: &Pool,
-        destination: Destination,
-        future: F,
-    ) -> JoinHandle<F::Output>
-    where
-        F: Future<Output: Send + 'static> + Send + 'static,
-    {
-        match inherited() {
-            // SAFETY: a runtime's pool ends its tasks before itself.
-            None => self.admit(pool, destination, |info| unsafe { tasks::future(future, info) }),
-            Some(node) => {
-                let future = Inherits::new(node, future);
-                // SAFETY: as above.
-                self.admit(pool, destination, |info| unsafe { tasks::future(future, info) })
-            }
-        }
-    }
-
     /// Creates the task with `make`, and pushes it with its permit. The destination is `pool`.
     pub(crate) fn admit<H>(
         self,
@@ -444,7 +418,7 @@ impl<'a> TaskBuilder<'a> {
 
     /// Creates the task with `make`, and pushes it to its pool.
     #[inline]
-    fn place<H>(self, make: impl FnOnce(PoolAlloc<'_>) -> (Runnable, H)) -> H {
+    pub(super) fn place<H>(self, make: impl FnOnce(PoolAlloc<'_>) -> (Runnable, H)) -> H {
         let spawner = Cell::new(Spawner::NO_WORKER);
         let priority = self.priority;
         let (mut task, handle) = make(PoolAlloc {

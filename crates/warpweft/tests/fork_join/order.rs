@@ -35,7 +35,7 @@ fn jobs_begin_oldest_first_under_each_policy() {
                         scope.spawn(move |_| note(10 + n));
                     });
                 }
-            })
+            });
         });
         assert_eq!(ended, Ok(()));
         assert_eq!(
@@ -52,7 +52,7 @@ fn jobs_begin_oldest_first_under_each_policy() {
                 let order = &order;
                 scope.spawn(move |_| order.lock().expect("no panic").push(n));
             }
-        })
+        });
     });
     assert_eq!(youngest_first, Ok(()));
     assert_eq!(
@@ -72,7 +72,7 @@ fn many_workers_run_each_job_once() {
                 let begun = &begun;
                 scope.spawn(move |_| begun.lock().expect("no panic").push(n));
             }
-        })
+        });
     });
     assert_eq!(ended, Ok(()));
     let mut begun = begun.into_inner().expect("no panic");
@@ -96,7 +96,7 @@ fn jobs_that_never_run_are_dropped_once() {
                         drop(held);
                     });
                 }
-            })
+            });
         })
     });
     assert!(ended.expect("open").is_err());
@@ -120,7 +120,7 @@ fn a_panic_keeps_no_other_job_from_running() {
                         }
                     });
                 }
-            })
+            });
         }))
     });
     assert!(ended.expect("open").is_err());

@@ -1,7 +1,8 @@
 //! The list of a stack on which a token counts.
 //!
 //! A join without a token looks at nothing of all this. Where a token counts, the list pretends that its
-//! offer is free: then each join comes to [`offer_checked`](List::offer_checked), behind a look at the token.
+//! offer is free: then each join comes to [`offer_unusually`](List::offer_unusually), behind a look at the
+//! token.
 //!
 //! # Invariants
 //!
@@ -54,6 +55,7 @@ impl List {
         frame.found.set(self.tail.get());
         frame.was_checked.set(self.checked.get());
         if !frame.node.is_null() && !self.checked.replace(true) {
+            self.unusual.set(self.unusual.get() + 1);
             self.pretend_free();
         }
     }
@@ -67,6 +69,7 @@ impl List {
             before.listens.set(true);
         }
         if self.checked.replace(frame.was_checked.get()) && !frame.was_checked.get() {
+            self.unusual.set(self.unusual.get() - 1);
             if !self.offered.get().is_null() {
                 let (watch, expect) = self.decision.get();
                 self.watch.set(watch);
@@ -84,18 +87,19 @@ impl List {
         self.expect.set(FREE);
     }
 
-    /// Puts the oldest latent fork or job of a checked list on offer, if the offer is free and there is one.
-    /// Returns true if it did.
-    pub(crate) fn offer_checked(&self) -> bool {
+    /// Puts the oldest latent fork or job on offer, if the offer is free and there is one. Returns true if it
+    /// did.
+    pub(crate) fn offer_unusually(&self) -> bool {
         // SAFETY: null, or valid by the contract of `attach`.
         let Some(offer) = (unsafe { self.offer.get().as_ref() }) else {
             return false;
         };
         if !self.offered.get().is_null() {
+            // A list that is not checked comes here only if the offer is free.
             let (watch, taken) = self.decision.get();
             // SAFETY: something is on offer, so this is the decision of the offer.
             // Ordering: Relaxed, as in `is_free`.
-            if unsafe { &*watch }.load(Ordering::Relaxed) != taken {
+            if self.checked.get() && unsafe { &*watch }.load(Ordering::Relaxed) != taken {
                 return false;
             }
             offer.clear();
@@ -108,7 +112,7 @@ impl List {
         } else {
             self.offer_with_scopes(offer)
         };
-        if published {
+        if published && self.checked.get() {
             self.pretend_free();
         }
         published
