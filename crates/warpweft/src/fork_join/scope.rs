@@ -94,12 +94,16 @@ impl<F: FnOnce()> Job<F> {
         // SAFETY: the scope waits for this job.
         let jobs = unsafe { scope.as_ref() };
         // Unwind, twice: the panic continues in the scope's frame.
-        // SAFETY: a frame older than the scope, which waits for this job, keeps the token.
         let outcome = match by {
-            By::Owner => catch_unwind(AssertUnwindSafe(|| unsafe { start_here(jobs.token, body) })),
+            By::Owner => catch_unwind(AssertUnwindSafe(|| {
+                // SAFETY: a frame older than the scope, which waits for this job, keeps the token.
+                unsafe { start_here(jobs.token, body) }
+            })),
             By::Taker => as_part_of(&jobs.done, || {
-                // SAFETY: as above.
-                catch_unwind(AssertUnwindSafe(|| unsafe { start_raw(jobs.token, body) }))
+                catch_unwind(AssertUnwindSafe(|| {
+                    // SAFETY: as above.
+                    unsafe { start_raw(jobs.token, body) }
+                }))
             }),
         };
         if let Err(panic) = outcome {

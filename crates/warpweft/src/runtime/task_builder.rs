@@ -7,10 +7,9 @@ use super::local::run_local;
 use super::pool::Pool;
 use super::priority::Priority;
 use super::spawn_error::SpawnError;
-use super::under_token::Inherits;
 use crate::execution::fiber_start::{Start, StartOn};
 use crate::execution::stack_context;
-use crate::execution::token::{inherited, may_inherit, start, start_maybe, start_or_drop};
+use crate::execution::token::{inherited, may_inherit, start, start_maybe};
 use crate::observe::tasks;
 use crate::pool::current::Spawner;
 use crate::pool::transfer_request::Destination;
@@ -436,7 +435,7 @@ impl<'a> TaskBuilder<'a> {
 }
 
 /// Finds the spawner of a task, and with it the pool, when the task is allocated.
-struct PoolAlloc<'a> {
+pub(super) struct PoolAlloc<'a> {
     builder: TaskBuilder<'a>,
     /// The spawner that was found.
     spawner: &'a Cell<Spawner>,

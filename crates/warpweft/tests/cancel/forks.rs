@@ -224,7 +224,7 @@ fn jobs_of_a_cancelled_scope_never_start() {
                             drop(held);
                         });
                     }
-                })
+                });
             })
         });
         assert!(
@@ -250,7 +250,7 @@ fn a_job_on_another_worker_has_the_token_of_its_scope() {
                         saw.fetch_add(usize::from(there && !cancel::is_cancelled()), Ordering::Relaxed);
                     });
                 }
-            })
+            });
         })
     });
     assert_eq!(ended, Ok(Ok(())));

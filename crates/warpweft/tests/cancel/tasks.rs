@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use warpweft::cancel::{self, CancelToken};
 use warpweft::time::sleep;
-use warpweft::{JoinError, JoinHandle, TaskBuilder, scope, scope_async, spawn, spawn_blocking, spawn_job};
+use warpweft::{JoinError, JoinHandle, TaskBuilder, scope, scope_async, spawn, spawn_job};
 
-fn is_cancelled<T>(result: Result<T, JoinError>) -> bool {
+fn is_cancelled<T>(result: &Result<T, JoinError>) -> bool {
     matches!(result, Err(JoinError::Cancelled))
 }
 
@@ -60,7 +60,7 @@ fn tasks_that_wait_in_a_queue_never_start() {
         handles
             .expect("live")
             .into_iter()
-            .all(|task| is_cancelled(task.wait()))
+            .all(|task| is_cancelled(&task.wait()))
     );
     until(|| alive.count() == 0);
     assert_eq!(ran.load(Ordering::Relaxed), 0);
@@ -148,7 +148,7 @@ fn a_scope_of_futures_that_borrow_ends() {
                     })
                     .collect();
                 canceller.cancel();
-                warpweft::uncooperative(|| handles.into_iter().all(|handle| is_cancelled(handle.wait())))
+                warpweft::uncooperative(|| handles.into_iter().all(|handle| is_cancelled(&handle.wait())))
             })
         })
     });
@@ -203,22 +203,19 @@ fn a_closure_that_blocks_sees_its_token() {
     let runtime = runtime(1);
     let token = CancelToken::new();
     let began = Arc::new(AtomicBool::new(false));
-    let task = runtime.block_on(async {
+    let task = token.run(|| {
         let began = Arc::clone(&began);
-        let blocking = token.run_async(async move {
-            let closure = move || {
-                began.store(true, Ordering::Release);
-                until(cancel::is_cancelled);
-                cancel::check();
-                unreachable!("it is cancelled");
-            };
-            spawn_blocking(closure).admitted().await.expect("a thread")
-        });
-        blocking.await.expect("live")
+        runtime.try_spawn_blocking(move || {
+            began.store(true, Ordering::Release);
+            until(cancel::is_cancelled);
+            cancel::check();
+            unreachable!("it is cancelled");
+        })
     });
+    let task = task.expect("live").expect("a thread");
     until(|| began.load(Ordering::Acquire));
     token.cancel();
-    assert!(is_cancelled::<()>(task.wait()));
+    assert!(is_cancelled::<()>(&task.wait()));
 }
 
 #[test]
@@ -236,7 +233,7 @@ fn a_job_that_waits_is_unwound() {
     });
     std::thread::sleep(Duration::from_millis(5));
     token.cancel();
-    assert!(is_cancelled(job.expect("live").wait()));
+    assert!(is_cancelled(&job.expect("live").wait()));
     assert_eq!(alive.count(), 0);
     drop(guard);
     assert!(lock.try_lock().is_some(), "the wait has left the lock's list");
