@@ -20,7 +20,8 @@
 //! - `*watch == expect` means that the offer is free and something may be put there. With nothing to watch,
 //!   `watch` points to `always`.
 //! - While a token counts, the list is *checked*: `*watch == expect` always holds. So each join comes to
-//!   [`offer_unusually`](List::offer_unusually), behind a look at the token. `decision` says what to watch then.
+//!   [`offer_unusually`](List::offer_unusually), behind a look at the token. `decision` says what to watch
+//!   then.
 
 mod checked;
 
@@ -64,8 +65,8 @@ pub(crate) struct List {
     scope: Cell<*const Jobs>,
     /// The open scopes of this stack, the outermost first.
     scopes: RefCell<Vec<NonNull<Jobs>>>,
-    /// The number of open scopes, and one more while the list is checked. If it is 0, the oldest latent fork is
-    /// all that can be offered.
+    /// The number of open scopes, and one more while the list is checked. If it is 0, the oldest latent fork
+    /// is all that can be offered.
     unusual: Cell<usize>,
     watch: Cell<*const AtomicU64>,
     expect: Cell<u64>,
