@@ -1,19 +1,35 @@
-//! Takes no more orders at Ctrl-C, and finishes those that it has: `cargo run --bin graceful_end`.
+//! Takes no more orders at Ctrl-C, or when it is asked to end in another way, finishes those that it has, and
+//! cancels what takes too long: `cargo run --bin graceful_end`.
 
 use futures_lite::future::or;
 use std::io;
 use std::pin::pin;
 use std::time::Duration;
+use warpweft::cancel::CancelToken;
 use warpweft::sync::channel;
 use warpweft::time::{sleep, timeout};
 use warpweft::{JoinError, Runtime, signal, spawn};
 
 /// The end waits this long for the orders that are under way.
 const LIMIT: Duration = Duration::from_secs(10);
+/// And this long for what was cancelled then.
+const REST: Duration = Duration::from_secs(1);
 
-/// Takes an order every millisecond until Ctrl-C. Returns how many it has taken.
+/// Waits until the process is asked to end: by Ctrl-C, a service manager, or because the terminal is gone.
+#[cfg(unix)]
+async fn asked_to_end() -> io::Result<()> {
+    signal::Signals::new(&signal::Signal::ALL)?.next().await.map(drop)
+}
+
+/// Waits for Ctrl-C.
+#[cfg(not(unix))]
+async fn asked_to_end() -> io::Result<()> {
+    signal::ctrl_c().await
+}
+
+/// Takes an order every millisecond until the end. Returns how many it has taken.
 async fn take(orders: channel::Sender<usize>) -> io::Result<usize> {
-    let mut ended = pin!(signal::ctrl_c());
+    let mut ended = pin!(asked_to_end());
     for order in 0.. {
         let next = async {
             sleep(Duration::from_millis(1)).await;
@@ -42,25 +58,33 @@ async fn work(orders: channel::Receiver<usize>) -> usize {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let runtime = Runtime::builder().build()?;
+    // All orders are below it.
+    let orders = CancelToken::new();
     runtime.block_on(async {
         let (sender, receiver) = channel::bounded(16);
-        let workers: Vec<_> = (0..4).map(|_| spawn(work(receiver.clone()))).collect();
-        // Its end drops the sender, which closes the channel behind the last order.
+        let workers: Vec<_> = (0..4)
+            .map(|_| spawn(orders.run_async(work(receiver.clone()))))
+            .collect();
+        // 1. Accept no more: its end drops the sender, which closes the channel behind the last order.
         let taken = take(sender).await?;
+        // 2. Drain.
         let done = timeout(LIMIT, async {
             let mut done = 0;
             for worker in workers {
-                done += worker.await?;
+                done += worker.await?.unwrap_or(0);
             }
             Ok::<_, JoinError>(done)
         });
         match done.await {
             Ok(done) => println!("taken {taken}, done {}", done?),
-            Err(_late) => println!("taken {taken}; what is not done after {LIMIT:?} is given up"),
+            Err(_late) => {
+                println!("taken {taken}; what is not done after {LIMIT:?} is given up");
+                // 3. Cancel: it reaches what the workers have spawned, too.
+                orders.cancel();
+            }
         }
         Ok::<_, Box<dyn std::error::Error>>(())
     })?;
-    // It ends the threads of the runtime, as dropping it would.
-    runtime.shutdown();
-    Ok(())
+    // 4. Drop what is left, and say what it was.
+    Ok(runtime.shutdown_timeout(REST)?)
 }

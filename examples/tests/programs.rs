@@ -239,6 +239,10 @@ fn cancellation() {
         "a future that waits: cancelled",
         "a closure that computes: cancelled",
         "a scope of tasks: late true, 3 of 3 dropped",
+        "a fiber that waits: cancelled",
+        "a loop without an end: cancelled",
+        "a future that was asked says goodbye",
+        "a loop with a deadline: Err(Cancelled(deadline))",
     ];
     assert_eq!(program!("cancellation").rest(), lines);
 }

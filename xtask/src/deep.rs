@@ -16,6 +16,8 @@ enum Job {
     Chaos,
     /// Tasks that hog their workers, in ten thousand forms.
     Hogs,
+    /// A million tokens that are cancelled at random moments.
+    Cancellations,
     /// A million signals to a thread that panics and unwinds.
     Signals,
     /// A million dumps beside tasks that begin, wait and end.
@@ -80,7 +82,7 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
     let explore = |checker, variables: &[(&str, String)]| {
         models::run_with(repo, checker, &models, variables).and_then(|tally| tally.verdict())
     };
-    let jobs: [Exploration<'_>; 15] = [
+    let jobs: [Exploration<'_>; 16] = [
         (Job::Loom, "loom, deep", &|| explore(Checker::Loom, &bound)),
         (Job::Shuttle, "shuttle, deep", &|| {
             explore(Checker::Shuttle, &number)
@@ -89,6 +91,9 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
             chaos(repo, options.rounds)
         }),
         (Job::Hogs, "tasks that hog their workers", &|| hogs(repo)),
+        (Job::Cancellations, "a million cancellations", &|| {
+            cancellations(repo)
+        }),
         (
             Job::Signals,
             "a million signals to a thread that unwinds",
@@ -140,6 +145,8 @@ const PROGRAM_ROUNDS: u32 = 2_000;
 
 /// How many programs with tasks that hog their workers are made.
 const SEEDS: u32 = 10_000;
+/// How many tokens are cancelled, or not, in a storm.
+const CANCELLATIONS: u32 = 1_000_000;
 /// How many signals a thread gets while it unwinds.
 const SIGNALS: u32 = 1_000_000;
 
@@ -164,6 +171,19 @@ fn hogs(repo: &Repo) -> Result<()> {
         .env("CARGO_TARGET_DIR", repo.target.join("chaos"))
         .env("WARPWEFT_SEEDS", SEEDS.to_string());
     ensure!(run::tee(&mut command, |_| {})?, "one of {SEEDS} seeds hangs");
+    Ok(())
+}
+
+/// Cancels a million tokens at random moments, and counts what is left.
+fn cancellations(repo: &Repo) -> Result<()> {
+    let mut command = run::cargo(&repo.root);
+    command.args(["test", "--quiet", "--release", "-p", "warpweft"]);
+    command.args(["--test", "cancel", "random_cancellations"]);
+    command.env("WARPWEFT_CANCELLATIONS", CANCELLATIONS.to_string());
+    ensure!(
+        run::tee(&mut command, |_| {})?,
+        "one of {CANCELLATIONS} cancellations went wrong"
+    );
     Ok(())
 }
 

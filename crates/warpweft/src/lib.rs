@@ -99,6 +99,8 @@
 #![cfg_attr(feature = "tracing", doc = include_str!("observe/tracing.md"))]
 #![deny(missing_docs)]
 
+pub mod cancel;
+mod cancel_tree;
 pub mod compose;
 pub mod cooperative;
 mod coroutine;
@@ -128,8 +130,8 @@ pub use compose::{ConcurrencyLimit, EnterError, Pool, Silos, UnknownPool, stage}
 pub use cooperative::uncooperative;
 pub use execution::block_on::block_on;
 pub use fork_join::{
-    AsyncScope, ForkCx, JoinAsync, Scope, ScopedHandle, join, join_async, par_chunks_mut, par_for, scope,
-    scope_async,
+    AsyncScope, ForkCx, JoinAsync, Scope, ScopeFifo, ScopedHandle, join, join_async, par_chunks_mut, par_for,
+    scope, scope_async, scope_fifo,
 };
 pub use io::Io;
 pub use observe::PoolCounters;

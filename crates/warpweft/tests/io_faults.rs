@@ -244,6 +244,51 @@ fn ctrl_c_is_told_to_everyone_who_waits() {
     });
 }
 
+#[test]
+fn each_signal_is_heard_by_each_listener_also_between_two_waits() {
+    use warpweft::signal::{Signal, Signals, hangup, terminate};
+    in_child(
+        "each_signal_is_heard_by_each_listener_also_between_two_waits",
+        || {
+            both_ways(|runtime| {
+                runtime.block_on(async {
+                    let send = |signal| {
+                        // SAFETY: it sends a signal, which has a handler, to this process.
+                        let sent = unsafe { libc::kill(std::process::id().cast_signed(), signal) };
+                        assert_eq!(sent, 0);
+                    };
+                    let all = Signals::new(&Signal::ALL).expect("descriptors");
+                    let one = Signals::new(&[Signal::Terminate]).expect("descriptors");
+                    let early = timeout(Duration::from_millis(1), all.next()).await;
+                    assert!(early.is_err(), "nobody has sent one");
+                    // Each before somebody waits.
+                    for (number, signal) in [
+                        (libc::SIGINT, Signal::Interrupt),
+                        (libc::SIGTERM, Signal::Terminate),
+                        (libc::SIGHUP, Signal::Hangup),
+                    ] {
+                        send(number);
+                        assert_eq!(all.next().await.expect("a signal"), signal);
+                    }
+                    assert_eq!(one.next().await.expect("a signal"), Signal::Terminate);
+                    let others = timeout(Duration::from_millis(1), one.next()).await;
+                    assert!(others.is_err(), "it hears its own signal alone");
+                    for (number, wait) in [
+                        (libc::SIGTERM, spawn(terminate())),
+                        (libc::SIGHUP, spawn(hangup())),
+                    ] {
+                        while !wait.is_finished() {
+                            send(number);
+                            sleep(Duration::from_millis(1)).await;
+                        }
+                        wait.await.expect("no panic").expect("no error");
+                    }
+                });
+            });
+        },
+    );
+}
+
 /// An idle pool makes no system calls, with sockets and far timers too: its threads' context switches say so.
 #[test]
 fn an_idle_pool_sleeps() {

@@ -7,10 +7,10 @@
 //! - Code that is uncooperative, panicking, or a hook of a policy neither switches nor unwinds.
 
 use crate::execution::stack_context::{self, StackContext};
+use crate::execution::token;
 use crate::threads::quantum::Quantum;
 use std::cell::Cell;
 use std::panic::resume_unwind;
-use warpweft_platform::thread::panicking;
 use warpweft_platform::thread_word;
 use warpweft_task::{Cancelled, Unwound, is_job_cancelled};
 
@@ -63,7 +63,7 @@ pub(crate) fn refill() {
 #[inline(never)]
 fn due() {
     refill();
-    let Some(context) = stack_context::here().filter(|context| may_act(context)) else {
+    let Some(context) = stack_context::here().filter(|context| context.may_act()) else {
         return;
     };
     stop_if_told(context);
@@ -75,16 +75,14 @@ fn due() {
     }
 }
 
-/// Returns true if code on that stack may switch or be stopped now.
-pub(crate) fn may_act(context: &StackContext) -> bool {
-    !context.is_uncooperative() && !context.keeps_worker() && !panicking()
-}
-
-/// Unwinds a cancelled job or fiber, and a job of a runtime that shuts down. A fiber of such a runtime is
-/// unwound where it switches.
+/// Unwinds code under a cancelled token, a cancelled job or fiber, and a job of a runtime that shuts down. A
+/// fiber of such a runtime is unwound where it switches.
 fn stop_if_told(context: &StackContext) {
     if !cfg!(panic = "unwind") {
         return;
+    }
+    if context.is_stopped() {
+        token::unwind();
     }
     let (cancelled, unwound) = match (context.fiber(), is_job_cancelled()) {
         (Some(fiber), _) => (fiber.is_cancelled(), false),

@@ -1,6 +1,6 @@
 //! Yielding by `await`.
 
-use super::budget::{may_act, refill};
+use super::budget::refill;
 use crate::execution::stack_context;
 use crate::pool::current::{GaveWay, with_current};
 use std::future::poll_fn;
@@ -16,7 +16,7 @@ pub fn pause() -> impl Future<Output = ()> + Send + Sync {
     let mut waited = false;
     poll_fn(move |cx| {
         refill();
-        if waited || stack_context::here().is_some_and(|context| !may_act(context)) {
+        if waited || stack_context::here().is_some_and(|context| !context.may_act()) {
             return Poll::Ready(());
         }
         waited = true;

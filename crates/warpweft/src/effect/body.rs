@@ -24,6 +24,7 @@ use crate::coroutine::switch::{RawCoroutine, Switch};
 use crate::execution::bodies;
 use crate::execution::body_link::{self, BodyLink};
 use crate::execution::stack_context::{self, StackContext};
+use crate::execution::token;
 use crate::observe::spans::LeftSpans;
 use crate::pool::current;
 use crate::pool::current::WorkerRef;
@@ -119,10 +120,12 @@ impl HandledBody {
         label.write_location(made_at);
         let mut this = Box::<Self>::new_uninit();
         let place = this.as_mut_ptr();
+        // It may continue where another token counts, or none.
+        let node = token::inherited();
         let begin = move |switch: &Switch| {
             // SAFETY: the caller of `run` keeps the body alive.
             unsafe { &*place }.begin(switch);
-            body();
+            token::with_token(node.as_ref(), body);
         };
         this.write(Self {
             link: BodyLink::new(label),
@@ -180,10 +183,14 @@ impl HandledBody {
         let spans = LeftSpans::leave();
         // SAFETY: it changes only below, when the body has ended.
         let coroutine = unsafe { &*self.coroutine.get() };
+        let outside = token::outside();
         let ended = coroutine.as_ref().is_none_or(|coroutine| coroutine.resume(input));
         match (&self.context, host) {
             (Some(context), Some(host)) => host.come_back(context),
-            _ => body_link::set_outside(outer),
+            _ => {
+                body_link::set_outside(outer);
+                token::set_outside(outside);
+            }
         }
         current::set(before.unwrap_or_else(bodies::found_here));
         spans.come_back();
@@ -219,8 +226,10 @@ impl HandledBody {
                 context.leave(|| switch.suspend(()))
             }
             _ => {
+                let outside = token::outside();
                 let input = switch.suspend(());
                 body_link::set_outside(top);
+                token::set_outside(outside);
                 input
             }
         };

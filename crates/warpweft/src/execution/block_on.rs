@@ -7,6 +7,7 @@
 
 use super::fiber::{Fiber, MustWait};
 use super::stack_context::{StackContext, here};
+use super::token;
 use crate::observe::spans::LeftSpans;
 use crate::pool::current::{self, WorkerRef};
 use std::pin::pin;
@@ -48,6 +49,9 @@ impl StackContext {
         let spans = LeftSpans::leave();
         self.switch_away(fiber, MustWait::No, |must_wait| fiber.give_way(must_wait));
         spans.come_back();
+        if self.is_stopped() {
+            token::unwind();
+        }
         true
     }
 
@@ -90,6 +94,7 @@ impl StackContext {
             // It forked in the poll that is over.
             return fiber.listen_in_child();
         }
+        let _under = self.begin_wait(fiber);
         self.switch_away(fiber, MustWait::No, |must_wait| fiber.listen(must_wait));
     }
 }
@@ -111,7 +116,10 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
             let mut future = pin!(future);
             drive_on(fiber, |cx| future.as_mut().poll(cx))
         }
-        _ => warpweft_task::block_on(future),
+        _ => match token::inherited() {
+            None => warpweft_task::block_on(future),
+            Some(node) => token::block_under(node, future),
+        },
     }
 }
 

@@ -30,8 +30,7 @@ use std::task::Waker;
 use warpweft_platform::atomic::{AtomicU32, Ordering};
 use warpweft_platform::delay;
 use warpweft_platform::prefetch::prefetch;
-use warpweft_platform::process;
-use warpweft_platform::thread::{panicking, pause};
+use warpweft_platform::thread::panicking;
 use warpweft_task::frame::Who;
 use warpweft_task::registry::Entry;
 use warpweft_task::{Abandon, Latch, OnStackJob, Running, Unwound};
@@ -42,13 +41,10 @@ const UNKNOWN: u32 = 1;
 const UNWINDING: u32 = 2;
 /// It is in `blocking`, and needs no worker to continue.
 const BLOCKING_IN_PLACE: u32 = 4;
+/// A token counts on its stack, which its waits look at.
+const UNDER_TOKEN: u32 = 8;
 /// The unit of the count of frames that must not be left, because other threads work on them.
-const HELD: u32 = 8;
-
-/// How long a fiber sleeps between two looks at its waker in a forked child, in nanoseconds.
-const LOOK_NS: u64 = 200_000;
-/// The number of looks after which it checks whether its thread is the only one. The first look checks, too.
-const LOOKS: u32 = 100;
+const HELD: u32 = 16;
 
 /// The number of cache lines that a turn reads.
 const HOT_LINES: usize = 3;
@@ -72,7 +68,7 @@ pub(crate) struct Fiber {
     /// The address at which its stack was left.
     left_at: Cell<*const u8>,
     context: StackContext,
-    fiber_waker: Arc<FiberWaker>,
+    pub(super) fiber_waker: Arc<FiberWaker>,
     /// Present while it has no body.
     stack: Cell<Option<Stack>>,
     /// Present while it has a body.
@@ -318,6 +314,11 @@ impl Fiber {
         self.set_flag(UNWINDING, true);
     }
 
+    /// Notes whether a token counts on its stack.
+    pub(crate) fn set_under_token(&self, is: bool) {
+        self.set_flag(UNDER_TOKEN, is);
+    }
+
     pub(crate) fn is_unwinding(&self) -> bool {
         self.has_flag(UNWINDING)
     }
@@ -416,27 +417,6 @@ impl Fiber {
     pub(crate) fn listen(&self, must_wait: MustWait) -> bool {
         self.fibers().slot_of(self);
         self.suspend(State::of(State::LISTENS, must_wait)) == Input::Unwind
-    }
-
-    /// Waits until its waker is notified, in a forked child, where it does not switch away. No other thread
-    /// looks at its mailbox.
-    #[cold]
-    pub(crate) fn listen_in_child(&self) {
-        let mut looks = 0;
-        loop {
-            // In this order: a thread may notify, and end.
-            let over = looks % LOOKS == 0 && process::is_alone();
-            if self.fiber_waker.was_entered() {
-                return;
-            }
-            if over {
-                process::refuse_wait(
-                    "a wait that nothing can end: a fiber forked, and what it waits for in the child stayed in the parent",
-                );
-            }
-            pause(LOOK_NS);
-            looks += 1;
-        }
     }
 
     fn suspend(&self, state: State) -> Input {

@@ -23,6 +23,7 @@
 //!   a thread does.
 //! - A hook of a policy does not return in the child: the loop would run the task that the hook gives.
 
+use super::fiber::Fiber;
 use super::stack_context::{self, StackContext};
 use crate::threads::pool_ref::PoolRef;
 use warpweft_platform::process::{self, Awaited};
@@ -141,5 +142,28 @@ fn sleep() -> Runnable {
         }
         pause(LOOK_NS);
         looks += 1;
+    }
+}
+
+impl Fiber {
+    /// Waits until its waker is notified, in a forked child, where it does not switch away. No other thread
+    /// looks at its mailbox.
+    #[cold]
+    pub(crate) fn listen_in_child(&self) {
+        let mut looks = 0;
+        loop {
+            // In this order: a thread may notify, and end.
+            let over = looks % LOOKS == 0 && process::is_alone();
+            if self.fiber_waker.was_entered() {
+                return;
+            }
+            if over {
+                process::refuse_wait(
+                    "a wait that nothing can end: a fiber forked, and what it waits for in the child stayed in the parent",
+                );
+            }
+            pause(LOOK_NS);
+            looks += 1;
+        }
     }
 }

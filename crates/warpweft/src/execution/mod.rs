@@ -6,6 +6,8 @@
 //! | `fiber` | one fiber: its stack, its state, how it switches away |
 //! | `fiber_start` | how a task that is a fiber begins |
 //! | `fork_cx` | the right to fork on a stack |
+//! | `offer_fork` | how a stack offers its oldest fork |
+//! | `token` | which cancellation token counts on a stack, and how the stack unwinds for it |
 //! | `thread_fibers` | the fibers of one thread: those that are ready, and which is next |
 //! | `fiber_waker` | what wakes a fiber |
 //! | `block_on` | how a fiber waits for a future |
@@ -35,9 +37,11 @@ pub(crate) mod fork_cx;
 pub(crate) mod forked;
 #[cfg(doctest)]
 mod must_not_compile;
+pub(crate) mod offer_fork;
 pub(crate) mod spawn_local;
 pub(crate) mod stack_context;
 pub(crate) mod thread_fibers;
+pub(crate) mod token;
 pub(crate) mod wait;
 pub(crate) mod who;
 pub(crate) mod worker_claim;

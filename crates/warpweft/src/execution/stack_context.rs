@@ -33,7 +33,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use warpweft_platform::thread::set_short_slice;
 use warpweft_platform::thread_word;
-use warpweft_policy::{Count, Wake};
+use warpweft_policy::Count;
 use warpweft_task::pool::PoolHeader;
 use warpweft_task::{Runnable, set_wait};
 
@@ -178,21 +178,6 @@ impl StackContext {
     #[inline]
     pub(crate) fn forks(&self) -> &List {
         &self.forks
-    }
-
-    /// Puts the oldest latent fork on offer, if there is one, and makes sure that a worker notices it.
-    // Out of line, and small: the outermost fork of each tree comes here.
-    #[inline(never)]
-    pub(crate) fn offer_fork(&self) {
-        if self.forks.offer() && self.offer_board().is_unwatched() {
-            self.wake_for_offer();
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn wake_for_offer(&self) {
-        let _ = self.fibers().pool().core().wake(Wake::Any, None);
     }
 
     #[inline]

@@ -12,6 +12,7 @@
 use super::block_on::drive;
 use super::fiber::{Fiber, MustWait};
 use super::stack_context::{StackContext, give_to, here, with_stack_context};
+use super::token::with_token;
 use crate::observe::spans::LeftSpans;
 use crate::pool::current::{self, WorkerRef};
 use crate::threads::thread_handle::ThreadHandle;
@@ -402,8 +403,9 @@ impl StackContext {
                 return unsafe { pool.leave_from_here() };
             }
             // Unwind: only the policy can panic here, which closes the pool and is not called any more.
-            let worked = !worker_ref.is_in_policy()
-                && catch_unwind(AssertUnwindSafe(|| worker_ref.step())).unwrap_or(false);
+            // Under no token: the task is none of this frame's.
+            let step = || with_token(None, || worker_ref.step());
+            let worked = !worker_ref.is_in_policy() && catch_unwind(AssertUnwindSafe(step)).unwrap_or(false);
             let may_resume = self.fiber().is_none() && self.worker_ref().is_some();
             let resumed = may_resume && self.fibers().run_one(self);
             // A task may have forked, on top of this frame of another task.

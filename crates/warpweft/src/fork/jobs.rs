@@ -9,6 +9,7 @@
 use super::fork_claim::ForkClaim;
 use super::record::Record;
 use super::stealable_job::StealableJob;
+use crate::cancel_tree::node::Node;
 use std::any::Any;
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -50,6 +51,9 @@ pub(crate) struct Jobs {
     pub(crate) done: Latch,
     /// The first panic.
     pub(crate) panic: FirstPanic,
+    /// The token under which the scope was opened, which its jobs have, too; null if there was none. A frame
+    /// older than the scope keeps it.
+    pub(crate) token: *const Node,
 }
 
 impl Jobs {

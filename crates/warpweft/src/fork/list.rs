@@ -19,12 +19,19 @@
 //!   are older than its jobs.
 //! - `*watch == expect` means that the offer is free and something may be put there. With nothing to watch,
 //!   `watch` points to `always`.
+//! - While a token counts, the list is *checked*: `*watch == expect` always holds. So each join comes to
+//!   [`offer_unusually`](List::offer_unusually), behind a look at the token. `decision` says what to watch
+//!   then.
+
+mod checked;
 
 use super::fork_claim::ForkClaim;
 use super::jobs::Jobs;
 use super::offer::{Offer, taken};
 use super::record::Record;
 use super::stealable_job::{StealableJob, Stolen};
+use super::token_frame::TokenFrame;
+use crate::cancel_tree::node::Node;
 use std::cell::{Cell, RefCell};
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
@@ -58,12 +65,23 @@ pub(crate) struct List {
     scope: Cell<*const Jobs>,
     /// The open scopes of this stack, the outermost first.
     scopes: RefCell<Vec<NonNull<Jobs>>>,
+    /// The number of open scopes, and one more while the list is checked. If it is 0, the oldest latent fork
+    /// is all that can be offered.
+    unusual: Cell<usize>,
     watch: Cell<*const AtomicU64>,
     expect: Cell<u64>,
     always: AtomicU64,
     /// The stolen fork that this stack runs; null if it runs none.
     ancestor: Cell<*const StealableJob>,
     foot: Record,
+    /// True while a token counts on this stack.
+    checked: Cell<bool>,
+    /// The youngest frame with a token, or with none on top of one; null if there is none.
+    frame: Cell<*const TokenFrame>,
+    /// In a checked list, and while something is on offer: what `watch` and `expect` would be.
+    decision: Cell<(*const AtomicU64, u64)>,
+    /// How often a token was looked at.
+    looks: Cell<u32>,
 }
 
 impl List {
@@ -77,9 +95,14 @@ impl List {
             scope: Cell::new(ptr::null()),
             offer: Cell::new(ptr::null()),
             scopes: RefCell::new(Vec::new()),
+            unusual: Cell::new(0),
             always: AtomicU64::new(FREE),
             ancestor: Cell::new(ptr::null()),
             foot: Record::foot(),
+            checked: Cell::new(false),
+            frame: Cell::new(ptr::null()),
+            decision: Cell::new((ptr::null(), CLOSED)),
+            looks: Cell::new(0),
         }
     }
 
@@ -107,7 +130,7 @@ impl List {
         }
         self.offer.set(offer);
         self.nothing_on_offer();
-        if offer.is_null() {
+        if offer.is_null() && !self.checked.get() {
             self.expect.set(CLOSED);
         }
     }
@@ -169,23 +192,28 @@ impl List {
         self.tail.set(before);
     }
 
-    /// Puts the oldest latent fork or job on offer, if there is one. Returns true if it did.
+    /// Returns true if [`offer`](Self::offer) must not be called, but `offer_unusually`.
+    #[inline]
+    pub(crate) fn is_unusual(&self) -> bool {
+        self.unusual.get() > 0
+    }
+
+    /// Puts the oldest latent fork on offer, if there is one. Returns true if it did. There is no open scope,
+    /// and the list is not checked.
     #[inline]
     pub(crate) fn offer(&self) -> bool {
+        debug_assert!(!self.is_unusual());
         // SAFETY: valid by the contract of `attach`; where there is no offer, it never seems free.
         let offer = unsafe { &*self.offer.get() };
         if !self.offered.get().is_null() {
             offer.clear();
-        }
-        if !self.scopes.borrow().is_empty() {
-            return self.offer_with_scopes(offer);
         }
         let Some(record) = self.oldest_latent() else {
             self.nothing_on_offer();
             return false;
         };
         debug_assert!(self.scope.get().is_null(), "an open scope looks after its offer");
-        self.publish(offer, self.told(record));
+        self.publish(offer, self.told(record, ptr::null()));
         true
     }
 
@@ -205,11 +233,11 @@ impl List {
         self.expect.set(taken(turn));
     }
 
-    /// Marks the oldest latent record as public.
+    /// Marks the oldest latent record, which was made under that token, as public.
     #[inline]
-    fn told(&self, record: NonNull<Record>) -> NonNull<StealableJob> {
+    fn told(&self, record: NonNull<Record>, token: *const Node) -> NonNull<StealableJob> {
         // SAFETY: it is in the list, so it is alive.
-        unsafe { record.as_ref() }.tell();
+        unsafe { record.as_ref() }.tell(token);
         self.public.set(record.as_ptr());
         record.cast()
     }
@@ -227,7 +255,8 @@ impl List {
                 return Some((job, jobs));
             }
         }
-        Some((self.told(latent?), ptr::null()))
+        let latent = latent?;
+        Some((self.told(latent, self.token_of(latent)), ptr::null()))
     }
 
     /// Returns true if that record of the list is latent. It walks the list; only scopes call it.
@@ -325,7 +354,7 @@ impl List {
             });
         }
         while let Some(record) = self.oldest_latent() {
-            self.told(record);
+            self.told(record, self.token_of(record));
             // SAFETY: it was made public just now.
             push_job(unsafe { Record::claimable(record) });
         }
@@ -342,10 +371,12 @@ impl List {
     /// `jobs` stays where it is until it is [closed](Self::close_scope). Scopes are closed in reverse order.
     pub(crate) unsafe fn open_scope(&self, jobs: &Jobs) {
         self.scopes.borrow_mut().push(NonNull::from(jobs));
+        self.unusual.set(self.unusual.get() + 1);
     }
 
     pub(crate) fn close_scope(&self) {
         self.scopes.borrow_mut().pop();
+        self.unusual.set(self.unusual.get() - 1);
     }
 
     /// Runs a stolen fork on this stack. Until it is done, what the stack offers is a part of it.

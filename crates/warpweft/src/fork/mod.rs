@@ -2,7 +2,8 @@
 //!
 //! | file | job |
 //! |---|---|
-//! | `list` | the latent forks of one stack |
+//! | `list`, `list/checked` | the latent forks of one stack; where a cancellation token counts |
+//! | `token_frame` | the frame of a stack that sets that token |
 //! | `record` | a fork in its frame, whatever its closure is |
 //! | `jobs` | the jobs of an open scope |
 //! | `offer` | one fork on offer per worker, given and taken back without a read-modify-write |
@@ -20,3 +21,4 @@ pub(crate) mod offer;
 pub(crate) mod offer_board;
 pub(crate) mod record;
 pub(crate) mod stealable_job;
+pub(crate) mod token_frame;

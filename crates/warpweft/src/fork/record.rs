@@ -10,6 +10,7 @@
 
 use super::fork_claim::ForkClaim;
 use super::stealable_job::{By, StealableJob};
+use crate::cancel_tree::node::Node;
 use std::cell::{Cell, UnsafeCell};
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
@@ -33,6 +34,8 @@ struct Told {
     done: Latch,
     /// The owner's share of its claim.
     claim: Cell<Option<Arc<ForkClaim>>>,
+    /// The token under which it was made; null if there was none.
+    token: *const Node,
 }
 
 impl Record {
@@ -66,12 +69,14 @@ impl Record {
         Self::new(nothing)
     }
 
-    /// Makes the record ready to be seen by other threads. It is not latent any more.
+    /// Makes the record ready to be seen by other threads. It is not latent any more. `token` is the one
+    /// under which it was made, or null.
     #[inline]
-    pub(crate) fn tell(&self) {
+    pub(crate) fn tell(&self, token: *const Node) {
         let told = Told {
             done: Latch::new(),
             claim: Cell::new(None),
+            token,
         };
         // SAFETY: a latent record belongs to its owner alone.
         unsafe { self.told.get().cast::<Told>().write(told) };
@@ -93,6 +98,17 @@ impl Record {
     pub(crate) unsafe fn done(&self) -> &Latch {
         // SAFETY: by contract.
         &unsafe { self.told() }.done
+    }
+
+    /// Returns the token under which the fork was made; null if there was none. A frame of its owner, older
+    /// than the fork, keeps it.
+    ///
+    /// # Safety
+    ///
+    /// The record is not latent any more.
+    pub(crate) unsafe fn token(&self) -> *const Node {
+        // SAFETY: by contract.
+        unsafe { self.told() }.token
     }
 
     /// Makes a claim that other threads may use.

@@ -8,6 +8,7 @@ use super::panics::{is_end, report_displaced};
 use crate::execution::fiber::Fiber;
 use crate::execution::fork_cx::ForkCx;
 use crate::execution::stack_context::{self, StackContext};
+use crate::execution::token;
 use crate::fork::list::TakenBack;
 use crate::fork::offer_board::OfferView;
 use crate::fork::record::Record;
@@ -68,8 +69,8 @@ impl<'stack> ForkCx<'stack> {
         // SAFETY: a stack context's list is attached for as long as its thread runs tasks. The fork stays in
         // this frame, and leaves the list before the frame ends: below, or by the guard.
         let (before, free) = unsafe { forks.push(fork.as_record()) };
-        if free {
-            self.context().offer_fork();
+        if free && self.context().offer_fork() {
+            stopped(self.context(), &fork, before);
         }
         // Unwind: the panic continues when the second half has ended, because that one must not lose its
         // frame.
@@ -193,6 +194,20 @@ fn wait(context: &StackContext, record: &Record) {
             return context.wait_for_fork(done);
         }
     }
+}
+
+/// The token that counts here is cancelled: neither half runs. The fork is latent.
+#[cold]
+#[inline(never)]
+fn stopped<B, R>(context: &StackContext, fork: &LatentFork<B, R>, before: *const Record) -> !
+where
+    R: Send,
+    B: FnOnce(ForkCx<'_>) -> R + Send,
+{
+    context.forks().pop(before);
+    // SAFETY: this frame owns it, because it was never published.
+    drop(unsafe { fork.take() });
+    token::unwind()
 }
 
 /// The first half has panicked: its panic continues when the second half has ended.

@@ -26,7 +26,7 @@ use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::ptr;
 use std::task::{Context, Poll};
-use warpweft_task::JoinError;
+use warpweft_task::{Cancelled, JoinError};
 
 /// A future that runs two futures concurrently; made by [`join_async`].
 #[must_use = "futures do nothing unless polled"]
@@ -245,6 +245,7 @@ fn with_end<T>(outcome: Outcome<T>, drop_it: impl FnOnce()) -> Outcome<T> {
 fn raised(error: JoinError) -> Box<dyn Any + Send> {
     match error {
         JoinError::Panicked(panic) => panic.into_payload(),
+        JoinError::Cancelled => Box::new(Cancelled),
         error => Box::new(format!("the second half of a join has no result: {error}")),
     }
 }

@@ -6,6 +6,7 @@
 //! - Publish last: after `done` the thief touches nothing of the frame.
 
 use crate::execution::fork_cx::{ForkCx, with_forks};
+use crate::execution::token::start_raw;
 use crate::execution::wait::resume;
 use crate::execution::who::as_part_of;
 use crate::fork::record::Record;
@@ -60,9 +61,12 @@ impl<R: Send, B: FnOnce(ForkCx<'_>) -> R + Send> LatentFork<B, R> {
         // Unwind: the panic continues in the owner's frame.
         // SAFETY: the fork was taken by the thread that runs this.
         let done = unsafe { fork.record.done() };
-        let outcome = as_part_of(done, || {
-            catch_unwind(AssertUnwindSafe(|| fork.span.run(|| with_forks(body))))
-        });
+        // SAFETY: as above.
+        let token = unsafe { fork.record.token() };
+        let body = || fork.span.run(|| with_forks(body));
+        // SAFETY: an older frame of the owner, which waits for the fork, keeps the token.
+        let body = || unsafe { start_raw(token, body) };
+        let outcome = as_part_of(done, || catch_unwind(AssertUnwindSafe(body)));
         // SAFETY: only the thief writes the result until `done` is set.
         unsafe { (*fork.result.get()).write(outcome) };
         // SAFETY: the fork was taken by the thief that runs this.

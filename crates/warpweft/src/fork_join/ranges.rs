@@ -1,6 +1,7 @@
 //! Parallel loops, built on joins.
 
 use crate::execution::fork_cx::ForkCx;
+use crate::execution::token;
 use std::ops::Range;
 
 /// Calls `body` with each number of the range, in parallel if workers are free, and returns when all calls
@@ -25,17 +26,34 @@ use std::ops::Range;
 /// piece is skipped. The other pieces run in any case, with the exception that [`ForkCx::join`] names.
 /// Outside of a task, if the runtime cannot be built or is shutting down.
 pub fn par_for(range: Range<usize>, grain: usize, body: impl Fn(usize) + Sync) {
-    fn halves(cx: ForkCx<'_>, range: Range<usize>, grain: usize, body: &(impl Fn(usize) + Sync)) {
+    fn halves<const CHECKED: bool>(
+        cx: ForkCx<'_>,
+        range: Range<usize>,
+        grain: usize,
+        body: &(impl Fn(usize) + Sync),
+    ) {
         if range.len() <= grain {
+            stop_if_cancelled::<CHECKED>(cx);
             return range.for_each(body);
         }
         let middle = range.start + range.len() / 2;
         cx.join(
-            |cx| halves(cx, range.start..middle, grain, body),
-            |cx| halves(cx, middle..range.end, grain, body),
+            |cx| halves::<CHECKED>(cx, range.start..middle, grain, body),
+            |cx| halves::<CHECKED>(cx, middle..range.end, grain, body),
         );
     }
-    ForkCx::find(|cx| halves(cx, range, grain.max(1), &body));
+    ForkCx::find(|cx| match cx.context().forks().is_checked() {
+        false => halves::<false>(cx, range, grain.max(1), &body),
+        true => halves::<true>(cx, range, grain.max(1), &body),
+    });
+}
+
+/// Unwinds if a token counts in the loop, and is cancelled. A loop without a token has no look at one.
+#[inline]
+fn stop_if_cancelled<const CHECKED: bool>(cx: ForkCx<'_>) {
+    if CHECKED && cx.context().is_stopped_at_fork() {
+        token::unwind();
+    }
 }
 
 /// Calls `body` with each piece of `slice` of `len` elements (the last may be shorter) and the number of the
@@ -56,7 +74,7 @@ pub fn par_for(range: Range<usize>, grain: usize, body: impl Fn(usize) + Sync) {
 /// If `len` is 0. If a call panics, as [`par_for`]: the other pieces run in any case. Outside of a task, if
 /// the runtime cannot be built or is shutting down.
 pub fn par_chunks_mut<T: Send>(slice: &mut [T], len: usize, body: impl Fn(usize, &mut [T]) + Sync) {
-    fn halves<T: Send>(
+    fn halves<T: Send, const CHECKED: bool>(
         cx: ForkCx<'_>,
         first: usize,
         slice: &mut [T],
@@ -66,16 +84,20 @@ pub fn par_chunks_mut<T: Send>(slice: &mut [T], len: usize, body: impl Fn(usize,
         let pieces = slice.len().div_ceil(len);
         if pieces <= 1 {
             if pieces == 1 {
+                stop_if_cancelled::<CHECKED>(cx);
                 body(first, slice);
             }
             return;
         }
         let (left, right) = slice.split_at_mut(pieces / 2 * len);
         cx.join(
-            |cx| halves(cx, first, left, len, body),
-            |cx| halves(cx, first + pieces / 2, right, len, body),
+            |cx| halves::<T, CHECKED>(cx, first, left, len, body),
+            |cx| halves::<T, CHECKED>(cx, first + pieces / 2, right, len, body),
         );
     }
     assert_ne!(len, 0, "pieces of a slice have at least one element");
-    ForkCx::find(|cx| halves(cx, 0, slice, len, &body));
+    ForkCx::find(|cx| match cx.context().forks().is_checked() {
+        false => halves::<T, false>(cx, 0, slice, len, &body),
+        true => halves::<T, true>(cx, 0, slice, len, &body),
+    });
 }

@@ -14,9 +14,11 @@
 //! - Each job has its own box, which the thread that runs the job frees.
 
 use super::panics::report_displaced;
+use crate::cancel_tree::node::Node;
 use crate::execution::fiber_start::Start;
 use crate::execution::fork_cx::ForkCx;
 use crate::execution::stack_context::{self, StackContext};
+use crate::execution::token::{start_here, start_raw};
 use crate::execution::wait;
 use crate::execution::who::as_part_of;
 use crate::fork::jobs::{FirstPanic, Jobs, Panic};
@@ -34,7 +36,7 @@ use std::sync::Arc;
 use warpweft_platform::atomic::AtomicUsize;
 use warpweft_task::pool::PoolHeader;
 use warpweft_task::spawn::{SpawnInfo, detached_job};
-use warpweft_task::{Latch, Why};
+use warpweft_task::{Cancelled, Latch, Why};
 
 /// Ends the scope after its body: runs the jobs that no thread has taken, youngest first, and waits for the
 /// rest.
@@ -91,10 +93,18 @@ impl<F: FnOnce()> Job<F> {
         let Self { scope, body, .. } = *job;
         // SAFETY: the scope waits for this job.
         let jobs = unsafe { scope.as_ref() };
-        // Unwind: the panic continues in the scope's frame.
+        // Unwind, twice: the panic continues in the scope's frame.
         let outcome = match by {
-            By::Owner => catch_unwind(AssertUnwindSafe(body)),
-            By::Taker => as_part_of(&jobs.done, || catch_unwind(AssertUnwindSafe(body))),
+            By::Owner => catch_unwind(AssertUnwindSafe(|| {
+                // SAFETY: a frame older than the scope, which waits for this job, keeps the token.
+                unsafe { start_here(jobs.token, body) }
+            })),
+            By::Taker => as_part_of(&jobs.done, || {
+                catch_unwind(AssertUnwindSafe(|| {
+                    // SAFETY: as above.
+                    unsafe { start_raw(jobs.token, body) }
+                }))
+            }),
         };
         if let Err(panic) = outcome {
             jobs.note(panic).into_iter().for_each(report_displaced);
@@ -113,6 +123,8 @@ unsafe impl Send for RemoteJob {}
 
 impl RemoteJob {
     fn run(self, body: impl FnOnce()) {
+        // SAFETY: a frame older than the scope, which waits for this job, keeps the token.
+        let body = || unsafe { start_raw(self.token(), body) };
         // Unwind: the panic continues in the scope's frame.
         let outcome = catch_unwind(AssertUnwindSafe(body));
         if let Err(panic) = outcome {
@@ -130,6 +142,12 @@ impl RemoteJob {
             .for_each(report_displaced);
     }
 
+    /// Returns the token of the scope; null if it has none.
+    pub(crate) fn token(&self) -> *const Node {
+        // SAFETY: the scope waits for this job.
+        unsafe { self.0.as_ref() }.token
+    }
+
     /// Reports that the job has ended and is dropped.
     pub(crate) fn end(self) {
         // SAFETY: the scope waits for this job.
@@ -145,10 +163,14 @@ impl Drop for RemoteJob {
     fn drop(&mut self) {
         // SAFETY: the scope waits for this job.
         let jobs = unsafe { self.0.as_ref() };
+        // SAFETY: a frame older than the scope, which waits for this job, keeps the token.
+        let cancelled = unsafe { jobs.token.as_ref() }.is_some_and(Node::is_cancelled);
         // If a job has panicked, that is the better reason.
-        let _ = jobs.note(Box::new(
-            "the pool was shut down before every job of a scope had run",
-        ));
+        let _ = jobs.note(if cancelled {
+            Box::new(Cancelled)
+        } else {
+            Box::new("the pool was shut down before every job of a scope had run")
+        });
         if jobs.end_one() {
             jobs.done.set();
         }
@@ -199,7 +221,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
                 self.jobs.latent.borrow_mut().push_back(job);
                 // SAFETY: a stack context's list is attached for as long as its thread runs tasks.
                 if unsafe { context.forks().is_free() } {
-                    context.offer_fork();
+                    // If the scope was cancelled, the end of the scope drops the job.
+                    let _ = context.offer_fork();
                 }
             }
             _ => {
@@ -319,6 +342,7 @@ impl ForkCx<'_> {
                 given: AtomicUsize::new(1),
                 done: Latch::new(),
                 panic: FirstPanic::new(None),
+                token: context.cancel_token(),
             },
             owner: context,
             pool: context.pool(),

@@ -13,6 +13,7 @@
 //! - Handles are cancelled and dropped outside of the lock.
 
 use super::scoped_handle::{FutureScope, PanicLocation, ScopedHandle, answered, caught};
+use crate::execution::token;
 use crate::fork::jobs::FirstPanic;
 use crate::runtime::task_builder::TaskBuilder;
 use crate::sync::oneshot;
@@ -31,6 +32,8 @@ struct State {
     inside: HashMap<u64, Option<JoinHandle<()>>>,
     entered: u64,
     closed: bool,
+    /// A task was dropped before its end.
+    cut_short: bool,
     /// The scope's waker, while it waits for the last task.
     waiting: Option<Waker>,
 }
@@ -81,6 +84,8 @@ impl Shared {
 /// Keeps a task among `inside`, until it is dropped.
 struct Inside {
     number: u64,
+    /// True once the task's future has ended.
+    ended: bool,
     scope: Arc<Shared>,
 }
 
@@ -88,6 +93,7 @@ impl Drop for Inside {
     fn drop(&mut self) {
         let (handle, waiting) = {
             let mut state = self.scope.state.lock();
+            state.cut_short |= !self.ended;
             let handle = state.inside.remove(&self.number);
             let last = state.inside.is_empty();
             (handle, if last { state.waiting.take() } else { None })
@@ -158,6 +164,7 @@ impl AsyncScope {
                 future,
                 inside: Inside {
                     number,
+                    ended: false,
                     scope: Arc::clone(&self.0),
                 },
             };
@@ -165,8 +172,9 @@ impl AsyncScope {
             let site = Location::caller();
             let task = async move {
                 // The second one is dropped after the future.
-                let (future, _inside) = member.into_parts();
+                let (future, mut inside) = member.into_parts();
                 answered(future, sender, blamed, site).await;
+                inside.ended = true;
             };
             self.register(number, TaskBuilder::at(site).spawn(task));
         }
@@ -226,6 +234,9 @@ impl fmt::Debug for AsyncScope {
 /// whose handle was dropped before it returned a result, the scope panics when all have ended, with the first
 /// such panic.
 ///
+/// If the [token](mod@crate::cancel) of the scope is cancelled and a task was dropped for that, the scope
+/// unwinds, too.
+///
 /// With [`PanicPolicy::CancelScope`](crate::PanicPolicy::CancelScope) the panic of one task cancels the
 /// others.
 pub async fn scope_async<F: Future>(body: impl FnOnce(AsyncScope) -> F) -> F::Output {
@@ -241,6 +252,11 @@ pub async fn scope_async<F: Future>(body: impl FnOnce(AsyncScope) -> F) -> F::Ou
     poll_fn(|cx| shared.last_has_left(cx)).await;
     drop(ending);
     let panic = shared.panic.lock().take();
+    let cut_short = shared.state.lock().cut_short;
+    if outcome.is_ok() && panic.is_none() && cut_short {
+        // A value would say that all tasks have ended.
+        token::check();
+    }
     match (outcome, panic) {
         (Err(panic), _) | (Ok(_), Some(panic)) => resume_unwind(panic),
         (Ok(value), None) => value,

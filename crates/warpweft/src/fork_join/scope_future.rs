@@ -15,8 +15,10 @@
 
 use super::scope::{RemoteJob, Scope};
 use super::scoped_handle::{FutureScope, PanicLocation, ScopedHandle, answered};
+use crate::execution::token;
 use crate::fork::jobs::FirstPanic;
 use crate::observe::tasks;
+use crate::runtime::under_token::Inherits;
 use crate::sync::oneshot;
 use std::mem;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
@@ -120,13 +122,18 @@ impl<'scope> Scope<'scope, '_> {
         // waits for that.
         let future = unsafe { mem::transmute::<Borrowed<'scope>, Borrowed<'static>>(lent) };
         let (pinned, info) = self.pinned_task();
+        let node = pinned.token();
         let task = Borrowing {
             future: Some(future),
             pinned: Some(pinned),
         };
-        // SAFETY: the owner's thread keeps the pool alive, and waits for the task.
-        let (task, handle) = unsafe { tasks::future(task, info) };
-        drop(handle);
+        // SAFETY: a frame older than the scope keeps the token.
+        let task = match unsafe { token::shared(node) } {
+            // SAFETY: the owner's thread keeps the pool alive, and waits for the task.
+            None => unsafe { tasks::future(task, info) }.0,
+            // SAFETY: as above.
+            Some(node) => unsafe { tasks::future(Inherits::new(node, task), info) }.0,
+        };
         task.push(Why::Spawned);
         ScopedHandle::new(receiver)
     }

@@ -16,7 +16,7 @@ use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use warpweft_task::{JoinError, TaskPanic};
+use warpweft_task::{Cancelled, JoinError, TaskPanic};
 
 /// A scope of futures, as it is told of their panics.
 pub(crate) trait FutureScope {
@@ -138,10 +138,10 @@ impl<T> Future for ScopedHandle<'_, T> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         Poll::Ready(match ready!(Pin::new(&mut self.0).poll(cx)) {
             Ok(Ok(value)) => Ok(value),
-            Ok(Err(mut thrown)) => Err(thrown
-                .panic
-                .take()
-                .map_or(JoinError::Cancelled, JoinError::Panicked)),
+            Ok(Err(mut thrown)) => Err(match thrown.panic.take() {
+                Some(panic) if !panic.payload().is::<Cancelled>() => JoinError::Panicked(panic),
+                _ => JoinError::Cancelled,
+            }),
             Err(_) => Err(JoinError::Cancelled),
         })
     }

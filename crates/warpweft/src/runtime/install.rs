@@ -11,6 +11,7 @@ use crate::execution::enter_guard::EnterGuard;
 use crate::execution::fiber_start::NoUnwindGuard;
 use crate::execution::fork_cx::{ForkCx, with_forks};
 use crate::execution::stack_context::{self, StackContext};
+use crate::execution::token;
 use crate::pool::current::with_current;
 use crate::threads::thread_context::ThreadRole;
 use std::any::Any;
@@ -96,6 +97,8 @@ impl TaskBuilder<'_> {
                 Ok(()) => {}
                 Err(JoinError::Panicked(panic)) => resume_unwind(panic.into_payload()),
                 Err(JoinError::Forked) => return Err(SpawnError::Forked),
+                // The jobs had the token of this frame.
+                Err(JoinError::Cancelled) => token::unwind(),
                 Err(_) => return Err(SpawnError::Closed),
             }
         }
@@ -177,6 +180,7 @@ fn lend<R: Send>(
         (Ok(()), Some(Err(panic))) => resume_unwind(panic),
         (Err(JoinError::Panicked(panic)), _) => resume_unwind(panic.into_payload()),
         (Err(JoinError::Forked), _) => Err(SpawnError::Forked),
+        (Err(JoinError::Cancelled), _) => token::unwind(),
         _ => Err(SpawnError::Closed),
     }
 }

@@ -19,10 +19,12 @@
 //! | `spawn_on_runtime` | spawning on a runtime |
 //! | `local` | futures that stay on their thread |
 //! | `spawn_in_pool` | spawning into a pool, with a permit if it is bounded |
+//! | `spawn_with_token` | spawning where a cancellation token may count |
 //! | `spawn_error` | the error of spawning a task |
 //! | `spawn_blocking` | spawning a closure that blocks |
 //! | `install` | running a borrowed closure on a worker |
 //! | `current_driver` | the driver for sockets and timers of the calling thread |
+//! | `under_token` | a future under a cancellation token |
 //! | `yields` | yielding to other tasks |
 //! | `metrics` | what a runtime or a pool does, in numbers |
 //! | `priority`, `deadline` | how urgent a task is |
@@ -57,8 +59,10 @@ pub(crate) mod spawn_blocking;
 pub(crate) mod spawn_error;
 pub(crate) mod spawn_in_pool;
 pub(crate) mod spawn_on_runtime;
+pub(crate) mod spawn_with_token;
 pub(crate) mod stats;
 pub(crate) mod task_builder;
+pub(crate) mod under_token;
 pub(crate) mod yields;
 
 pub use crate::execution::blocking::blocking;

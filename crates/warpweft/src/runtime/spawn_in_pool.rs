@@ -4,7 +4,6 @@ use super::pool::Pool;
 use super::pool_error::EnterError;
 use super::spawn_error::SpawnError;
 use super::task_builder::TaskBuilder;
-use crate::observe::tasks;
 use crate::pool::transfer_request::Destination;
 use std::panic::Location;
 use std::sync::Arc;
@@ -169,8 +168,7 @@ impl Pool {
                 None => Destination::new(Arc::clone(self.any()), false),
             };
             let builder = TaskBuilder::at(site).on_pool(self);
-            // SAFETY: a runtime's pool ends its tasks before itself.
-            Ok(builder.admit(self, destination, |info| unsafe { tasks::future(future, info) }))
+            Ok(builder.admit_future(self, destination, future))
         }
     }
 }

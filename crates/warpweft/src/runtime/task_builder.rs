@@ -10,6 +10,7 @@ use super::priority::{Priority, Rank};
 use super::spawn_error::SpawnError;
 use crate::execution::fiber_start::{Start, StartOn};
 use crate::execution::stack_context;
+use crate::execution::token::{inherited, may_inherit, start, start_maybe};
 use crate::observe::tasks;
 use crate::pool::current::Spawner;
 use crate::pool::transfer_request::Destination;
@@ -117,6 +118,9 @@ impl<'a> TaskBuilder<'a> {
     where
         F: Future<Output: Send + 'static> + Send + 'static,
     {
+        if may_inherit() {
+            return self.spawn_with_token(future);
+        }
         // SAFETY: a runtime's pool ends its tasks before itself.
         self.place(|info| unsafe { tasks::future(future, info) })
     }
@@ -134,6 +138,9 @@ impl<'a> TaskBuilder<'a> {
         T: Send + 'static,
         F: FnOnce() -> T + Send + 'static,
     {
+        if may_inherit() {
+            return self.spawn_job_with_token(job);
+        }
         // SAFETY: a runtime's pool ends its tasks before itself.
         self.place(|info| unsafe { tasks::job(job, info) })
     }
@@ -152,7 +159,12 @@ impl<'a> TaskBuilder<'a> {
         T: Send + 'static,
         F: FnOnce() -> T + Send + 'static,
     {
-        // SAFETY: a runtime's pool ends its tasks before itself.
+        if let Some(node) = inherited() {
+            let body = move || start(&node, body);
+            // SAFETY: a runtime's pool ends its tasks before itself.
+            return self.place(|info| unsafe { tasks::on_stack_job(body, Start, info) });
+        }
+        // SAFETY: as above.
         self.place(|info| unsafe { tasks::on_stack_job(body, Start, info) })
     }
 
@@ -179,6 +191,8 @@ impl<'a> TaskBuilder<'a> {
             location: self.location,
             name: self.name,
         };
+        let node = inherited();
+        let body = move || start_maybe(node.as_ref(), body);
         // SAFETY: a runtime's pool ends its tasks before itself.
         let (task, handle) = unsafe { tasks::on_stack_job(body, Start, info) };
         context.adopt(task);
@@ -200,8 +214,7 @@ impl<'a> TaskBuilder<'a> {
     {
         let pool = self.pool_or_here();
         let destination = pool.try_permit()?;
-        // SAFETY: a runtime's pool ends its tasks before itself.
-        Ok(self.admit(&pool, destination, |info| unsafe { tasks::future(future, info) }))
+        Ok(self.admit_future(&pool, destination, future))
     }
 
     /// Spawns a closure, with a permit if the pool is [bounded](crate::Builder::capacity), or fails.
@@ -220,6 +233,8 @@ impl<'a> TaskBuilder<'a> {
     {
         let pool = self.pool_or_here();
         let destination = pool.try_permit()?;
+        let node = inherited();
+        let job = move || start_maybe(node.as_ref(), job);
         // SAFETY: a runtime's pool ends its tasks before itself.
         Ok(self.admit(&pool, destination, |info| unsafe { tasks::job(job, info) }))
     }
@@ -243,6 +258,8 @@ impl<'a> TaskBuilder<'a> {
         let destination = pool.try_permit()?;
         let reserved = pool.any().core().stacks.reserve();
         let reserved = reserved.map_err(|_| SpawnError::NoStack)?;
+        let node = inherited();
+        let body = move || start_maybe(node.as_ref(), body);
         // SAFETY: a runtime's pool ends its tasks before itself.
         let make = |info| unsafe { tasks::on_stack_job(body, StartOn(reserved), info) };
         Ok(self.admit(&pool, destination, make))
@@ -290,6 +307,9 @@ impl<'a> TaskBuilder<'a> {
     where
         F: FnOnce() + Send + 'static,
     {
+        if may_inherit() {
+            return self.spawn_detached_with_token(job);
+        }
         // SAFETY: a runtime's pool ends its tasks before itself.
         self.place(|info| (unsafe { tasks::detached_job(job, info) }, ()));
     }
@@ -313,6 +333,8 @@ impl<'a> TaskBuilder<'a> {
         T: Send + 'static,
         F: FnOnce() -> T + Send + 'static,
     {
+        let node = inherited();
+        let job = move || start_maybe(node.as_ref(), job);
         // SAFETY: a runtime's pool ends its tasks before itself.
         self.pin(worker, |info| unsafe { tasks::job(job, info) })
     }
@@ -338,7 +360,8 @@ impl<'a> TaskBuilder<'a> {
         M: FnOnce() -> F + Send + 'static,
         F: Future<Output: Send + 'static> + 'static,
     {
-        let body = move || run_local(make());
+        let node = inherited();
+        let body = move || start_maybe(node.as_ref(), || run_local(make()));
         // SAFETY: a runtime's pool ends its tasks before itself.
         self.pin(worker, |info| unsafe { tasks::on_stack_job(body, Start, info) })
     }
@@ -405,7 +428,7 @@ impl<'a> TaskBuilder<'a> {
 
     /// Creates the task with `make`, and pushes it to its pool.
     #[inline]
-    fn place<H>(self, make: impl FnOnce(PoolAlloc<'_>) -> (Runnable, H)) -> H {
+    pub(super) fn place<H>(self, make: impl FnOnce(PoolAlloc<'_>) -> (Runnable, H)) -> H {
         let spawner = Cell::new(Spawner::NO_WORKER);
         let rank = self.rank;
         let (mut task, handle) = make(PoolAlloc {
@@ -423,7 +446,7 @@ impl<'a> TaskBuilder<'a> {
 }
 
 /// Finds the spawner of a task, and with it the pool, when the task is allocated.
-struct PoolAlloc<'a> {
+pub(super) struct PoolAlloc<'a> {
     builder: TaskBuilder<'a>,
     /// The spawner that was found.
     spawner: &'a Cell<Spawner>,

@@ -9,10 +9,14 @@ mod asked;
 #[cfg(unix)]
 mod dump;
 #[cfg(unix)]
+mod listener;
+#[cfg(unix)]
 mod record;
 
 #[cfg(unix)]
 pub use dump::{DumpOnSignal, dump_on_signal};
+#[cfg(unix)]
+pub use listener::{Signal, Signals, hangup, terminate};
 #[cfg(unix)]
 pub use record::{RecordOnSignal, record_on_signal};
 

@@ -9,6 +9,7 @@ mod everywhere;
 mod join_async;
 mod join_panics;
 mod joins;
+mod order;
 mod other_work;
 mod parts;
 mod scoped_futures;

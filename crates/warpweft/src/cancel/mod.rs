@@ -1,0 +1,69 @@
+//! Cancellation: stop work that nobody wants any more, with everything below it.
+//!
+//! A [`CancelToken`] is a request to stop, once and for all. Tokens form a tree: a
+//! [child](CancelToken::child) is cancelled with its parent, and not the other way round.
+//!
+//! Code runs *under* a token: [`CancelToken::run`] for closures and fibers, [`CancelToken::run_async`] for
+//! futures. What it forks, spawns and opens is under the same token, on whatever thread it runs: joins, jobs
+//! of scopes, loops, tasks, fibers, closures that block. A task under no token costs nothing.
+//!
+//! ```
+//! use std::time::Duration;
+//! use warpweft::cancel::{self, CancelToken};
+//! use warpweft::time::sleep;
+//! use warpweft::{JoinError, Runtime, spawn_job};
+//!
+//! let runtime = Runtime::builder().workers(2).build()?;
+//! let token = CancelToken::new();
+//! let (task, loop_of_leaves) = runtime.block_on(token.run_async(async {
+//!     // Both inherit the token.
+//!     let task = warpweft::spawn(sleep(Duration::from_secs(3600)));
+//!     let loop_of_leaves = spawn_job(|| warpweft::par_for(0..usize::MAX, 1, |_| ()));
+//!     (task, loop_of_leaves)
+//! }))?;
+//! token.cancel();
+//! assert!(matches!(task.wait(), Err(JoinError::Cancelled)));
+//! assert!(matches!(loop_of_leaves.wait(), Err(JoinError::Cancelled)));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # What a cancellation does
+//!
+//! | what is under the token | then |
+//! |---|---|
+//! | a task, a job of a scope, a closure that blocks, a part that a thief has taken: not started | never starts, and is dropped |
+//! | [`join`](crate::join), [`par_for`](crate::par_for), [`par_chunks_mut`](crate::par_chunks_mut) | unwinds at the next fork; a loop also before the next piece |
+//! | code that asks: [`is_cancelled`], [`check`] | sees it, or unwinds there |
+//! | [cooperative](mod@crate::cooperative) code | unwinds at the next check that is due |
+//! | a fiber that waits or yields, for whatever | unwinds there |
+//! | another closure in [`block_on`](crate::block_on), or in the `wait` of this crate's locks and channels | unwinds there |
+//! | a future | is polled once more, and dropped if it still waits: see below |
+//! | other code | goes on to its end |
+//!
+//! **Unwound** means: as by a panic that no hook reports, up to the `run` of the token, which returns
+//! [`Cancelled`], or to the end of the task, whose joiner gets
+//! [`JoinError::Cancelled`](crate::JoinError::Cancelled). No function returns a value that it has not
+//! computed. Frames on which other threads work wait for them first, as in any panic. Code that catches the
+//! unwinding meets it again at its next wait or fork.
+//!
+//! **A future** that waits for [`cancelled`](CancelToken::cancelled) under the token is asked to end, and has
+//! a [grace](CancelToken::with_grace) to do so, a second unless the token says otherwise. Then it is dropped.
+//! Any other future is dropped at once.
+//!
+//! **Nothing is unwound** while the thread panics, in a hook of a policy, or in
+//! [`uncooperative`](crate::uncooperative) code, and where frames are lent to other threads. With `panic =
+//! "abort"` no stack is unwound, and nothing is dropped: code sees the cancellation when it asks.
+//!
+//! # Costs
+//!
+//! Under a token a join costs a call more, a wait of a fiber takes the longer way, and a task that waits
+//! takes the token's lock twice in its life. A token costs an allocation of some 200 bytes; cancelling takes
+//! time in proportion to what is below.
+
+mod deadline;
+#[cfg(doctest)]
+mod must_not_compile;
+mod token;
+
+pub use deadline::{with_deadline, with_deadline_async};
+pub use token::{CancelToken, Cancelled, check, current, detached, is_cancelled};

@@ -1,0 +1,420 @@
+//! Which token counts on a stack, and what its cancellation does there.
+//!
+//! A frame of a stack sets the token for what is called from it. Forks, jobs and tasks that are made there
+//! have that token, too, and enter a frame of their own where they run. The stack looks at the token where it
+//! forks, waits, yields, and at the checks of cooperative code. If the token is cancelled, it unwinds with
+//! [`Cancelled`] as the payload, up to the frame that set the token.
+//!
+//! # Invariants
+//!
+//! - A frame keeps its node, or another frame does that waits for the code in it.
+//! - No stack unwinds for its token while it panics, in a hook of a policy, in uncooperative code, or where a
+//!   frame must not be left.
+
+use super::fiber::Fiber;
+use super::stack_context::{StackContext, here};
+use crate::cancel_tree::node::{Node, Reason};
+use crate::fork::token_frame::TokenFrame;
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::pin::pin;
+use std::ptr;
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+use warpweft_platform::clock;
+use warpweft_platform::thread::panicking;
+use warpweft_platform::thread_word;
+use warpweft_task::Cancelled;
+
+/// True if a cancellation unwinds stacks. Otherwise they see it when they ask.
+pub(crate) const UNWINDS: bool = cfg!(panic = "unwind");
+
+// The token of a thread that belongs to no pool.
+thread_word!(static OUTSIDE: *const Node = ptr::null());
+
+/// Returns the token of a thread that belongs to no pool, for code that is about to switch stacks there.
+pub(crate) fn outside() -> *const Node {
+    OUTSIDE.with(Cell::get)
+}
+
+/// Sets the token of a thread that belongs to no pool, behind a switch of stacks.
+pub(crate) fn set_outside(node: *const Node) {
+    OUTSIDE.with(|token| token.set(node));
+}
+
+/// Says whether this process has ever set a token, so that spawning costs one look at a word until then.
+#[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+mod used {
+    use warpweft_platform::atomic::{AtomicBool, Ordering};
+
+    static USED: AtomicBool = AtomicBool::new(false);
+
+    #[inline]
+    pub(super) fn get() -> bool {
+        // Ordering: Relaxed; a thread that has a token has set it, or was given its task by one that had.
+        USED.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set() {
+        if !get() {
+            USED.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The models have no statics that outlive a schedule.
+#[cfg(any(warpweft_loom, warpweft_shuttle))]
+mod used {
+    pub(super) fn get() -> bool {
+        true
+    }
+
+    pub(super) fn set() {}
+}
+
+/// Returns the token that counts on the calling stack; null if there is none.
+fn token_here() -> *const Node {
+    here().map_or_else(outside, StackContext::cancel_token)
+}
+
+/// Returns true if a token may count here: this process has set one.
+#[inline]
+pub(crate) fn may_inherit() -> bool {
+    used::get()
+}
+
+/// Returns the token that what is spawned here inherits.
+#[inline]
+pub(crate) fn inherited() -> Option<Arc<Node>> {
+    if used::get() { current() } else { None }
+}
+
+/// Returns the token that counts on the calling stack.
+#[cold]
+#[inline(never)]
+pub(crate) fn current() -> Option<Arc<Node>> {
+    // SAFETY: the node of a frame of this stack is there.
+    unsafe { shared(token_here()) }
+}
+
+/// Returns a share of the node; `None` if it is null.
+///
+/// # Safety
+///
+/// The node is there, and came from an `Arc`.
+pub(crate) unsafe fn shared(node: *const Node) -> Option<Arc<Node>> {
+    if node.is_null() {
+        return None;
+    }
+    // SAFETY: by contract.
+    unsafe { Arc::increment_strong_count(node) };
+    // SAFETY: as above; the share was taken just now.
+    Some(unsafe { Arc::from_raw(node) })
+}
+
+/// Returns true if a token counts here, and it is cancelled.
+pub(crate) fn is_cancelled() -> bool {
+    // SAFETY: as in `current`.
+    used::get() && unsafe { token_here().as_ref() }.is_some_and(Node::is_cancelled)
+}
+
+/// Unwinds up to the frame of the token.
+#[cold]
+#[inline(never)]
+pub(crate) fn unwind() -> ! {
+    resume_unwind(Box::new(Cancelled))
+}
+
+/// Unwinds if the token that counts here is cancelled, and the stack may be unwound.
+pub(crate) fn check() {
+    let stops = match here() {
+        Some(context) => context.is_stopped(),
+        None => UNWINDS && is_cancelled() && !panicking(),
+    };
+    if stops {
+        unwind();
+    }
+}
+
+impl StackContext {
+    /// Returns the token that counts on this stack; null if there is none.
+    pub(crate) fn cancel_token(&self) -> *const Node {
+        self.forks().token()
+    }
+
+    /// Returns true if the token that counts here is cancelled, and the stack may be unwound.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.is_told(true) && UNWINDS && self.may_be_stopped()
+    }
+
+    /// The same, for what is called often: it looks at the clock now and then.
+    pub(crate) fn is_stopped_at_fork(&self) -> bool {
+        self.is_told(self.forks().is_time_for_clock()) && UNWINDS && self.may_be_stopped()
+    }
+
+    /// Returns true if the token that counts here is cancelled. With `clock` it may become so by that: where
+    /// all workers compute, no worker looks at the timers.
+    fn is_told(&self, clock: bool) -> bool {
+        // SAFETY: the node of a frame of this stack is there.
+        let Some(node) = (unsafe { self.cancel_token().as_ref() }) else {
+            return false;
+        };
+        if node.is_cancelled() {
+            return true;
+        }
+        let deadline_ns = node.limits().deadline_ns;
+        if !clock || deadline_ns == u64::MAX || clock::now_ns() < deadline_ns {
+            return false;
+        }
+        // SAFETY: as above; frames have their nodes from an `Arc`.
+        let node = unsafe { shared(node) };
+        let cancel = || node.map(|node| node.cancel(Reason::Deadline));
+        // Unwind: a waker has panicked, which the panic hook has reported. A fork must not be left here.
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(cancel)) {
+            std::mem::forget(payload);
+        }
+        true
+    }
+
+    /// Returns true if code on this stack may switch or be unwound at a check.
+    pub(crate) fn may_act(&self) -> bool {
+        !self.is_uncooperative() && !self.keeps_worker() && !panicking()
+    }
+
+    fn may_be_stopped(&self) -> bool {
+        self.may_act() && !self.fiber().is_some_and(Fiber::is_held)
+    }
+
+    /// Prepares a wait of `fiber` on this stack: a cancellation of the token notifies it. Unwinds if that has
+    /// happened. Returns a registration that the caller ends, if the frame does not keep it.
+    pub(crate) fn begin_wait(&self, fiber: &Fiber) -> Option<WaitUnder> {
+        // SAFETY: the node of a frame of this stack is there.
+        let node = unsafe { self.cancel_token().as_ref() }?;
+        // SAFETY: null, or a frame that was entered and not left.
+        let frame = unsafe { self.forks().token_frame().as_ref() };
+        let enter = || node.insert_waker((*fiber.waker()).clone());
+        // A handled body may continue on another fiber, so its registration ends with the wait.
+        let under = match frame.filter(|_| self.own_fiber().is_some()) {
+            Some(frame) if frame.place.get().is_some() => None,
+            Some(frame) => {
+                frame.place.set(enter());
+                None
+            }
+            None => enter().map(|place| WaitUnder { node, place }),
+        };
+        // After the waker has entered: a cancellation from here on notifies the fiber.
+        if self.is_stopped() {
+            unwind();
+        }
+        under
+    }
+}
+
+/// A waker in a node, for one wait.
+pub(crate) struct WaitUnder {
+    node: *const Node,
+    place: usize,
+}
+
+impl Drop for WaitUnder {
+    fn drop(&mut self) {
+        // SAFETY: the node of a frame of the stack that waited is there until after the wait.
+        unsafe { &*self.node }.remove_waker(self.place);
+    }
+}
+
+/// A frame on the calling stack, until it is dropped.
+struct Entered<'a> {
+    context: Option<&'a StackContext>,
+    frame: &'a TokenFrame,
+    outside: *const Node,
+}
+
+impl<'a> Entered<'a> {
+    /// # Safety
+    ///
+    /// The node of the frame is there until the value is dropped, on this stack and in reverse order.
+    unsafe fn new(frame: &'a TokenFrame) -> Self {
+        let context = here();
+        let mut outside = ptr::null();
+        match context {
+            Some(context) => {
+                // SAFETY: by contract; the frame is borrowed for as long.
+                unsafe { context.forks().enter_token(frame) };
+                context.note_token();
+            }
+            None => outside = OUTSIDE.with(|token| token.replace(frame.node)),
+        }
+        Self {
+            context,
+            frame,
+            outside,
+        }
+    }
+}
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        let Some(context) = self.context else {
+            return set_outside(self.outside);
+        };
+        if let Some(place) = self.frame.place.take() {
+            // SAFETY: by the contract of `new`.
+            unsafe { &*self.frame.node }.remove_waker(place);
+        }
+        context.forks().leave_token(self.frame);
+        context.note_token();
+    }
+}
+
+impl StackContext {
+    /// Tells the fiber that owns this stack whether its waits must look at a token.
+    fn note_token(&self) {
+        if let Some(fiber) = self.own_fiber() {
+            fiber.set_under_token(!self.cancel_token().is_null());
+        }
+    }
+}
+
+/// Calls `f` under that token; with `None` under no token.
+pub(crate) fn with_token<R>(node: Option<&Arc<Node>>, f: impl FnOnce() -> R) -> R {
+    let node = node.map_or(ptr::null(), Arc::as_ptr);
+    // SAFETY: the node is borrowed for as long as the call.
+    unsafe { with_raw_token(node, f) }
+}
+
+/// Calls `f` under that token; under none if it is null.
+///
+/// # Safety
+///
+/// The node is there until `f` has returned, and came from an `Arc`.
+pub(crate) unsafe fn with_raw_token<R>(node: *const Node, f: impl FnOnce() -> R) -> R {
+    if ptr::eq(node, token_here()) {
+        return f();
+    }
+    used::set();
+    let frame = TokenFrame::new(node);
+    // SAFETY: by contract. The value is dropped at the end of this function, on the stack of the caller.
+    let _entered = unsafe { Entered::new(&frame) };
+    f()
+}
+
+/// As [`with_token`]. Also returns true if `f` has waited for a cancellation itself, or may have.
+pub(crate) fn poll_under<R>(node: &Arc<Node>, f: impl FnOnce() -> R) -> (R, bool) {
+    used::set();
+    let frame = TokenFrame::new(Arc::as_ptr(node));
+    // SAFETY: the node is borrowed for as long as the call. The value is dropped below, on the same stack.
+    let entered = unsafe { Entered::new(&frame) };
+    let result = f();
+    let knows = entered.context.is_some();
+    drop(entered);
+    (result, !knows || frame.listens.get())
+}
+
+/// Notes that the code that runs here waits for a cancellation.
+pub(crate) fn note_listening() {
+    let frame = here().map_or(ptr::null(), |context| context.forks().token_frame());
+    // SAFETY: null, or a frame of this stack that was entered and not left.
+    unsafe { frame.as_ref() }.inspect(|frame| frame.listens.set(true));
+}
+
+/// Calls `f`, which was made under `node`, or drops it and unwinds if that token is cancelled.
+pub(crate) fn start<R>(node: &Arc<Node>, f: impl FnOnce() -> R) -> R {
+    // SAFETY: the node is borrowed for as long as the call.
+    unsafe { start_raw(Arc::as_ptr(node), f) }
+}
+
+/// As [`start`]. Without a token `f` is just called.
+pub(crate) fn start_maybe<R>(node: Option<&Arc<Node>>, f: impl FnOnce() -> R) -> R {
+    match node {
+        Some(node) => start(node, f),
+        None => f(),
+    }
+}
+
+/// As [`start`], but drops `f` if the token is cancelled, and ends.
+pub(crate) fn start_or_drop(node: &Arc<Node>, f: impl FnOnce()) {
+    if !node.is_cancelled() {
+        with_token(Some(node), f);
+    }
+}
+
+/// Calls `f`, or drops it and unwinds if the token is cancelled. The caller is under that token already.
+///
+/// # Safety
+///
+/// The node is null or there.
+#[inline]
+pub(crate) unsafe fn start_here<R>(node: *const Node, f: impl FnOnce() -> R) -> R {
+    // SAFETY: by contract.
+    if UNWINDS && unsafe { node.as_ref() }.is_some_and(Node::is_cancelled) {
+        drop(f);
+        unwind();
+    }
+    f()
+}
+
+/// As [`start`]. Without a token `f` is just called, under none.
+///
+/// # Safety
+///
+/// As [`with_raw_token`].
+pub(crate) unsafe fn start_raw<R>(node: *const Node, f: impl FnOnce() -> R) -> R {
+    // SAFETY: by contract.
+    let f = || unsafe { with_raw_token(node, f) };
+    // SAFETY: null, or there by contract. The token is entered in `f`.
+    unsafe { start_here(node, f) }
+}
+
+/// Runs `future` on a thread's own stack until it has a result. Unwinds if the token is cancelled before.
+#[cold]
+#[inline(never)]
+pub(crate) fn block_under<F: Future>(node: Arc<Node>, future: F) -> F::Output {
+    let mut future = pin!(future);
+    let mut waiting = Waiting { node, place: None };
+    let ended = warpweft_task::block_on(std::future::poll_fn(|cx| {
+        if let Poll::Ready(output) = future.as_mut().poll(cx) {
+            return Poll::Ready(Some(output));
+        }
+        if waiting.is_over(cx.waker()) && may_stop_thread() {
+            return Poll::Ready(None);
+        }
+        Poll::Pending
+    }));
+    drop(waiting);
+    ended.unwrap_or_else(|| unwind())
+}
+
+/// Returns true if the calling thread's own stack may be unwound now.
+fn may_stop_thread() -> bool {
+    UNWINDS && here().map_or_else(|| !panicking(), StackContext::may_be_stopped)
+}
+
+/// A future's waker in a node.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    pub(crate) node: Arc<Node>,
+    pub(crate) place: Option<usize>,
+}
+
+impl Waiting {
+    /// Returns true if the node is cancelled. Otherwise the waker is called when it is.
+    pub(crate) fn is_over(&mut self, waker: &Waker) -> bool {
+        if self.node.is_cancelled() {
+            return true;
+        }
+        match self.place {
+            Some(place) => self.node.renew_waker(place, waker),
+            None => self.place = self.node.insert_waker(waker.clone()),
+        }
+        self.node.is_cancelled()
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if let Some(place) = self.place.take() {
+            self.node.remove_waker(place);
+        }
+    }
+}

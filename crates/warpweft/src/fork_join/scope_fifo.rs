@@ -1,0 +1,85 @@
+//! `scope_fifo`: a scope whose jobs begin in the order in which they were spawned.
+//!
+//! ```text
+//!   spawn(job) ──▶ queue: job … job ──▶ oldest      and a job of the scope, which takes the oldest one
+//! ```
+//!
+//! # Invariants
+//!
+//! - For each closure in the queue there is a job of the scope that has not run. So a job finds a closure,
+//!   and no closure is left when all jobs have run.
+//! - A closure in the queue does not keep the queue: one that never runs is dropped with the last job.
+
+use super::scope::{Scope, scope};
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+use warpweft_platform::sync::Mutex;
+
+type Job<'scope, 'env> = Box<dyn FnOnce(&ScopeFifo<'scope, 'env>) + Send + 'scope>;
+
+/// Spawns jobs that begin oldest first; the body of [`scope_fifo`] gets one.
+pub struct ScopeFifo<'scope, 'env: 'scope> {
+    scope: &'scope Scope<'scope, 'env>,
+    queue: Arc<Mutex<VecDeque<Job<'scope, 'env>>>>,
+}
+
+impl<'scope, 'env> ScopeFifo<'scope, 'env> {
+    /// Spawns a job. It begins after all jobs that were spawned in this scope before it, on whatever worker.
+    /// With several workers, the earlier ones may not have ended by then.
+    ///
+    /// Costs two allocations and takes the scope's lock twice, so the jobs should be larger than those of
+    /// [`Scope::spawn`].
+    ///
+    /// If the job panics, the scope panics when all have ended.
+    pub fn spawn<F>(&self, job: F)
+    where
+        F: FnOnce(&ScopeFifo<'scope, 'env>) + Send + 'scope,
+    {
+        self.queue.lock().push_back(Box::new(job));
+        let queue = Arc::clone(&self.queue);
+        self.scope.spawn(move |scope| {
+            let oldest = queue.lock().pop_front();
+            match oldest {
+                Some(job) => job(&Self { scope, queue }),
+                None => unreachable!("there is a closure for each job"),
+            }
+        });
+    }
+}
+
+impl fmt::Debug for ScopeFifo<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ScopeFifo").finish_non_exhaustive()
+    }
+}
+
+/// As [`scope`](crate::scope()), but the jobs begin in the order in which they were spawned, whatever the
+/// order of the pool's policy is.
+///
+/// ```
+/// let runtime = warpweft::Runtime::builder().workers(1).build()?;
+/// let order = std::sync::Mutex::new(Vec::new());
+/// runtime.install(|_| {
+///     warpweft::scope_fifo(|scope| {
+///         for n in 0..4 {
+///             let order = &order;
+///             scope.spawn(move |_| order.lock().unwrap().push(n));
+///         }
+///     })
+/// })?;
+/// assert_eq!(order.into_inner()?, [0, 1, 2, 3]); // of `scope`: [3, 2, 1, 0]
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Panics
+///
+/// As [`scope`](crate::scope()).
+pub fn scope_fifo<'env, T: Send>(body: impl for<'scope> FnOnce(&ScopeFifo<'scope, 'env>) -> T + Send) -> T {
+    scope(|scope| {
+        body(&ScopeFifo {
+            scope,
+            queue: Arc::default(),
+        })
+    })
+}

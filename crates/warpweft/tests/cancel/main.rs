@@ -1,0 +1,63 @@
+//! Cancellation: what a token reaches and how soon, and that nothing of it starts, leaks or returns a wrong
+//! value afterwards.
+#![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "outside the checkers the system's own threads and locks are what is tested against"
+)]
+
+mod deadlines;
+mod fibers;
+mod forks;
+mod storm;
+mod tasks;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+use warpweft::Runtime;
+
+/// Longer than any test takes.
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn runtime(workers: usize) -> Runtime {
+    Runtime::builder()
+        .workers(workers)
+        // A compensating worker would run what is meant to wait in a queue.
+        .stuck_after(None)
+        .build()
+        .expect("threads")
+}
+
+/// Waits until `is` says so. A test that waits in vain fails.
+fn until(is: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !is() {
+        assert!(start.elapsed() < Duration::from_secs(60), "it never comes");
+        std::thread::yield_now();
+    }
+}
+
+/// Counts the values that were made and are not dropped.
+#[derive(Clone, Default)]
+struct Alive(Arc<AtomicUsize>);
+
+struct Counted(Arc<AtomicUsize>);
+
+impl Alive {
+    fn hold(&self) -> Counted {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Counted(Arc::clone(&self.0))
+    }
+
+    fn count(&self) -> usize {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Release);
+    }
+}
