@@ -1,0 +1,87 @@
+//! A message or a collective on its way, as a future and in direct style.
+
+use crate::engine::{Completed, Engine, Op};
+use crate::error::MpiError;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+/// A message or a collective on its way: a future of its result.
+///
+/// It has begun when this is made, and does not need to be polled to go on. Dropping it never waits: a receive
+/// is cancelled, and a send goes on. A message that comes before the cancellation is lost with the receive;
+/// what this rank posts later is not affected. Its buffer is freed when MPI is through with it.
+#[must_use = "its result says whether the message came"]
+pub struct Request<T> {
+    engine: Arc<Engine>,
+    /// `None` once it has given its result, or the error with which it began.
+    op: Result<Option<Arc<Op>>, MpiError>,
+    convert: fn(Completed) -> Result<T, MpiError>,
+}
+
+impl<T> Request<T> {
+    pub(crate) fn new(
+        engine: &Arc<Engine>,
+        op: Result<Arc<Op>, MpiError>,
+        convert: fn(Completed) -> Result<T, MpiError>,
+    ) -> Self {
+        Self {
+            engine: Arc::clone(engine),
+            op: op.map(Some),
+            convert,
+        }
+    }
+
+    /// Waits in direct style: a fiber is suspended, and any other thread releases its worker.
+    ///
+    /// # Errors
+    ///
+    /// [`MpiError`], as the future.
+    pub fn wait(self) -> Result<T, MpiError> {
+        warpweft::block_on(self)
+    }
+
+    /// Returns true if the result is there.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        match &self.op {
+            Ok(Some(op)) => op.is_over(),
+            _ => true,
+        }
+    }
+}
+
+impl<T> Future for Request<T> {
+    type Output = Result<T, MpiError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        let op = match &this.op {
+            Ok(Some(op)) => op,
+            Ok(None) => panic!("a request was polled after it gave its result"),
+            Err(error) => return Poll::Ready(Err(error.clone())),
+        };
+        let result = ready!(op.poll(cx));
+        this.op = Ok(None);
+        Poll::Ready(result.and_then(this.convert))
+    }
+}
+
+impl<T> Drop for Request<T> {
+    fn drop(&mut self) {
+        if let Ok(Some(op)) = &self.op {
+            drop(op.take_waker());
+            self.engine.forget(op);
+        }
+    }
+}
+
+impl<T> fmt::Debug for Request<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Request")
+            .field("is_over", &self.is_over())
+            .finish_non_exhaustive()
+    }
+}
