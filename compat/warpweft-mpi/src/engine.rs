@@ -265,16 +265,34 @@ impl Engine {
         self.has_posted();
     }
 
+    /// Cancels all receives. Returns true if nothing is outstanding any more.
+    pub(crate) fn cancel_all(&self) -> bool {
+        let mut state = self.state.lock();
+        let mut wakers = Vec::new();
+        for probe in std::mem::take(&mut state.probes) {
+            wakers.extend(probe.op.complete(Err(MpiError::finished())));
+        }
+        for index in (0..state.requests.len()).rev() {
+            if state.entries[index].peer.kind == PeerKind::Receive {
+                self.api.cancel(&mut state.requests[index].0);
+                state.test(&self.api, index..index + 1, &mut wakers);
+            }
+        }
+        let none = state.requests.is_empty();
+        drop(state);
+        wakers.into_iter().for_each(Waker::wake);
+        none
+    }
+
     /// Ends the engine: requests that are still outstanding fail, and their buffers are never freed, because
-    /// MPI may still know them. Returns their number.
-    pub(crate) fn finish(&self) -> usize {
+    /// MPI may still know them.
+    pub(crate) fn finish(&self) {
         let mut state = self.state.lock();
         state.finished = true;
         state.requests.clear();
         let entries = std::mem::take(&mut state.entries);
         let probes = std::mem::take(&mut state.probes);
         drop(state);
-        let count = entries.len() + probes.len();
         for entry in entries {
             let Entry { op, buffer, .. } = entry;
             std::mem::forget(buffer);
@@ -283,7 +301,6 @@ impl Engine {
         for probe in probes {
             wake(probe.op.complete(Err(MpiError::finished())));
         }
-        count
     }
 
     /// Returns what is outstanding.
@@ -442,6 +459,8 @@ impl State {
             && self.entries[index].peer.kind == PeerKind::Receive
         {
             api.cancel(&mut self.requests[index].0);
+            // Most are over at once. Nobody waits for it, so there is no waker.
+            self.test(api, index..index + 1, &mut Vec::new());
             self.active_ns = now_ns();
         }
     }

@@ -179,7 +179,9 @@ impl Mpi {
         }
         let engine = &self.world.engine;
         let left = engine.waits();
-        let ended = engine.call(|api| if left.is_empty() { api.finalize() } else { Ok(()) });
+        // MPI cannot end while it still reads or writes a buffer.
+        let ends = engine.cancel_all();
+        let ended = engine.call(|api| if ends { api.finalize() } else { Ok(()) });
         engine.finish();
         ended?;
         if left.is_empty() {

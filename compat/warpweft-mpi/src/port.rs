@@ -40,7 +40,8 @@ impl Comm {
 }
 
 impl<T: Serialize + DeserializeOwned> Port<T> {
-    /// Sends a value to the rank `to`. Waits until its bytes may be freed, and not until they are received.
+    /// Sends a value to the rank `to`. Waits until its bytes may be freed. For some of them MPI waits until the
+    /// receiver asks, so two ranks that send to each other must receive at the same time.
     ///
     /// # Errors
     ///

@@ -278,23 +278,30 @@ fn ports_carry_values(comm: &Comm) {
     let port = comm.port::<(String, Vec<u64>)>(8);
     warpweft::block_on(async {
         let value = (format!("of {}", comm.rank()), vec![1, u64::MAX]);
-        port.send(next, &value).await.expect("it is gone");
+        let sent = spawn({
+            let port = port.clone();
+            async move { port.send(next, &value).await }
+        });
         let letter = port.recv(Source::Any).await.expect("it comes");
         assert_eq!(letter.source, previous);
         assert_eq!(letter.value, (format!("of {previous}"), vec![1, u64::MAX]));
+        sent.await.expect("no panic").expect("it is gone");
     });
 }
 
 fn a_port_of_another_type_is_an_error(comm: &Comm) {
     let (next, previous) = next_and_previous(comm);
     warpweft::block_on(async {
-        comm.port::<u32>(9).send(next, &1).await.expect("it is gone");
+        let port = comm.port::<u32>(9);
+        let sent = spawn(async move { port.send(next, &1).await });
         let error = comm.port::<i32>(9).recv(previous).await.expect_err("a u32");
         assert_eq!(error.kind(), MpiErrorKind::Type, "{error}");
         assert!(error.to_string().contains("is no `i32`"), "{error}");
-        comm.send(next, 9, vec![1, 2]).await.expect("it is gone");
+        sent.await.expect("no panic").expect("it is gone");
+        let sent = comm.send(next, 9, vec![1, 2]);
         let error = comm.port::<i32>(9).recv(previous).await.expect_err("two bytes");
         assert!(error.to_string().contains("it has 2 bytes"), "{error}");
+        sent.await.expect("it is gone");
     });
 }
 
