@@ -1,7 +1,4 @@
-//! The functions of MPI that this crate uses, loaded at run time by the names and types of the standard ABI.
-//!
-//! A library of the standard ABI (MPI 5) is used as it is. Any other is reached through the shim, which has
-//! the same functions under the prefix `ww_`.
+//! The functions of MPI that this crate uses, by the names and types of the standard ABI.
 //!
 //! # Invariants
 //!
@@ -9,8 +6,8 @@
 //! - After `init`, calls are made under the engine's lock, as `MPI_THREAD_SERIALIZED` wants it.
 
 use crate::error::MpiError;
-use std::env;
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use crate::library::Library;
+use std::ffi::{c_char, c_int, c_void};
 
 /// A handle of MPI: a pointer, or a small number for a constant.
 pub(crate) type Handle = *mut c_void;
@@ -30,9 +27,6 @@ pub(crate) const ERR_TRUNCATE: c_int = 15;
 const ERRORS_RETURN: Handle = std::ptr::without_provenance_mut(0x143);
 const SERIALIZED: c_int = 2048;
 const MAX_TEXT: usize = 8192;
-
-/// The names under which a library is looked for, in this order, unless `WARPWEFT_MPI_LIB` has one.
-const LIBRARIES: [&str; 3] = ["libmpi_abi.so.1", "libmpi_abi.so", "libwarpweft_mpi_shim.so"];
 
 /// How a message ended.
 #[repr(C)]
@@ -56,7 +50,7 @@ macro_rules! table {
             fn load(library: Library) -> Result<Self, MpiError> {
                 Ok(Self {
                     $($field: {
-                        let found = library.find($symbol)?;
+                        let found = library.function($symbol)?;
                         // SAFETY: the symbol is this function of the standard ABI, or the shim's of the
                         // same type.
                         unsafe { std::mem::transmute::<Handle, unsafe extern "C" fn($($kind),*) -> c_int>(found) }
@@ -96,59 +90,6 @@ table! {
     test_cancelled = "Test_cancelled": fn(*const Status, *mut c_int);
 }
 
-/// A library that is loaded, and the prefix of its functions.
-#[derive(Debug, Clone, Copy)]
-struct Library {
-    handle: Handle,
-    prefix: &'static str,
-}
-
-impl Library {
-    /// # Errors
-    ///
-    /// What the loader says.
-    fn open(name: &str) -> Result<Self, String> {
-        let path = CString::new(name).map_err(|_| format!("`{name}` has a zero byte"))?;
-        // SAFETY: the path is a C string. MPI's initialisers may run any code, as a linked library's may.
-        // Global: OpenMPI's own modules look for its symbols.
-        let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) };
-        if handle.is_null() {
-            // SAFETY: after a failure it returns a C string that lives until the next call of this thread.
-            let text = unsafe { CStr::from_ptr(libc::dlerror()) };
-            return Err(text.to_string_lossy().into_owned());
-        }
-        let shim = Self { handle, prefix: "ww_" };
-        if shim.find("Init_thread").is_ok() {
-            return Ok(shim);
-        }
-        let standard = Self { handle, prefix: "MPI_" };
-        // Libraries of other ABIs have all the other functions, with other types.
-        if standard.find("Abi_get_version").is_err() {
-            return Err(format!(
-                "`{name}` has no MPI_Abi_get_version, so it is no MPI of the standard ABI"
-            ));
-        }
-        Ok(standard)
-    }
-
-    fn find(self, symbol: &str) -> Result<Handle, MpiError> {
-        let name = format!("{}{symbol}", self.prefix);
-        let Ok(name) = CString::new(name) else {
-            unreachable!("the table has no zero bytes")
-        };
-        // SAFETY: the handle is a loaded library's, and the name is a C string.
-        let found = unsafe { libc::dlsym(self.handle, name.as_ptr()) };
-        if found.is_null() {
-            Err(MpiError::library(format!(
-                "the library has no function {}: MPI of version 3 at least is needed",
-                name.to_string_lossy()
-            )))
-        } else {
-            Ok(found)
-        }
-    }
-}
-
 /// Fails unless `code` is 0.
 fn check(api: &Api, what: &str, code: c_int) -> Result<(), MpiError> {
     if code == 0 {
@@ -165,20 +106,7 @@ impl Api {
     ///
     /// There is no library, or it is of another ABI or too old.
     pub(crate) fn find() -> Result<Self, MpiError> {
-        let own = env::var("WARPWEFT_MPI_LIB").ok();
-        let built = option_env!("WARPWEFT_MPI_SHIM");
-        let names: Vec<&str> = match &own {
-            Some(name) => vec![name],
-            None => built.into_iter().chain(LIBRARIES).collect(),
-        };
-        let mut reasons = Vec::new();
-        for name in names {
-            match Library::open(name) {
-                Ok(library) => return Self::load(library),
-                Err(reason) => reasons.push(reason),
-            }
-        }
-        Err(MpiError::no_library(&reasons, own.is_some()))
+        Library::find().and_then(Self::load)
     }
 
     /// Initialises MPI for calls of any thread, one at a time.
@@ -350,15 +278,7 @@ impl Api {
         let count = count_of(bytes.len())?;
         self.post("MPI_Imrecv", |request| {
             // SAFETY: by contract, and MPI is initialised.
-            unsafe {
-                (self.imrecv)(
-                    bytes.as_mut_ptr().cast(),
-                    count,
-                    BYTE,
-                    &raw mut message,
-                    request,
-                )
-            }
+            unsafe { (self.imrecv)(bytes.as_mut_ptr().cast(), count, BYTE, &raw mut message, request) }
         })
     }
 
@@ -562,15 +482,7 @@ fn said(code: c_int, mut text: Vec<u8>, length: c_int) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Library, check_level, count_of};
-
-    #[test]
-    fn a_library_that_is_no_mpi_is_refused_by_name() {
-        let error = Library::open("libc.so.6").expect_err("no MPI");
-        assert!(error.contains("no MPI_Abi_get_version"), "{error}");
-        let error = Library::open("libno_such_mpi.so").expect_err("no file");
-        assert!(error.contains("libno_such_mpi.so"), "{error}");
-    }
+    use super::{check_level, count_of};
 
     #[test]
     fn one_thread_is_not_enough() {

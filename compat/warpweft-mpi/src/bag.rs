@@ -2,33 +2,32 @@
 //! "Lifeline-based global load balancing", PPoPP 2011).
 //!
 //! ```text
-//!   runner:  step ─ step ─ asked? ─ split ──▶ shelf ──▶ another runner of this rank, or the broker
-//!              └─ nothing left ─ take of the shelf ─ wait
-//!   broker:  all runners wait ─ ask a rank ─▶ Work: to the shelf │ None: ask the next, then wait for lifelines
+//!   runner:  step ─ step ─ asked? ─ split ──▶ shelf ──▶ another runner of this rank, or the broker └─
+//!   nothing left ─ take of the shelf ─ wait broker:  all runners wait ─ ask a rank ─▶ Work: to the shelf │
+//!   None: ask the next, then wait for lifelines
 //! ```
 //!
 //! Stealing is by messages alone. The broker of each rank is one task, the runners are one a bag.
 //!
 //! # Invariants
 //!
-//! - *Credit* tells when all is done. Each rank begins with [`CREDIT`]. Work that goes to another rank takes
+//! - *Credit* tells when all is done. Each rank begins with the same. Work that goes to another rank takes
 //!   half of its rank's credit along; a rank without work returns its credit to rank 0. When rank 0 has all
 //!   that was ever made, no work is left, in no rank and in no message.
-//! - A rank has at most one question on its way, and every question is answered. So no message is left behind.
+//! - A rank has at most one question on its way, and every question is answered. So no message is left
+//!   behind.
 
 use crate::broker::Broker;
+use crate::comm::Comm;
 use crate::error::MpiError;
-use crate::mpi::Comm;
 use crate::shelf::Shelf;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The credit of a rank at the beginning.
-pub(crate) const CREDIT: u64 = 1 << 32;
-
-/// A part of some work, with the results that it has had so far. Each runner has one; work moves between them.
+/// A part of some work, with the results that it has had so far. Each runner has one; work moves between
+/// them.
 pub trait Bag: Send + 'static {
     /// Work that moves to another runner, perhaps of another rank. It has no results.
     type Work: Serialize + DeserializeOwned + Send + 'static;
@@ -96,8 +95,8 @@ impl Comm {
     }
 
     /// Maps the numbers of `range` and combines the results, on all ranks. All ranks call this with the same
-    /// range; each begins with its share of it, and steals from the others when it is through. `map` is called
-    /// with parts of at most `grain` numbers. Each rank gets the result of all.
+    /// range; each begins with its share of it, and steals from the others when it is through. `map` is
+    /// called with parts of at most `grain` numbers. Each rank gets the result of all.
     ///
     /// `combine` must be associative and commutative: stealing changes the order.
     ///
@@ -131,7 +130,11 @@ impl Comm {
         });
         let shared = self.share(bags.collect()).await?;
         let combine = &functions.1;
-        let own = shared.bags.into_iter().filter_map(|bag| bag.result).reduce(combine);
+        let own = shared
+            .bags
+            .into_iter()
+            .filter_map(|bag| bag.result)
+            .reduce(combine);
         self.combine_all(own, combine).await
     }
 

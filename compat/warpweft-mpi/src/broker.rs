@@ -1,8 +1,8 @@
-//! The task of a rank that asks other ranks for work, and answers them. See [`bag`](crate::bag).
+//! The task of a rank that asks other ranks for work, and answers them. See `bag.rs` for what the
+//! credit is.
 
-use crate::bag::CREDIT;
+use crate::comm::{Comm, Message, Source};
 use crate::error::{MpiError, MpiErrorKind};
-use crate::mpi::{Comm, Message, Source};
 use crate::request::Request;
 use crate::shelf::{Found, Shelf};
 use serde::de::DeserializeOwned;
@@ -14,6 +14,8 @@ use std::sync::Arc;
 use std::task::Poll;
 
 const TAG: i32 = 0;
+/// The credit of a rank at the beginning.
+const CREDIT: u64 = 1 << 32;
 /// How many random ranks are asked before the lifelines.
 const RANDOM: usize = 2;
 /// With less credit than this a rank asks for more before it gives work away.
@@ -22,7 +24,7 @@ const LEAST_CREDIT: u64 = 2;
 #[derive(Debug, Serialize, Deserialize)]
 enum Word {
     /// Asks for work. With a lifeline the answer may come later, too.
-    Ask {
+    Question {
         lifeline: bool,
     },
     None,
@@ -133,7 +135,7 @@ impl<W: Serialize + DeserializeOwned> Broker<W> {
     fn hear(&mut self, message: &Message) -> Result<(), MpiError> {
         let word = postcard::from_bytes(&message.bytes);
         match word.map_err(|error| unreadable(message.source, &error))? {
-            Word::Ask { lifeline } => self.askers.push_back((message.source, lifeline)),
+            Word::Question { lifeline } => self.askers.push_back((message.source, lifeline)),
             Word::None => {
                 self.asking = false;
                 self.failures += 1;
@@ -212,9 +214,8 @@ impl<W: Serialize + DeserializeOwned> Broker<W> {
         };
         let half = self.credit / 2;
         self.credit -= half;
-        let bytes = postcard::to_allocvec(work).map_err(|error| {
-            MpiError::new(MpiErrorKind::Type, format!("work cannot be sent: {error}"))
-        })?;
+        let bytes = postcard::to_allocvec(work)
+            .map_err(|error| MpiError::new(MpiErrorKind::Type, format!("work cannot be sent: {error}")))?;
         let word = Word::Work {
             credit: half,
             answers: asker.is_some(),
@@ -263,16 +264,15 @@ impl<W: Serialize + DeserializeOwned> Broker<W> {
         };
         self.asking = true;
         self.asked += 1;
-        let word = Word::Ask {
+        let word = Word::Question {
             lifeline: lifeline.is_some(),
         };
         self.say((rank + further) % size, &word)
     }
 
     fn say(&mut self, rank: usize, word: &Word) -> Result<(), MpiError> {
-        let bytes = postcard::to_allocvec(word).map_err(|error| {
-            MpiError::new(MpiErrorKind::Type, format!("a word cannot be sent: {error}"))
-        })?;
+        let bytes = postcard::to_allocvec(word)
+            .map_err(|error| MpiError::new(MpiErrorKind::Type, format!("a word cannot be sent: {error}")))?;
         self.sent.push(self.comm.send(rank, TAG, bytes));
         Ok(())
     }

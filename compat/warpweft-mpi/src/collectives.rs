@@ -3,9 +3,9 @@
 //! Each rank calls the same collectives of a communicator in the same order. MPI does not check that.
 
 use crate::api::{Api, DOUBLE, Handle, INT64, MAX, MIN, SUM, UINT64};
-use crate::engine::{Buffer, Peer, PeerKind};
+use crate::comm::{Comm, bytes_of};
 use crate::error::{MpiError, MpiErrorKind};
-use crate::mpi::{Comm, bytes_of};
+use crate::op::{Buffer, Op, Peer, PeerKind};
 use crate::request::Request;
 
 /// How [`Comm::all_reduce`] combines numbers.
@@ -67,7 +67,7 @@ impl Comm {
     /// MPI fails, or was finalised.
     pub fn barrier(&self) -> Request<()> {
         let posted = self.collect(Buffer::None, |api, _, comm| api.ibarrier(comm));
-        Request::new(&self.engine, posted, |_| Ok(()))
+        Request::new(&self.progress, posted, |_| Ok(()))
     }
 
     /// Gives all ranks the bytes of the rank `root`. All ranks give as many bytes; those of the others are
@@ -86,7 +86,7 @@ impl Comm {
                 unsafe { api.ibcast(bytes, root, comm) }
             })
         });
-        Request::new(&self.engine, posted, |completed| Ok(bytes_of(completed.buffer)))
+        Request::new(&self.progress, posted, |completed| Ok(bytes_of(completed.buffer)))
     }
 
     /// Combines the numbers of all ranks, place by place, and gives all ranks the result. All ranks give as
@@ -111,7 +111,7 @@ impl Comm {
             // SAFETY: the engine keeps both until the request is over; they have as many numbers.
             unsafe { api.iallreduce(from, to, (T::kind(), op), comm) }
         });
-        Request::new(&self.engine, posted, |completed| {
+        Request::new(&self.progress, posted, |completed| {
             let bytes = bytes_of(completed.buffer);
             let numbers = bytes.chunks_exact(8).map(|chunk| {
                 let mut bytes = [0; 8];
@@ -136,7 +136,7 @@ impl Comm {
             // SAFETY: the engine keeps both until the request is over; there is room for each rank.
             unsafe { api.iallgather(from, to, comm) }
         });
-        Request::new(&self.engine, posted, |completed| Ok(bytes_of(completed.buffer)))
+        Request::new(&self.progress, posted, |completed| Ok(bytes_of(completed.buffer)))
     }
 
     /// Sends each rank its part of the bytes: the first to rank 0, and so on. The result has the parts that
@@ -161,21 +161,21 @@ impl Comm {
                 format!("{len} bytes cannot be sent to {size} ranks in equal parts"),
             ))
         };
-        Request::new(&self.engine, posted, |completed| Ok(bytes_of(completed.buffer)))
+        Request::new(&self.progress, posted, |completed| Ok(bytes_of(completed.buffer)))
     }
 
     fn collect(
         &self,
         buffer: Buffer,
         post: impl FnOnce(&Api, &mut Buffer, Handle) -> Result<Handle, MpiError>,
-    ) -> Result<std::sync::Arc<crate::engine::Op>, MpiError> {
+    ) -> Result<std::sync::Arc<Op>, MpiError> {
         let peer = Peer {
             kind: PeerKind::Collective,
             rank: None,
             tag: None,
         };
         let comm = self.handle.0;
-        self.engine
+        self.progress
             .post(peer, buffer, |api, buffer| post(api, buffer, comm))
     }
 }

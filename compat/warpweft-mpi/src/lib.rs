@@ -21,32 +21,36 @@
 //!
 //! | module | job |
 //! |---|---|
-//! | `mpi` | begin and end, and the communicator |
+//! | `mpi`, `comm` | begin and end; communicators and their messages |
 //! | `collectives` | barrier, broadcast, reduction, gather, exchange |
 //! | `port` | messages of a Rust type |
 //! | `bag`, `broker`, `shelf` | work that is shared by stealing between ranks |
-//! | `request` | a message on its way |
-//! | `engine` | what MPI works on, and the turn that looks |
-//! | `bell`, `neighbour` | ranks wake each other; a rank that is lost |
-//! | `api` | MPI's functions, loaded at run time |
+//! | `request`, `op` | a message on its way |
+//! | `progress` | what MPI works on, and the turn that looks |
+//! | `peer_waker`, `neighbour` | ranks wake each other; a rank that is lost |
+//! | `api`, `library` | MPI's functions, loaded at run time |
 #![deny(missing_docs)]
 
 mod api;
 mod bag;
-mod bell;
 mod broker;
 mod collectives;
-mod engine;
+mod comm;
 mod error;
+mod library;
 mod mpi;
 mod neighbour;
+mod op;
+mod peer_waker;
 mod port;
+mod progress;
 mod request;
 mod shelf;
 
 pub use bag::{Bag, Shared};
 pub use collectives::{Number, Reduce};
+pub use comm::{Comm, Message, Source};
 pub use error::{MpiError, MpiErrorKind};
-pub use mpi::{Comm, Message, Mpi, Source};
+pub use mpi::Mpi;
 pub use port::{Letter, Port};
 pub use request::Request;

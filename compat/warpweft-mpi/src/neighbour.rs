@@ -7,8 +7,8 @@
 //! The end of a stream without that byte is the end of the process behind it. Both of its neighbours learn of
 //! it from the system at once, print what they waited for, and abort the job.
 
-use crate::engine::Engine;
-use crate::mpi::Comm;
+use crate::comm::Comm;
+use crate::progress::MpiProgress;
 use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs as _};
 use std::sync::Arc;
@@ -23,14 +23,14 @@ const HOST: usize = 64;
 
 /// What each rank tells the others of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Card {
+pub(crate) struct Contact {
     pub(crate) pid: u32,
     port: u16,
     /// The name of the machine.
     pub(crate) host: String,
 }
 
-impl Card {
+impl Contact {
     pub(crate) const BYTES: usize = 8 + HOST;
 
     pub(crate) fn of(listener: &TcpListener) -> io::Result<Self> {
@@ -99,15 +99,15 @@ impl Goodbye {
 pub(crate) fn watch(
     runtime: &Runtime,
     world: &Comm,
-    listener: TcpListener,
-    cards: &[Card],
+    listener: &TcpListener,
+    contacts: &[Contact],
 ) -> io::Result<Goodbye> {
     let (rank, size) = (world.rank(), world.size());
     let (next, previous) = ((rank + 1) % size, (rank + size - 1) % size);
-    let to_next = TcpStream::connect_timeout(&cards[next].address(&cards[rank])?, MEET)?;
+    let to_next = TcpStream::connect_timeout(&contacts[next].address(&contacts[rank])?, MEET)?;
     // Who connects says who it is: anybody else may find the port, too.
     let mut hello = [0; 8];
-    let word = |rank: usize| (u64::from(cards[rank].pid) << 32 | rank as u64).to_le_bytes();
+    let word = |rank: usize| (u64::from(contacts[rank].pid) << 32 | rank as u64).to_le_bytes();
     (&to_next).write_all(&word(rank))?;
     let from_previous = loop {
         let (stream, _) = listener.accept()?;
@@ -126,7 +126,7 @@ pub(crate) fn watch(
         stream.set_nonblocking(true)?;
         let stream = Async::new(stream)?;
         let watcher = Watcher {
-            engine: Arc::clone(&world.engine),
+            progress: Arc::clone(&world.progress),
             said: Arc::clone(&said),
             rank,
             neighbour,
@@ -151,7 +151,7 @@ fn is_reset(error: &io::Error) -> bool {
 }
 
 struct Watcher {
-    engine: Arc<Engine>,
+    progress: Arc<MpiProgress>,
     said: Arc<AtomicBool>,
     rank: usize,
     neighbour: usize,
@@ -167,7 +167,7 @@ impl Watcher {
             "warpweft-mpi: rank {} is lost: its process ended without `Mpi::finalize`. Rank {} ends the job.",
             self.neighbour, self.rank
         );
-        let waits = self.engine.waits();
+        let waits = self.progress.waits();
         for wait in waits.iter().take(10) {
             report += &format!("\n  rank {} waited for {wait}", self.rank);
         }
@@ -175,7 +175,7 @@ impl Watcher {
             report += &format!("\n  and for {} more", waits.len() - 10);
         }
         eprintln!("{report}");
-        let _ = self.engine.call(|api| {
+        let _ = self.progress.call(|api| {
             api.abort(1);
             Ok(())
         });
@@ -186,16 +186,16 @@ impl Watcher {
 
 #[cfg(test)]
 mod tests {
-    use super::Card;
+    use super::Contact;
 
     #[test]
     fn a_card_is_read_as_it_was_written() {
-        let card = Card {
+        let contact = Contact {
             pid: 4_000_000_000,
             port: 65535,
             host: "a".repeat(63),
         };
-        assert_eq!(card.to_bytes().len(), Card::BYTES);
-        assert_eq!(Card::from_bytes(&card.to_bytes()), card);
+        assert_eq!(contact.to_bytes().len(), Contact::BYTES);
+        assert_eq!(Contact::from_bytes(&contact.to_bytes()), contact);
     }
 }

@@ -1,7 +1,7 @@
 //! Messages of a Rust type, on a tag of their own.
 
+use crate::comm::{Comm, Source};
 use crate::error::{MpiError, MpiErrorKind};
-use crate::mpi::{Comm, Source};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::any::type_name;
@@ -40,8 +40,8 @@ impl Comm {
 }
 
 impl<T: Serialize + DeserializeOwned> Port<T> {
-    /// Sends a value to the rank `to`. Waits until its bytes may be freed. For some of them MPI waits until the
-    /// receiver asks, so two ranks that send to each other must receive at the same time.
+    /// Sends a value to the rank `to`. Waits until its bytes may be freed. For some of them MPI waits until
+    /// the receiver asks, so two ranks that send to each other must receive at the same time.
     ///
     /// # Errors
     ///
@@ -93,9 +93,11 @@ impl<T: Serialize + DeserializeOwned> Port<T> {
 
 /// Returns the mark of a type: a hash of its name (FNV-1a), the same in each process of one program.
 fn mark<T>() -> u64 {
-    type_name::<T>().bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+    type_name::<T>()
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        })
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! A message or a collective on its way, as a future and in direct style.
 
-use crate::engine::{Completed, Engine, Op};
 use crate::error::MpiError;
+use crate::op::{Completed, Op};
+use crate::progress::MpiProgress;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -10,27 +11,29 @@ use std::task::{Context, Poll, ready};
 
 /// A message or a collective on its way: a future of its result.
 ///
-/// It has begun when this is made, and does not need to be polled to go on. Dropping it never waits: a receive
-/// is cancelled, and a send goes on. A message that comes before the cancellation is lost with the receive;
-/// what this rank posts later is not affected. Its buffer is freed when MPI is through with it.
+/// It has begun when this is made, and does not need to be polled to go on. Dropping it never waits: a
+/// receive is cancelled, and a send goes on. A message that comes before the cancellation is lost with the
+/// receive; what this rank posts later is not affected. Its buffer is freed when MPI is through with it.
 #[must_use = "its result says whether the message came"]
 pub struct Request<T> {
-    engine: Arc<Engine>,
+    progress: Arc<MpiProgress>,
     /// `None` once it has given its result, or the error with which it began.
     op: Result<Option<Arc<Op>>, MpiError>,
     convert: fn(Completed) -> Result<T, MpiError>,
+    polled: bool,
 }
 
 impl<T> Request<T> {
     pub(crate) fn new(
-        engine: &Arc<Engine>,
+        progress: &Arc<MpiProgress>,
         op: Result<Arc<Op>, MpiError>,
         convert: fn(Completed) -> Result<T, MpiError>,
     ) -> Self {
         Self {
-            engine: Arc::clone(engine),
+            progress: Arc::clone(progress),
             op: op.map(Some),
             convert,
+            polled: false,
         }
     }
 
@@ -63,6 +66,10 @@ impl<T> Future for Request<T> {
             Ok(None) => panic!("a request was polled after it gave its result"),
             Err(error) => return Poll::Ready(Err(error.clone())),
         };
+        if !this.polled && !op.is_over() {
+            this.polled = true;
+            this.progress.linger(op);
+        }
         let result = ready!(op.poll(cx));
         this.op = Ok(None);
         Poll::Ready(result.and_then(this.convert))
@@ -73,7 +80,7 @@ impl<T> Drop for Request<T> {
     fn drop(&mut self) {
         if let Ok(Some(op)) = &self.op {
             drop(op.take_waker());
-            self.engine.forget(op);
+            self.progress.forget(op);
         }
     }
 }

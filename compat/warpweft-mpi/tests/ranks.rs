@@ -1,8 +1,8 @@
 //! What ranks do together: run by a launcher, as `cargo xtask mpi` does. Without one it is a job of one rank
 //! where MPI is installed, and elsewhere the check that its absence is said clearly.
 //!
-//! A check has a name; names on the command line select some. Each rank runs all checks in the same order. One
-//! that fails ends the job.
+//! A check has a name; names on the command line select some. Each rank runs all checks in the same order.
+//! One that fails ends the job.
 
 use std::env;
 use std::process::ExitCode;
@@ -15,25 +15,46 @@ type Check = (&'static str, fn(&Comm));
 
 const CHECKS: &[Check] = &[
     ("a_message_goes_round", a_message_goes_round),
-    ("messages_of_one_rank_keep_their_order", messages_of_one_rank_keep_their_order),
+    (
+        "messages_of_one_rank_keep_their_order",
+        messages_of_one_rank_keep_their_order,
+    ),
     ("a_message_of_any_length", a_message_of_any_length),
     ("large_messages_cross", large_messages_cross),
-    ("a_message_that_is_too_long_is_an_error", a_message_that_is_too_long_is_an_error),
+    (
+        "a_message_that_is_too_long_is_an_error",
+        a_message_that_is_too_long_is_an_error,
+    ),
     ("arguments_that_cannot_be", arguments_that_cannot_be),
-    ("a_dropped_receive_takes_no_message", a_dropped_receive_takes_no_message),
+    (
+        "a_dropped_receive_takes_no_message",
+        a_dropped_receive_takes_no_message,
+    ),
     ("dropped_receives_leave_nothing", dropped_receives_leave_nothing),
-    ("a_worker_does_something_else_meanwhile", a_worker_does_something_else_meanwhile),
+    (
+        "a_worker_does_something_else_meanwhile",
+        a_worker_does_something_else_meanwhile,
+    ),
     ("collectives_agree", collectives_agree),
     ("ports_carry_values", ports_carry_values),
-    ("a_port_of_another_type_is_an_error", a_port_of_another_type_is_an_error),
+    (
+        "a_port_of_another_type_is_an_error",
+        a_port_of_another_type_is_an_error,
+    ),
     ("many_are_outstanding", many_are_outstanding),
     ("a_map_and_reduce_over_all_ranks", a_map_and_reduce_over_all_ranks),
     ("nothing_to_map", nothing_to_map),
-    ("a_late_message_wakes_a_rank_that_sleeps", a_late_message_wakes_a_rank_that_sleeps),
+    (
+        "a_late_message_wakes_a_rank_that_sleeps",
+        a_late_message_wakes_a_rank_that_sleeps,
+    ),
 ];
 
 fn main() -> ExitCode {
-    let names: Vec<String> = env::args().skip(1).filter(|name| !name.starts_with('-')).collect();
+    let names: Vec<String> = env::args()
+        .skip(1)
+        .filter(|name| !name.starts_with('-'))
+        .collect();
     if env::args().any(|word| word == "--list") {
         CHECKS.iter().for_each(|(name, _)| println!("{name}: test"));
         return ExitCode::SUCCESS;
@@ -101,8 +122,9 @@ fn be_killed(mpi: &Mpi) -> ! {
     let world = mpi.world();
     world.barrier().wait().expect("all are there");
     if mpi.rank() == 1 {
+        let own = i32::try_from(std::process::id()).expect("a process");
         // SAFETY: it ends this process.
-        unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+        unsafe { libc::kill(own, libc::SIGKILL) };
     }
     let message = world.recv(1, 3, 8).wait();
     unreachable!("rank 1 sent nothing, but {message:?} came")
@@ -112,7 +134,10 @@ fn leave_a_receive(mpi: Mpi) -> ExitCode {
     let left = mpi.world().recv(0, 3, 8);
     let error = mpi.finalize().expect_err("one is outstanding").to_string();
     assert!(error.contains("a receive of rank 0 with tag 3"), "{error}");
-    assert_eq!(left.wait().expect_err("MPI has ended").kind(), MpiErrorKind::Finished);
+    assert_eq!(
+        left.wait().expect_err("MPI has ended").kind(),
+        MpiErrorKind::Finished
+    );
     println!("test leave-a-receive ... ok");
     ExitCode::SUCCESS
 }
@@ -143,7 +168,8 @@ fn messages_of_one_rank_keep_their_order(comm: &Comm) {
         let message = comm.recv(previous, 2, 4).wait().expect("it comes");
         assert_eq!(message.bytes, n.to_le_bytes());
     }
-    sent.into_iter().for_each(|sent| drop(sent.wait().expect("it is gone")));
+    sent.into_iter()
+        .for_each(|sent| drop(sent.wait().expect("it is gone")));
 }
 
 fn a_message_of_any_length(comm: &Comm) {
@@ -190,7 +216,10 @@ fn arguments_that_cannot_be(comm: &Comm) {
         assert_eq!(error.kind(), MpiErrorKind::Argument, "{error}");
     }
     if size > 1 {
-        let error = comm.all_to_all(vec![0; size + 1]).wait().expect_err("no equal parts");
+        let error = comm
+            .all_to_all(vec![0; size + 1])
+            .wait()
+            .expect_err("no equal parts");
         assert_eq!(error.kind(), MpiErrorKind::Argument, "{error}");
     }
 }
@@ -220,7 +249,10 @@ fn dropped_receives_leave_nothing(comm: &Comm) {
 /// Returns the resident memory of this process in bytes.
 fn memory() -> usize {
     let text = std::fs::read_to_string("/proc/self/statm").expect("Linux");
-    let pages = text.split_whitespace().nth(1).and_then(|word| word.parse::<usize>().ok());
+    let pages = text
+        .split_whitespace()
+        .nth(1)
+        .and_then(|word| word.parse::<usize>().ok());
     pages.expect("a number") * 4096
 }
 
@@ -230,10 +262,12 @@ fn a_worker_does_something_else_meanwhile(comm: &Comm) {
     static RAN: AtomicUsize = AtomicUsize::new(0);
     RAN.store(0, Ordering::Relaxed);
     let receives: Vec<_> = (0..others)
-        .map(|tag| spawn({
-            let comm = comm.clone();
-            async move { comm.recv(previous, 100 + tag, 8).await.expect("it comes").bytes }
-        }))
+        .map(|tag| {
+            spawn({
+                let comm = comm.clone();
+                async move { comm.recv(previous, 100 + tag, 8).await.expect("it comes").bytes }
+            })
+        })
         .collect();
     let jobs: Vec<_> = (0..others)
         .map(|_| spawn_job(|| RAN.fetch_add(1, Ordering::Relaxed)))
@@ -243,7 +277,9 @@ fn a_worker_does_something_else_meanwhile(comm: &Comm) {
     }
     assert_eq!(RAN.load(Ordering::Relaxed), others as usize);
     for tag in (0..others).rev() {
-        comm.send(next, 100 + tag, vec![tag as u8]).wait().expect("it is gone");
+        comm.send(next, 100 + tag, vec![tag as u8])
+            .wait()
+            .expect("it is gone");
     }
     for (tag, receive) in receives.into_iter().enumerate() {
         assert_eq!(receive.wait().expect("no panic"), [tag as u8]);
@@ -258,7 +294,10 @@ fn collectives_agree(comm: &Comm) {
     assert_eq!(reduce(Reduce::Sum), [sum, -sum]);
     assert_eq!(reduce(Reduce::Min), [0, 1 - size as i64]);
     assert_eq!(reduce(Reduce::Max), [size as i64 - 1, 0]);
-    let floats = comm.all_reduce(vec![0.5_f64], Reduce::Sum).wait().expect("all come");
+    let floats = comm
+        .all_reduce(vec![0.5_f64], Reduce::Sum)
+        .wait()
+        .expect("all come");
     assert_eq!(floats, [0.5 * size as f64]);
     let words = comm.all_reduce(vec![u64::MAX, rank as u64], Reduce::Max).wait();
     assert_eq!(words.expect("all come"), [u64::MAX, size as u64 - 1]);
@@ -318,12 +357,13 @@ fn many_are_outstanding(comm: &Comm) {
         let message = receive.wait().expect("it comes");
         assert_eq!(message.bytes, (tag as i32).to_le_bytes());
     }
-    sent.into_iter().for_each(|sent| drop(sent.wait().expect("it is gone")));
+    sent.into_iter()
+        .for_each(|sent| drop(sent.wait().expect("it is gone")));
 }
 
 fn a_map_and_reduce_over_all_ranks(comm: &Comm) {
     for (n, grain) in [(1_u64, 1), (1000, 7), (100_000, 100)] {
-        let sum = comm.map_reduce(0..n, grain, 2, |range| range.sum::<u64>(), |a, b| a + b);
+        let sum = comm.map_reduce(0..n, grain, 2, Iterator::sum::<u64>, |a, b| a + b);
         let sum = warpweft::block_on(sum).expect("all come");
         assert_eq!(sum, Some(n * (n - 1) / 2));
     }
@@ -352,7 +392,7 @@ fn collatz(from: u64) -> u64 {
 }
 
 fn nothing_to_map(comm: &Comm) {
-    let sum = comm.map_reduce(5..5, 10, 2, |range| range.sum::<u64>(), |a, b| a + b);
+    let sum = comm.map_reduce(5..5, 10, 2, Iterator::sum::<u64>, |a, b| a + b);
     assert_eq!(warpweft::block_on(sum).expect("all come"), None);
 }
 

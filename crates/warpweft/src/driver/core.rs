@@ -50,17 +50,17 @@ pub(crate) struct Driver {
     looked_ns: AtomicU64,
     /// The generation of the process that polls.
     generation: u64,
-    progress: OnceLock<Engine>,
+    progress: OnceLock<ProgressHook>,
     /// The poller was notified since the last sleep there. Only a holder of the role that calls its engine
     /// again and again reads it.
     notified: AtomicBool,
 }
 
-struct Engine(Arc<dyn Progress>);
+struct ProgressHook(Arc<dyn Progress>);
 
-impl fmt::Debug for Engine {
+impl fmt::Debug for ProgressHook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Engine").finish_non_exhaustive()
+        f.debug_struct("ProgressHook").finish_non_exhaustive()
     }
 }
 
@@ -131,13 +131,13 @@ impl Driver {
     ///
     /// There is one already.
     pub(crate) fn set_progress(&self, progress: Arc<dyn Progress>) -> io::Result<()> {
-        self.progress.set(Engine(progress)).map_err(|_| taken())?;
-        self.ring();
+        self.progress.set(ProgressHook(progress)).map_err(|_| taken())?;
+        self.notify_progress();
         Ok(())
     }
 
     /// Ends the sleep of the holder of the role, if it sleeps. The caller has published what it is to see.
-    pub(crate) fn ring(&self) {
+    pub(crate) fn notify_progress(&self) {
         if self.sleep_deadline.is_late_for(0) {
             self.unpark();
         }
@@ -273,7 +273,7 @@ impl PollTurn<'_> {
 
     /// Calls the engine until it has something, wants to sleep, the poller is notified, or `limit` is over.
     /// Returns true if it has something.
-    fn spin(&self, engine: &Engine, limit: u64) -> bool {
+    fn spin(&self, engine: &ProgressHook, limit: u64) -> bool {
         let driver = self.driver;
         loop {
             let rest = self.turn(engine);
@@ -292,7 +292,7 @@ impl PollTurn<'_> {
     }
 
     /// Calls the engine. Returns for how long the caller may sleep, or `None` if the engine has something.
-    fn turn(&self, engine: &Engine) -> Option<Rest> {
+    fn turn(&self, engine: &ProgressHook) -> Option<Rest> {
         let mut events = self.driver.events.lock();
         let rest = engine.0.turn(&mut events.wakers);
         events.wakers.is_empty().then_some(rest)

@@ -5,7 +5,7 @@ use super::pool_error::UnknownPool;
 use super::stats::Stats;
 use crate::coroutine::stack::Fibers;
 use crate::driver::core::Driver;
-use crate::driver::progress::{Progress, ProgressBell};
+use crate::driver::progress::{Progress, ProgressNotifier};
 use crate::observe::PoolCounters;
 use crate::pool::dyn_pool::DynPool;
 use crate::threads::thread_set::Threads;
@@ -146,9 +146,9 @@ impl Runtime {
     ///
     /// /// Counts its turns.
     /// #[derive(Default)]
-    /// struct Engine(AtomicUsize);
+    /// struct Counter(AtomicUsize);
     ///
-    /// impl Progress for Engine {
+    /// impl Progress for Counter {
     ///     fn turn(&self, _: &mut Vec<Waker>) -> Rest {
     ///         self.0.fetch_add(1, Ordering::Relaxed);
     ///         Rest::Within(Duration::from_millis(1))
@@ -156,17 +156,17 @@ impl Runtime {
     /// }
     ///
     /// let runtime = warpweft::Runtime::builder().workers(1).build()?;
-    /// let engine = Arc::new(Engine::default());
+    /// let engine = Arc::new(Counter::default());
     /// runtime.set_progress(Arc::clone(&engine) as _)?;
     /// while engine.0.load(Ordering::Relaxed) < 3 {
     ///     std::thread::yield_now();
     /// }
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
-    pub fn set_progress(&self, progress: Arc<dyn Progress>) -> io::Result<ProgressBell> {
+    pub fn set_progress(&self, progress: Arc<dyn Progress>) -> io::Result<ProgressNotifier> {
         let driver = self.driver()?;
         driver.set_progress(progress)?;
-        Ok(ProgressBell::new(driver))
+        Ok(ProgressNotifier::new(driver))
     }
 
     /// Returns the numbers of fibers and their stacks. It asks the system about each stack, which takes about

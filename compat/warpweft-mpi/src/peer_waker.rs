@@ -1,26 +1,27 @@
-//! The bell by which ranks of one machine wake each other, so that an idle rank makes no wake-ups.
+//! Datagrams by which ranks of one machine wake each other, so that an idle rank makes no wake-ups.
 //!
-//! MPI tells nobody when a message comes. A rank that has waited for a while sleeps on a datagram socket, and
-//! a peer that sends it something rings there: with each message that is the first in 5 ms.
+//! MPI tells nobody when a message comes. A rank that has waited for a while sleeps on a datagram socket. A
+//! peer that sends it a message, the first in 5 ms, sends it a datagram, too.
 //!
 //! # Invariants
 //!
 //! - A rank sleeps only after 20 ms without a message, and while it only receives. A message within 5 ms of
-//!   the last one to the same rank finds it awake. The peer of a send that is not over rings again.
-//! - There is a bell only if every rank has heard every other at the beginning.
+//!   the last datagram to the same rank finds it awake. The peer of a send that is not over repeats it.
+//! - This is in use only if every rank has heard every other at the beginning.
 
-use crate::engine::RING_NS;
 use std::io;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use warpweft_platform::atomic::{AtomicU64, Ordering};
 use warpweft_platform::clock::now_ns;
 
+/// A rank gets no second datagram within this time.
+pub(crate) const WAKE_NS: u64 = 5_000_000;
 /// How long a rank waits, at the beginning, until it has heard all others.
 const HEAR_NS: u64 = 1_000_000_000;
 
 #[derive(Debug)]
-pub(crate) struct Bell {
+pub(crate) struct PeerWaker {
     socket: UnixDatagram,
     peers: Vec<Peer>,
 }
@@ -28,7 +29,7 @@ pub(crate) struct Bell {
 #[derive(Debug)]
 struct Peer {
     address: SocketAddr,
-    rung_ns: AtomicU64,
+    sent_ns: AtomicU64,
 }
 
 /// Returns the abstract name of the socket of the process `pid`.
@@ -43,13 +44,13 @@ pub(crate) fn listen() -> io::Result<UnixDatagram> {
     Ok(socket)
 }
 
-impl Bell {
-    /// Returns the bell of a rank whose peers have these numbers of processes.
+impl PeerWaker {
+    /// Returns the one of a rank whose peers have these numbers of processes.
     pub(crate) fn new(socket: UnixDatagram, pids: &[u32]) -> io::Result<Self> {
         let peers = pids.iter().map(|pid| {
             Ok(Peer {
                 address: address_of(*pid)?,
-                rung_ns: AtomicU64::new(0),
+                sent_ns: AtomicU64::new(0),
             })
         });
         Ok(Self {
@@ -58,7 +59,7 @@ impl Bell {
         })
     }
 
-    /// Rings at all and listens for all. Returns true if all were heard.
+    /// Sends a datagram to all and listens for all. Returns true if all were heard.
     pub(crate) fn check(&self) -> bool {
         let begin = now_ns();
         let rang = self
@@ -75,13 +76,13 @@ impl Bell {
         heard == self.peers.len()
     }
 
-    /// Rings at `rank`, unless this was done in the last 5 ms.
-    pub(crate) fn ring_if_due(&self, rank: usize, now: u64) {
+    /// Wakes `rank`, unless this was done in the last 5 ms.
+    pub(crate) fn wake_if_due(&self, rank: usize, now: u64) {
         let Some(peer) = self.peers.get(rank) else { return };
-        // Ordering: Relaxed. Two threads that ring at once do no harm.
-        let rung = peer.rung_ns.load(Ordering::Relaxed);
-        if now.saturating_sub(rung) >= RING_NS {
-            peer.rung_ns.store(now, Ordering::Relaxed);
+        // Ordering: Relaxed. Two threads that send at once do no harm.
+        let notified = peer.sent_ns.load(Ordering::Relaxed);
+        if now.saturating_sub(notified) >= WAKE_NS {
+            peer.sent_ns.store(now, Ordering::Relaxed);
             // Full: then the peer has something to hear.
             let _ = self.socket.send_to_addr(&[0], &peer.address);
         }

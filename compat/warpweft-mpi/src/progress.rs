@@ -17,13 +17,15 @@
 //! - `requests[n]` is the request of `entries[n]`; none is null or over between two turns.
 //! - No waker is woken or dropped under the lock.
 
-use crate::api::{Api, ERR_TRUNCATE, Handle, Status};
-use crate::bell::Bell;
-use crate::error::{MpiError, MpiErrorKind};
+use crate::api::{ANY_SOURCE, ANY_TAG, Api, Handle, Status};
+use crate::error::MpiError;
+use crate::op::{Buffer, Completed, Op, Peer, PeerKind, RawComm};
+use crate::peer_waker::{PeerWaker, WAKE_NS};
 use std::sync::{Arc, OnceLock};
-use std::task::{Context, Poll, Waker};
+use std::task::Waker;
 use std::time::Duration;
-use warpweft::io::{Progress, ProgressBell, Rest};
+use warpweft::io::{Progress, ProgressNotifier, Rest};
+use warpweft_platform::atomic::spin_loop;
 use warpweft_platform::clock::now_ns;
 use warpweft_platform::sync::{Mutex, MutexGuard};
 
@@ -33,61 +35,18 @@ const WINDOW: usize = 64;
 const TURN_NS: u64 = 8_000;
 /// For this time after the last progress an idle worker looks again and again.
 const SPIN_NS: u64 = 20_000;
-/// The longest nap while something is outstanding that no bell announces.
-const NAP_NS: u64 = 1_000_000;
-/// After this time without progress a rank whose peers ring sleeps. Peers ring unless they sent something
-/// in the last [`RING_NS`].
+/// For this time a task that begins to wait looks itself, if the last ones had their messages by then.
+const PATIENCE_NS: u64 = 2_000;
+/// Every so many waits a task looks itself, whatever the last ones had.
+const TRIAL: u32 = 64;
+/// How much a look in vain counts more than one that paid.
+const IN_VAIN: u32 = 4;
+const TRUST: u32 = 16;
+/// The longest sleep while something is outstanding that no datagram announces.
+const SHORT_SLEEP_NS: u64 = 1_000_000;
+/// After this time without progress a rank whose peers wake it sleeps. Peers do unless they did
+/// in the last 5 ms.
 const SLEEP_NS: u64 = 20_000_000;
-pub(crate) const RING_NS: u64 = 5_000_000;
-
-/// What MPI reads or writes.
-#[derive(Debug)]
-pub(crate) enum Buffer {
-    None,
-    /// Bytes to send.
-    From(Vec<u8>),
-    /// Room for what comes.
-    To(Vec<u8>),
-    /// Both, of a collective.
-    Both(Vec<u8>, Vec<u8>),
-}
-
-/// What a request left.
-#[derive(Debug)]
-pub(crate) struct Completed {
-    pub(crate) source: usize,
-    pub(crate) tag: i32,
-    pub(crate) buffer: Buffer,
-}
-
-/// The part of a request that its future shares with the engine.
-#[derive(Debug)]
-pub(crate) struct Op {
-    state: Mutex<OpState>,
-}
-
-#[derive(Debug, Default)]
-struct OpState {
-    result: Option<Result<Completed, MpiError>>,
-    waker: Option<Waker>,
-}
-
-/// What a receive waits for, or where a send goes, for reports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Peer {
-    pub(crate) kind: PeerKind,
-    /// The rank; `None` is any, or all.
-    pub(crate) rank: Option<usize>,
-    /// `None` is any.
-    pub(crate) tag: Option<i32>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PeerKind {
-    Send,
-    Receive,
-    Collective,
-}
 
 #[derive(Debug)]
 struct Entry {
@@ -98,33 +57,27 @@ struct Entry {
 
 /// A receive of a message whose length is not known yet.
 #[derive(Debug)]
-struct Probe {
+struct Unmatched {
     op: Arc<Op>,
     peer: Peer,
-    comm: Comm,
+    comm: RawComm,
 }
-
-/// A communicator, as a value that threads may share.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Comm(pub(crate) Handle);
-
-// SAFETY: a handle is a number to this crate. Calls with it are made under the engine's lock.
-unsafe impl Send for Comm {}
-// SAFETY: as above.
-unsafe impl Sync for Comm {}
 
 #[derive(Debug, Default)]
 struct State {
     requests: Vec<Request>,
     entries: Vec<Entry>,
-    probes: Vec<Probe>,
+    probes: Vec<Unmatched>,
     /// Where the next window begins.
     next: usize,
     /// Sends and collectives among the entries.
     others: usize,
     /// When something was posted or over for the last time.
     active_ns: u64,
-    rung_ns: u64,
+    last_wake_ns: u64,
+    /// Whether it pays that a task looks itself: up to [`TRUST`], if it does.
+    trust: u32,
+    waits: u32,
     failed: Option<MpiError>,
     finished: bool,
 }
@@ -134,40 +87,40 @@ struct State {
 #[repr(transparent)]
 struct Request(Handle);
 
-// SAFETY: as for `Comm`.
+// SAFETY: as for `RawComm`.
 unsafe impl Send for Request {}
 
 /// The engine of a process.
 #[derive(Debug)]
-pub(crate) struct Engine {
+pub(crate) struct MpiProgress {
     api: Api,
     state: Mutex<State>,
     /// Receives whose futures were dropped. The lock is never held over a call of MPI.
     dropped: Mutex<Vec<Arc<Op>>>,
-    progress_bell: OnceLock<ProgressBell>,
-    /// Absent where a peer cannot ring.
-    bell: OnceLock<Bell>,
+    notifier: OnceLock<ProgressNotifier>,
+    /// Absent where a peer cannot wake this rank.
+    peer_waker: OnceLock<PeerWaker>,
 }
 
-impl Engine {
+impl MpiProgress {
     pub(crate) fn new(api: Api) -> Self {
         Self {
             api,
             state: Mutex::new(State::default()),
             dropped: Mutex::new(Vec::new()),
-            progress_bell: OnceLock::new(),
-            bell: OnceLock::new(),
+            notifier: OnceLock::new(),
+            peer_waker: OnceLock::new(),
         }
     }
 
     /// Sets what has the turns come.
-    pub(crate) fn has_turns(&self, bell: ProgressBell) {
-        let _ = self.progress_bell.set(bell);
+    pub(crate) fn has_turns(&self, notifier: ProgressNotifier) {
+        let _ = self.notifier.set(notifier);
     }
 
-    /// Sets the bell by which ranks wake each other.
-    pub(crate) fn has_bell(&self, bell: Bell) {
-        let _ = self.bell.set(bell);
+    /// Sets what ranks wake each other by.
+    pub(crate) fn has_peer_waker(&self, peer_waker: PeerWaker) {
+        let _ = self.peer_waker.set(peer_waker);
     }
 
     /// Calls MPI, with no other thread in it.
@@ -209,19 +162,20 @@ impl Engine {
         let now = now_ns();
         state.active_ns = now;
         drop(state);
-        if let (PeerKind::Send, Some(rank), Some(bell)) = (peer.kind, peer.rank, self.bell.get()) {
-            bell.ring_if_due(rank, now);
+        if let (PeerKind::Send, Some(rank), Some(peer_waker)) = (peer.kind, peer.rank, self.peer_waker.get())
+        {
+            peer_waker.wake_if_due(rank, now);
         }
         self.has_posted();
         Ok(op)
     }
 
     /// Begins the receive of a message of any length.
-    pub(crate) fn probe(&self, peer: Peer, comm: Comm) -> Result<Arc<Op>, MpiError> {
+    pub(crate) fn probe(&self, peer: Peer, comm: RawComm) -> Result<Arc<Op>, MpiError> {
         let op = Arc::new(Op::new());
         let mut state = self.with_cancelled();
         state.check()?;
-        state.probes.push(Probe {
+        state.probes.push(Unmatched {
             op: Arc::clone(&op),
             peer,
             comm,
@@ -245,15 +199,44 @@ impl Engine {
     }
 
     fn has_posted(&self) {
-        if let Some(bell) = self.progress_bell.get() {
-            bell.ring();
+        if let Some(notifier) = self.notifier.get() {
+            notifier.notify();
         }
     }
 
-    /// Another rank rang: something comes.
-    pub(crate) fn rung(&self) {
+    /// Another rank woke this one: something comes.
+    pub(crate) fn notified(&self) {
         self.state.lock().active_ns = now_ns();
         self.has_posted();
+    }
+
+    /// Looks for the end of `op` for a moment, if that has paid lately. Then its task need not be suspended,
+    /// which takes longer than a message between neighbours.
+    pub(crate) fn linger(&self, op: &Op) {
+        let mut state = self.state.lock();
+        state.waits = state.waits.wrapping_add(1);
+        if state.trust == 0 && !state.waits.is_multiple_of(TRIAL) {
+            return;
+        }
+        let begin = now_ns();
+        let mut wakers = Vec::new();
+        loop {
+            let len = state.requests.len();
+            // The last ones: this one was posted lately.
+            state.test(&self.api, len.saturating_sub(WINDOW / 8)..len, &mut wakers);
+            let over = op.is_over();
+            if over || now_ns() - begin > PATIENCE_NS || state.failed.is_some() {
+                state.trust = if over {
+                    (state.trust + 1).min(TRUST)
+                } else {
+                    state.trust.saturating_sub(IN_VAIN)
+                };
+                break;
+            }
+            spin_loop();
+        }
+        drop(state);
+        wakers.into_iter().for_each(Waker::wake);
     }
 
     /// Marks the future of `op` as dropped. A receive is cancelled at the next turn.
@@ -284,8 +267,8 @@ impl Engine {
         none
     }
 
-    /// Ends the engine: requests that are still outstanding fail, and their buffers are never freed, because
-    /// MPI may still know them.
+    /// Ends the progress: requests that are still outstanding fail, and their buffers are never freed,
+    /// because MPI may still know them.
     pub(crate) fn finish(&self) {
         let mut state = self.state.lock();
         state.finished = true;
@@ -307,7 +290,9 @@ impl Engine {
     pub(crate) fn waits(&self) -> Vec<Peer> {
         let state = self.state.lock();
         let entries = state.entries.iter().map(|entry| entry.peer);
-        entries.chain(state.probes.iter().map(|probe| probe.peer)).collect()
+        entries
+            .chain(state.probes.iter().map(|probe| probe.peer))
+            .collect()
     }
 }
 
@@ -315,7 +300,7 @@ fn wake(waker: Option<Waker>) {
     waker.into_iter().for_each(Waker::wake);
 }
 
-impl Progress for Engine {
+impl Progress for MpiProgress {
     fn turn(&self, wakers: &mut Vec<Waker>) -> Rest {
         let mut state = self.with_cancelled();
         let idle = state.requests.is_empty() && state.probes.is_empty();
@@ -345,7 +330,7 @@ impl Progress for Engine {
         if state.requests.len() + state.probes.len() != before || wakers.len() != woken {
             state.active_ns = begin;
         }
-        state.rest(begin, self.bell.get())
+        state.rest(begin, self.peer_waker.get())
     }
 }
 
@@ -399,7 +384,7 @@ impl State {
             self.requests.swap_remove(index);
             let entry = self.entries.swap_remove(index);
             self.others -= usize::from(entry.peer.kind != PeerKind::Receive);
-            let result = result_of(api, entry.buffer, status, entry.peer);
+            let result = Completed::of(api, entry.buffer, status, entry.peer);
             wakers.extend(entry.op.complete(result));
         }
         over
@@ -409,11 +394,8 @@ impl State {
     fn probe(&mut self, api: &Api, wakers: &mut Vec<Waker>) {
         let mut index = 0;
         while let Some(probe) = self.probes.get(index) {
-            let source = probe
-                .peer
-                .rank
-                .map_or(crate::api::ANY_SOURCE, |rank| rank as i32);
-            let tag = probe.peer.tag.unwrap_or(crate::api::ANY_TAG);
+            let source = probe.peer.rank.map_or(ANY_SOURCE, |rank| rank as i32);
+            let tag = probe.peer.tag.unwrap_or(ANY_TAG);
             let found = api.improbe(source, tag, probe.comm.0);
             let (message, len) = match found {
                 Ok(Some(found)) => found,
@@ -428,7 +410,7 @@ impl State {
                 }
             };
             // The order of probes is that in which they began: of two that fit, the first has the message.
-            let Probe { op, peer, .. } = self.probes.remove(index);
+            let Unmatched { op, peer, .. } = self.probes.remove(index);
             let mut bytes = vec![0; len];
             // SAFETY: the message is received once. The engine keeps the bytes until the request is over.
             match unsafe { api.imrecv(&mut bytes, message) } {
@@ -451,10 +433,7 @@ impl State {
             self.probes.remove(index);
             return;
         }
-        let found = self
-            .entries
-            .iter()
-            .rposition(|entry| Arc::ptr_eq(&entry.op, op));
+        let found = self.entries.iter().rposition(|entry| Arc::ptr_eq(&entry.op, op));
         if let Some(index) = found
             && self.entries[index].peer.kind == PeerKind::Receive
         {
@@ -478,7 +457,7 @@ impl State {
         }
     }
 
-    fn rest(&mut self, now: u64, bell: Option<&Bell>) -> Rest {
+    fn rest(&mut self, now: u64, peer_waker: Option<&PeerWaker>) -> Rest {
         if self.requests.is_empty() && self.probes.is_empty() {
             return Rest::Asleep;
         }
@@ -486,94 +465,19 @@ impl State {
         if since < SPIN_NS {
             return Rest::Within(Duration::ZERO);
         }
-        if let Some(bell) = bell {
+        if let Some(peer_waker) = peer_waker {
             if self.others == 0 && since > SLEEP_NS {
                 return Rest::Asleep;
             }
-            if self.others > 0 && now.saturating_sub(self.rung_ns) > RING_NS {
-                self.rung_ns = now;
+            if self.others > 0 && now.saturating_sub(self.last_wake_ns) > WAKE_NS {
+                self.last_wake_ns = now;
                 let sends = self.entries.iter();
                 let sends = sends.filter(|entry| entry.peer.kind == PeerKind::Send);
                 sends
                     .filter_map(|entry| entry.peer.rank)
-                    .for_each(|rank| bell.ring_if_due(rank, now));
+                    .for_each(|rank| peer_waker.wake_if_due(rank, now));
             }
         }
-        Rest::Within(Duration::from_nanos((since / 4).clamp(SPIN_NS, NAP_NS)))
-    }
-}
-
-/// Returns what a request that is over left.
-fn result_of(api: &Api, buffer: Buffer, status: &Status, peer: Peer) -> Result<Completed, MpiError> {
-    if status.error != 0
-        && api.class_of(status.error) == ERR_TRUNCATE
-        && let Buffer::To(room) = &buffer
-    {
-        return Err(MpiError::new(
-            MpiErrorKind::Truncated,
-            format!(
-                "a message of rank {} with tag {} is longer than the {} bytes that waited for it: give a \
-                 longer buffer, or receive with `recv_any_length`",
-                status.source,
-                status.tag,
-                room.len()
-            ),
-        ));
-    }
-    if status.error != 0 {
-        return Err(MpiError::call("a request of MPI", &api.text_of(status.error)));
-    }
-    let mut completed = Completed {
-        source: 0,
-        tag: 0,
-        buffer,
-    };
-    if peer.kind == PeerKind::Receive {
-        if api.was_cancelled(status) {
-            return Err(MpiError::finished());
-        }
-        completed.source = usize::try_from(status.source).unwrap_or(0);
-        completed.tag = status.tag;
-        if let Buffer::To(bytes) = &mut completed.buffer {
-            bytes.truncate(api.bytes_of(status));
-        }
-    }
-    Ok(completed)
-}
-
-impl Op {
-    fn new() -> Self {
-        Self {
-            state: Mutex::new(OpState::default()),
-        }
-    }
-
-    fn complete(&self, result: Result<Completed, MpiError>) -> Option<Waker> {
-        let mut state = self.state.lock();
-        state.result = Some(result);
-        state.waker.take()
-    }
-
-    pub(crate) fn is_over(&self) -> bool {
-        self.state.lock().result.is_some()
-    }
-
-    pub(crate) fn poll(&self, cx: &Context<'_>) -> Poll<Result<Completed, MpiError>> {
-        let mut state = self.state.lock();
-        if let Some(result) = state.result.take() {
-            return Poll::Ready(result);
-        }
-        let before = match &mut state.waker {
-            Some(waker) if waker.will_wake(cx.waker()) => None,
-            waker => waker.replace(cx.waker().clone()),
-        };
-        drop(state);
-        drop(before);
-        Poll::Pending
-    }
-
-    /// Takes the waker of a future that is dropped.
-    pub(crate) fn take_waker(&self) -> Option<Waker> {
-        self.state.lock().waker.take()
+        Rest::Within(Duration::from_nanos((since / 4).clamp(SPIN_NS, SHORT_SLEEP_NS)))
     }
 }
