@@ -422,6 +422,6 @@ fn a_notification_ends_the_sleep_of_the_worker_that_calls_an_engine() {
 
 #[test]
 fn an_engine_that_rests_for_a_time_is_called_again() {
-    check(|| an_engine_ends_a_wait(&runtime(1, "fifo"), SOON, false));
-    check(|| an_engine_ends_a_wait(&with_thread(1), SOON, false));
+    check_fairly(|| an_engine_ends_a_wait(&runtime(1, "fifo"), SOON, false));
+    check_fairly(|| an_engine_ends_a_wait(&with_thread(1), SOON, false));
 }
