@@ -3,7 +3,7 @@
 use crate::counts::Tests;
 use crate::models::{self, Checker};
 use crate::repo::Repo;
-use crate::{asm, check, ecosystem, mutants, perfetto, publish, rayon, rules, run, targets};
+use crate::{asm, check, ecosystem, mpi, mutants, perfetto, publish, rayon, rules, run, targets};
 use anyhow::{Result, ensure};
 use std::time::Instant;
 
@@ -68,6 +68,7 @@ pub(crate) fn run(repo: &Repo) -> Result<()> {
         ("targets", targets::run),
         ("rayon-core", rayon::ours),
         ("tokio crates", ecosystem::all),
+        ("mpi", mpi::tests),
         ("perfetto", perfetto::run),
     ] {
         step(name, &mut || match work(repo) {

@@ -15,6 +15,7 @@
 //!  rayon      rayon's tests and programs on our rayon-core
 //!  tokio      crates of tokio's ecosystem on our workers
 //!  trials     `warpweft try` with programs on rayon, axum and fibers
+//!  mpi        ranks of MPI, launched by each MPI that there is
 //!  perfetto   trace files, read by Perfetto's own schema
 //!  observe    what the recorder, a trace and a dump cost
 //!  publish    the packages, and the oldest compiler that builds them
@@ -33,6 +34,7 @@ mod deep;
 mod ecosystem;
 mod graph;
 mod models;
+mod mpi;
 mod mutants;
 mod observe;
 mod perfetto;
@@ -114,6 +116,8 @@ enum Command {
     /// Run unmodified crates of tokio's ecosystem on our workers, `compat/ecosystem`, or compare servers
     /// under load.
     Tokio(ecosystem::Options),
+    /// Test `compat/warpweft-mpi` with 1, 2 and 4 ranks, or measure it. Installs MPI if there is none.
+    Mpi(mpi::Options),
     /// Read a trace of the flight recorder by Perfetto's own schema, which pip installs below the target
     /// folder; without a network, say so.
     Perfetto,
@@ -167,6 +171,7 @@ fn start(command: Command, root: Option<&Path>) -> anyhow::Result<()> {
         Command::Targets => targets::run(&repo).map(|outcome| println!("{outcome}")),
         Command::Rayon(options) => rayon::run(&repo, &options).map(|outcome| println!("{outcome}")),
         Command::Tokio(options) => ecosystem::run(&repo, &options).map(|outcome| println!("{outcome}")),
+        Command::Mpi(options) => mpi::run(&repo, &options).map(|outcome| println!("{outcome}")),
         Command::Perfetto => perfetto::run(&repo).map(|outcome| println!("{outcome}")),
         Command::Try(options) => trials::run(&repo, &options).map(|outcome| println!("{outcome}")),
         Command::Observe(options) => observe::run(&repo, &options),

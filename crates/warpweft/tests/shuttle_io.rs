@@ -7,13 +7,16 @@
 #[path = "support/models.rs"]
 mod support;
 
-use shuttle::sync::Arc;
-use shuttle::sync::atomic::{AtomicUsize, Ordering};
+use shuttle::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use shuttle::sync::{Arc, Mutex};
 use shuttle::thread;
+use std::future::poll_fn;
 use std::io::ErrorKind;
+use std::task::{Poll, Waker};
 use std::time::Duration;
 use support::{Gate, check, check_fairly, check_often, runtime};
 use warpweft::io::model::Pipe;
+use warpweft::io::{Progress, Rest};
 use warpweft::time::{sleep, timeout};
 use warpweft::{Io, JoinError, Runtime, block_on, spawn, spawn_job, yield_now};
 
@@ -356,4 +359,69 @@ fn a_read_that_emptied_the_source_waits_for_what_comes_next() {
         fires.join().expect("no panic");
         assert_eq!(task.wait().expect("no panic").expect("it lives"), 3);
     });
+}
+
+const SOON: Rest = Rest::Within(Duration::from_millis(1));
+
+/// An engine with one wait, which a model ends.
+struct OneWait {
+    over: AtomicBool,
+    waker: Mutex<Option<Waker>>,
+    rest: Rest,
+}
+
+impl Progress for OneWait {
+    fn turn(&self, wakers: &mut Vec<Waker>) -> Rest {
+        if self.over.load(Ordering::Acquire) {
+            wakers.extend(self.waker.lock().expect("no panic").take());
+        }
+        self.rest
+    }
+}
+
+/// A task waits for the engine while its wait is ended, by a thread that rings or not.
+fn an_engine_ends_a_wait(runtime: &Runtime, rest: Rest, rings: bool) {
+    let engine = Arc::new(OneWait {
+        over: AtomicBool::new(false),
+        waker: Mutex::new(None),
+        rest,
+    });
+    let notifier = runtime
+        .set_progress(std::sync::Arc::new(ByModel(Arc::clone(&engine))))
+        .expect("there is none yet");
+    let waits = Arc::clone(&engine);
+    let task = runtime.spawn(poll_fn(move |cx| {
+        *waits.waker.lock().expect("no panic") = Some(cx.waker().clone());
+        if waits.over.load(Ordering::Acquire) {
+            return Poll::Ready(());
+        }
+        Poll::Pending
+    }));
+    engine.over.store(true, Ordering::Release);
+    if rings {
+        notifier.notify();
+    }
+    task.wait().expect("no panic");
+}
+
+/// The model's reference counts are not those of the standard library.
+struct ByModel(Arc<OneWait>);
+
+impl Progress for ByModel {
+    fn turn(&self, wakers: &mut Vec<Waker>) -> Rest {
+        self.0.turn(wakers)
+    }
+}
+
+#[test]
+fn a_notification_ends_the_sleep_of_the_worker_that_calls_an_engine() {
+    check_often(|| an_engine_ends_a_wait(&runtime(1, "fifo"), Rest::Asleep, true));
+    check(|| an_engine_ends_a_wait(&runtime(2, "lifo"), Rest::Asleep, true));
+    check(|| an_engine_ends_a_wait(&with_thread(1), Rest::Asleep, true));
+}
+
+#[test]
+fn an_engine_that_rests_for_a_time_is_called_again() {
+    check_fairly(|| an_engine_ends_a_wait(&runtime(1, "fifo"), SOON, false));
+    check_fairly(|| an_engine_ends_a_wait(&with_thread(1), SOON, false));
 }

@@ -14,20 +14,25 @@
 //! - Wakers are called with no lock held, and their panics end here.
 
 use super::poller::{Events, Poller};
+use super::progress::{Progress, Rest, nanoseconds, taken};
 use super::sleep_deadline::SleepDeadline;
 use super::source::Source;
 use super::sources::Sources;
 use super::timers::{NEVER, TimerKey, Timers};
 use crate::observe::raw::RawWait;
+use std::fmt;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::Waker;
-use warpweft_platform::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+use warpweft_platform::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, spin_loop};
 use warpweft_platform::process::end_child_if;
 use warpweft_platform::sync::Mutex;
 use warpweft_platform::{delay, process};
 
+/// Without an event from the poller for this time, a holder of the role looks there, whatever its engine has.
+const LOOK_NS: u64 = 100_000;
 const FREE: u32 = 0;
 const TAKEN: u32 = 1;
 
@@ -45,6 +50,18 @@ pub(crate) struct Driver {
     looked_ns: AtomicU64,
     /// The generation of the process that polls.
     generation: u64,
+    progress: OnceLock<ProgressHook>,
+    /// The poller was notified since the last sleep there. Only a holder of the role that calls its engine
+    /// again and again reads it.
+    notified: AtomicBool,
+}
+
+struct ProgressHook(Arc<dyn Progress>);
+
+impl fmt::Debug for ProgressHook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProgressHook").finish_non_exhaustive()
+    }
 }
 
 /// What only the holder of the role needs.
@@ -58,6 +75,8 @@ struct EventBuffer {
 #[derive(Debug)]
 pub(crate) struct PollTurn<'a> {
     driver: &'a Driver,
+    /// It looked at the poller.
+    polled: bool,
 }
 
 impl Driver {
@@ -78,6 +97,8 @@ impl Driver {
             }),
             looked_ns: AtomicU64::new(0),
             generation: process::generation(),
+            progress: OnceLock::new(),
+            notified: AtomicBool::new(false),
         }))
     }
 
@@ -90,7 +111,7 @@ impl Driver {
                 .compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed)
                 .is_ok())
         // Lazily: dropping a turn gives the role up.
-        .then(|| PollTurn { driver: self })
+        .then(|| PollTurn { driver: self, polled: false })
     }
 
     pub(crate) fn is_taken(&self) -> bool {
@@ -99,7 +120,27 @@ impl Driver {
 
     /// Ends the present sleep of the holder of the role, or the next one.
     pub(crate) fn unpark(&self) {
+        // Ordering: Relaxed. It shortens a wait that ends soon in any case; the poller's own state wakes.
+        self.notified.store(true, Ordering::Relaxed);
         self.poller.notify();
+    }
+
+    /// Has the holder of the role call `progress` from now on.
+    ///
+    /// # Errors
+    ///
+    /// There is one already.
+    pub(crate) fn set_progress(&self, progress: Arc<dyn Progress>) -> io::Result<()> {
+        self.progress.set(ProgressHook(progress)).map_err(|_| taken())?;
+        self.notify_progress();
+        Ok(())
+    }
+
+    /// Ends the sleep of the holder of the role, if it sleeps. The caller has published what it is to see.
+    pub(crate) fn notify_progress(&self) {
+        if self.sleep_deadline.is_late_for(0) {
+            self.unpark();
+        }
     }
 
     /// Returns the time of the last look, by the poller's clock.
@@ -154,7 +195,7 @@ impl Driver {
         if first {
             delay::point("driver.set_timer: inserted");
             if self.sleep_deadline.is_late_for(deadline) {
-                self.poller.notify();
+                self.unpark();
             }
         }
         Some(token)
@@ -178,7 +219,7 @@ impl Driver {
     /// Closes the driver: no thread will poll any more. All waiting tasks are woken and find that out.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Release);
-        self.poller.notify();
+        self.unpark();
         let mut wakers = Vec::new();
         self.sources.close(&mut wakers);
         self.timers.close(&mut wakers);
@@ -191,11 +232,26 @@ impl PollTurn<'_> {
     /// or `at_most_ns` nanoseconds are over.
     pub(crate) fn wait(&mut self, at_most_ns: Option<u64>) {
         let driver = self.driver;
-        let now = driver.poller.now_ns();
+        let mut now = driver.poller.now_ns();
         let limit = at_most_ns.map_or(NEVER, |ns| now.saturating_add(ns));
+        let engine = driver.progress.get();
+        if let Some(engine) = engine {
+            if self.spin(engine, limit) && now.saturating_sub(driver.looked_ns()) < LOOK_NS {
+                return;
+            }
+            now = driver.poller.now_ns();
+        }
         let mut ns = Some(0);
         if limit > now {
-            let until = driver.sleep_deadline.set(|| driver.timers.next().min(limit));
+            let until = driver.sleep_deadline.set(|| {
+                // After the announcement: whoever begins a wait in the engine after this turn rings.
+                let rest = engine.map_or(NEVER, |engine| match self.turn(engine) {
+                    Some(Rest::Asleep) => NEVER,
+                    Some(Rest::Within(time)) => now.saturating_add(nanoseconds(time)),
+                    None => now,
+                });
+                driver.timers.next().min(limit).min(rest)
+            });
             ns = (until != NEVER).then(|| until.saturating_sub(now));
             // With timers left to sort it does not sleep, and comes back.
             if until > now && driver.timers.tidy() {
@@ -205,12 +261,41 @@ impl PollTurn<'_> {
         let mut events = driver.events.lock();
         let waited = driver.poller.wait(&mut events.events, ns);
         drop(events);
+        self.polled = true;
         driver.sleep_deadline.clear();
+        driver.notified.store(false, Ordering::Relaxed);
         if waited.is_err() {
             // The system took the poller away: it is out of memory, or the descriptor was closed from
             // outside. No thread can sleep in it, so all waiting tasks are woken.
             driver.close();
         }
+    }
+
+    /// Calls the engine until it has something, wants to sleep, the poller is notified, or `limit` is over.
+    /// Returns true if it has something.
+    fn spin(&self, engine: &ProgressHook, limit: u64) -> bool {
+        let driver = self.driver;
+        loop {
+            let rest = self.turn(engine);
+            if rest.is_none() {
+                return true;
+            }
+            if rest != Some(Rest::Within(Duration::ZERO)) || driver.notified.load(Ordering::Relaxed) {
+                return false;
+            }
+            let now = driver.poller.now_ns();
+            if now >= limit.min(driver.timers.next()) {
+                return false;
+            }
+            spin_loop();
+        }
+    }
+
+    /// Calls the engine. Returns for how long the caller may sleep, or `None` if the engine has something.
+    fn turn(&self, engine: &ProgressHook) -> Option<Rest> {
+        let mut events = self.driver.events.lock();
+        let rest = engine.0.turn(&mut events.wakers);
+        events.wakers.is_empty().then_some(rest)
     }
 
     /// Wakes each task for which something happened, and ends the turn. Returns the number of tasks.
@@ -222,7 +307,9 @@ impl PollTurn<'_> {
         events.events.clear();
         drop(events);
         let now = driver.poller.now_ns();
-        driver.looked_ns.store(now, Ordering::Relaxed);
+        if self.polled {
+            driver.looked_ns.store(now, Ordering::Relaxed);
+        }
         let mut woken = 0;
         loop {
             let more = driver.timers.expire(now, &mut wakers);

@@ -9,6 +9,7 @@
 //! | `pollable` | what the poller watches: descriptors on Unix, sockets on Windows |
 //! | `source`, `sources` | what waits for one socket; all sockets |
 //! | `sleep_deadline` | until when the thread in the poller sleeps |
+//! | `progress` | an engine that moves on only when it is called, beside the poller |
 //! | `timers`, `wheel` | timers, and the wheel that orders them |
 //!
 //! See [`README.md`](README.md) for the protocol between a poll, a registration and the end.
@@ -25,6 +26,7 @@ pub(crate) mod pollable;
     path = "epoll.rs"
 )]
 pub(crate) mod poller;
+pub(crate) mod progress;
 pub(crate) mod sleep_deadline;
 pub(crate) mod source;
 pub(crate) mod sources;

@@ -16,4 +16,5 @@ pub(crate) mod run_blocking;
 pub mod model;
 
 pub use crate::driver::Io;
+pub use crate::driver::progress::{Progress, ProgressNotifier, Rest};
 pub use handle::Async;

@@ -5,6 +5,7 @@ use super::pool_error::UnknownPool;
 use super::stats::Stats;
 use crate::coroutine::stack::Fibers;
 use crate::driver::core::Driver;
+use crate::driver::progress::{Progress, ProgressNotifier};
 use crate::observe::PoolCounters;
 use crate::pool::dyn_pool::DynPool;
 use crate::threads::thread_set::Threads;
@@ -123,6 +124,49 @@ impl Runtime {
 
     pub(crate) fn driver(&self) -> io::Result<Arc<Driver>> {
         self.any().core().driver()
+    }
+
+    /// Has the first pool call `progress` where it polls for sockets and timers, until the runtime ends. For
+    /// an engine that moves on only when it is called, such as MPI. A pool without one pays a load per look
+    /// at the poller.
+    ///
+    /// # Errors
+    ///
+    /// The runtime has an engine already, or no poller: it has ended, the system gives none, or this is a
+    /// forked child.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use std::sync::atomic::{AtomicUsize, Ordering};
+    /// use std::task::Waker;
+    /// use std::time::Duration;
+    /// use warpweft::io::{Progress, Rest};
+    ///
+    /// /// Counts its turns.
+    /// #[derive(Default)]
+    /// struct Counter(AtomicUsize);
+    ///
+    /// impl Progress for Counter {
+    ///     fn turn(&self, _: &mut Vec<Waker>) -> Rest {
+    ///         self.0.fetch_add(1, Ordering::Relaxed);
+    ///         Rest::Within(Duration::from_millis(1))
+    ///     }
+    /// }
+    ///
+    /// let runtime = warpweft::Runtime::builder().workers(1).build()?;
+    /// let engine = Arc::new(Counter::default());
+    /// runtime.set_progress(Arc::clone(&engine) as _)?;
+    /// while engine.0.load(Ordering::Relaxed) < 3 {
+    ///     std::thread::yield_now();
+    /// }
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn set_progress(&self, progress: Arc<dyn Progress>) -> io::Result<ProgressNotifier> {
+        let driver = self.driver()?;
+        driver.set_progress(progress)?;
+        Ok(ProgressNotifier::new(driver))
     }
 
     /// Returns the numbers of fibers and their stacks. It asks the system about each stack, which takes about

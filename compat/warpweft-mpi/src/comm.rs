@@ -1,0 +1,216 @@
+//! Communicators, and messages between two ranks.
+
+use crate::api::ANY_SOURCE;
+use crate::error::{MpiError, MpiErrorKind};
+use crate::op::{Buffer, Completed, Peer, PeerKind, RawComm};
+use crate::progress::MpiProgress;
+use crate::request::Request;
+use std::fmt;
+use std::sync::Arc;
+
+/// The largest tag that every MPI has.
+const TAGS: i32 = 32767;
+
+/// A communicator: ranks that send each other messages which no other communicator sees.
+#[derive(Clone)]
+pub struct Comm {
+    pub(crate) progress: Arc<MpiProgress>,
+    pub(crate) handle: RawComm,
+    pub(crate) rank: usize,
+    pub(crate) size: usize,
+}
+
+/// Of whom a message is received.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// Of that rank only.
+    Rank(usize),
+    /// Of any rank, in the order in which they come.
+    Any,
+}
+
+impl From<usize> for Source {
+    fn from(rank: usize) -> Self {
+        Self::Rank(rank)
+    }
+}
+
+/// A message that was received.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    /// The rank that sent it.
+    pub source: usize,
+    /// Its tag.
+    pub tag: i32,
+    /// What was sent.
+    pub bytes: Vec<u8>,
+}
+
+impl Comm {
+    /// Returns the number of this rank, from 0.
+    #[must_use]
+    pub fn rank(&self) -> usize {
+        self.rank
+    }
+
+    /// Returns the number of ranks.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Copies this communicator: the messages of the two never meet. All ranks call this, in the same order,
+    /// and it waits for them.
+    ///
+    /// # Errors
+    ///
+    /// MPI fails, or was finalised.
+    pub fn duplicate(&self) -> Result<Self, MpiError> {
+        // MPI's own call blocks, under the engine's lock. With all ranks there it takes no longer than a
+        // round of messages.
+        self.barrier().wait()?;
+        let copy = self.progress.call(|api| api.duplicate(self.handle.0))?;
+        Ok(Self {
+            progress: Arc::clone(&self.progress),
+            handle: RawComm(copy),
+            ..*self
+        })
+    }
+
+    /// Sends `bytes` to the rank `to`. The result is the bytes: the buffer may be used again.
+    ///
+    /// A result says that the buffer is free, and not that the message was received. Costs an allocation and
+    /// a call of MPI.
+    ///
+    /// # Errors
+    ///
+    /// There is no such rank, the tag is negative or above 32767, the message has 2 GiB or more, MPI fails,
+    /// or was finalised.
+    pub fn send(&self, to: usize, tag: i32, bytes: Vec<u8>) -> Request<Vec<u8>> {
+        let posted = self.check(Some(to), Some(tag)).and_then(|()| {
+            self.progress.post(
+                Peer {
+                    kind: PeerKind::Send,
+                    rank: Some(to),
+                    tag: Some(tag),
+                },
+                Buffer::From(bytes),
+                |api, buffer| {
+                    let Buffer::From(bytes) = buffer else {
+                        unreachable!("it was given above")
+                    };
+                    // SAFETY: the engine keeps the bytes until the request is over, and writes nothing.
+                    unsafe { api.isend(bytes, to, tag, self.handle.0) }
+                },
+            )
+        });
+        Request::new(&self.progress, posted, |completed| Ok(bytes_of(completed.buffer)))
+    }
+
+    /// Receives the next message with this tag, of at most `capacity` bytes. Messages of one rank with one
+    /// tag come in the order in which they were sent.
+    ///
+    /// # Errors
+    ///
+    /// The message is longer, there is no such rank, the tag is negative or above 32767, MPI fails, or was
+    /// finalised.
+    pub fn recv(&self, from: impl Into<Source>, tag: i32, capacity: usize) -> Request<Message> {
+        self.recv_into(from, tag, vec![0; capacity])
+    }
+
+    /// As [`recv`](Self::recv), into a buffer that is used again. Its length is the capacity.
+    ///
+    /// # Errors
+    ///
+    /// As [`recv`](Self::recv).
+    pub fn recv_into(&self, from: impl Into<Source>, tag: i32, buffer: Vec<u8>) -> Request<Message> {
+        let (rank, source) = match from.into() {
+            Source::Rank(rank) => (Some(rank), rank as i32),
+            Source::Any => (None, ANY_SOURCE),
+        };
+        let posted = self.check(rank, Some(tag)).and_then(|()| {
+            self.progress.post(
+                Peer {
+                    kind: PeerKind::Receive,
+                    rank,
+                    tag: Some(tag),
+                },
+                Buffer::To(buffer),
+                |api, buffer| {
+                    let Buffer::To(bytes) = buffer else {
+                        unreachable!("it was given above")
+                    };
+                    // SAFETY: the engine keeps the bytes until the request is over, and does not use them.
+                    unsafe { api.irecv(bytes, source, tag, self.handle.0) }
+                },
+            )
+        });
+        Request::new(&self.progress, posted, to_message)
+    }
+
+    /// Receives the next message with this tag, of any length. Costs a look for it in each turn, so prefer
+    /// [`recv`](Self::recv) where the length is known.
+    ///
+    /// # Errors
+    ///
+    /// As [`recv`](Self::recv), but for the length.
+    pub fn recv_any_length(&self, from: impl Into<Source>, tag: i32) -> Request<Message> {
+        let rank = match from.into() {
+            Source::Rank(rank) => Some(rank),
+            Source::Any => None,
+        };
+        let posted = self.check(rank, Some(tag)).and_then(|()| {
+            let peer = Peer {
+                kind: PeerKind::Receive,
+                rank,
+                tag: Some(tag),
+            };
+            self.progress.probe(peer, self.handle)
+        });
+        Request::new(&self.progress, posted, to_message)
+    }
+
+    pub(crate) fn check(&self, rank: Option<usize>, tag: Option<i32>) -> Result<(), MpiError> {
+        if let Some(rank) = rank.filter(|rank| *rank >= self.size) {
+            return Err(MpiError::new(
+                MpiErrorKind::Argument,
+                format!(
+                    "there is no rank {rank}: the job has the ranks 0 to {}",
+                    self.size - 1
+                ),
+            ));
+        }
+        if let Some(tag) = tag.filter(|tag| !(0..=TAGS).contains(tag)) {
+            return Err(MpiError::new(
+                MpiErrorKind::Argument,
+                format!("{tag} is no tag: tags are 0 to {TAGS}"),
+            ));
+        }
+        Ok(())
+    }
+}
+
+fn to_message(completed: Completed) -> Result<Message, MpiError> {
+    Ok(Message {
+        source: completed.source,
+        tag: completed.tag,
+        bytes: bytes_of(completed.buffer),
+    })
+}
+
+/// Returns the bytes that were sent or received.
+pub(crate) fn bytes_of(buffer: Buffer) -> Vec<u8> {
+    match buffer {
+        Buffer::None => Vec::new(),
+        Buffer::From(bytes) | Buffer::To(bytes) | Buffer::Both(_, bytes) => bytes,
+    }
+}
+
+impl fmt::Debug for Comm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Comm")
+            .field("rank", &self.rank)
+            .field("size", &self.size)
+            .finish_non_exhaustive()
+    }
+}

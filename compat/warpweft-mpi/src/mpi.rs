@@ -1,0 +1,175 @@
+//! The beginning and the end of MPI in this process.
+
+use crate::api::{Api, WORLD};
+use crate::collectives::Reduce;
+use crate::comm::Comm;
+use crate::error::{MpiError, MpiErrorKind};
+use crate::neighbour::{self, Contact, Goodbye};
+use crate::op::RawComm;
+use crate::peer_waker::{self, PeerWaker};
+use crate::progress::MpiProgress;
+use std::io;
+use std::sync::Arc;
+use warpweft::Runtime;
+use warpweft::io::Async;
+
+/// MPI in this process, from [`init`](Self::init) to [`finalize`](Self::finalize).
+#[derive(Debug)]
+pub struct Mpi {
+    world: Comm,
+    goodbye: Option<Goodbye>,
+    finished: bool,
+}
+
+impl Mpi {
+    /// Begins MPI in this process, which a launcher such as `mpirun -n 4 program` started. All ranks call
+    /// this. A program that was started without a launcher is the only rank.
+    ///
+    /// `runtime` polls for MPI from now on, and must live until [`finalize`](Self::finalize).
+    ///
+    /// # Errors
+    ///
+    /// There is no MPI (the error says what to install), it allows one thread only, it was begun in this
+    /// process before, or the runtime has an engine already.
+    pub fn init(runtime: &Runtime) -> Result<Self, MpiError> {
+        let api = Api::find()?;
+        api.init()?;
+        let (rank, size) = (api.rank(WORLD)?, api.size(WORLD)?);
+        let handle = RawComm(api.duplicate(WORLD)?);
+        let progress = Arc::new(MpiProgress::new(api));
+        let notifier = runtime.set_progress(Arc::clone(&progress) as _);
+        progress.has_turns(notifier.map_err(|error| MpiError::library(error.to_string()))?);
+        let world = Comm {
+            progress,
+            handle,
+            rank,
+            size,
+        };
+        let mut mpi = Self {
+            world,
+            goodbye: None,
+            finished: false,
+        };
+        if size > 1 {
+            mpi.meet(runtime)?;
+        }
+        Ok(mpi)
+    }
+
+    /// Has the ranks ring each other's peer_wakers, and watch each other.
+    fn meet(&mut self, runtime: &Runtime) -> Result<(), MpiError> {
+        let system = |error: io::Error| MpiError::library(format!("the ranks cannot meet: {error}"));
+        let world = &self.world;
+        let socket = peer_waker::listen().map_err(system)?;
+        let listener = std::net::TcpListener::bind("0.0.0.0:0").map_err(system)?;
+        let contact = Contact::of(&listener).map_err(system)?;
+        let contacts = world.all_gather(contact.to_bytes()).wait()?;
+        let contacts: Vec<_> = contacts
+            .chunks_exact(Contact::BYTES)
+            .map(Contact::from_bytes)
+            .collect();
+        let pids: Vec<u32> = contacts.iter().map(|contact| contact.pid).collect();
+        let peer_waker = PeerWaker::new(socket, &pids).map_err(system)?;
+        let heard = contacts.iter().all(|other| other.host == contact.host) && peer_waker.check();
+        let all_heard = world.all_reduce(vec![i64::from(heard)], Reduce::Min).wait()?;
+        if all_heard == [1] {
+            let ear = Async::new(peer_waker.ear().map_err(system)?).map_err(system)?;
+            let progress = Arc::clone(&world.progress);
+            progress.has_peer_waker(peer_waker);
+            let listens = async move {
+                let mut bytes = [0; 16];
+                // Until the runtime ends.
+                while ear.read_with(|socket| socket.recv(&mut bytes)).await.is_ok() {
+                    progress.notified();
+                }
+            };
+            drop(runtime.spawn(listens));
+        }
+        self.goodbye = Some(neighbour::watch(runtime, world, &listener, &contacts).map_err(system)?);
+        Ok(())
+    }
+
+    /// Returns the number of this rank, from 0.
+    #[must_use]
+    pub fn rank(&self) -> usize {
+        self.world.rank
+    }
+
+    /// Returns the number of ranks.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.world.size
+    }
+
+    /// Returns the communicator of all ranks. It is a copy of `MPI_COMM_WORLD`, so messages of other parts of
+    /// the program do not meet its own.
+    #[must_use]
+    pub fn world(&self) -> &Comm {
+        &self.world
+    }
+
+    /// Returns the version text of the library.
+    ///
+    /// # Errors
+    ///
+    /// MPI was finalised.
+    pub fn library(&self) -> Result<String, MpiError> {
+        self.world.progress.call(|api| Ok(api.version()))
+    }
+
+    /// Ends all ranks of the job at once, with this exit code.
+    pub fn abort(&self, code: i32) -> ! {
+        let _ = self.world.progress.call(|api| {
+            api.abort(code);
+            Ok(())
+        });
+        std::process::exit(code)
+    }
+
+    /// Ends MPI in this process. All ranks call this; it waits for the others. Each has received what it
+    /// wants by then.
+    ///
+    /// # Errors
+    ///
+    /// MPI fails, or messages were outstanding: then they fail, too, and the error has their number.
+    pub fn finalize(mut self) -> Result<(), MpiError> {
+        self.finished = true;
+        self.world.barrier().wait()?;
+        if let Some(goodbye) = self.goodbye.take() {
+            goodbye.say();
+        }
+        let progress = &self.world.progress;
+        let left = progress.waits();
+        // MPI cannot end while it still reads or writes a buffer.
+        let ends = progress.cancel_all();
+        let ended = progress.call(|api| if ends { api.finalize() } else { Ok(()) });
+        progress.finish();
+        ended?;
+        if left.is_empty() {
+            return Ok(());
+        }
+        let list: Vec<String> = left.iter().take(5).map(ToString::to_string).collect();
+        Err(MpiError::new(
+            MpiErrorKind::Finished,
+            format!(
+                "{} messages of rank {} were outstanding at `Mpi::finalize`, among them: {}; wait for each, \
+                 or drop it before",
+                left.len(),
+                self.world.rank,
+                list.join(", ")
+            ),
+        ))
+    }
+}
+
+impl Drop for Mpi {
+    fn drop(&mut self) {
+        if !self.finished {
+            eprintln!(
+                "warpweft-mpi: rank {} of {} ends without `Mpi::finalize`; the job ends",
+                self.world.rank, self.world.size
+            );
+            self.abort(1);
+        }
+    }
+}

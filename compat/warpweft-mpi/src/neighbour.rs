@@ -1,0 +1,201 @@
+//! Ranks watch each other, so that a lost one ends the job with a word.
+//!
+//! ```text
+//!   rank 0 ──▶ rank 1 ──▶ rank 2 ──▶ rank 0      each `──▶` is a stream that carries one byte: goodbye
+//! ```
+//!
+//! The end of a stream without that byte is the end of the process behind it. Both of its neighbours learn of
+//! it from the system at once, print what they waited for, and abort the job.
+
+use crate::comm::Comm;
+use crate::progress::MpiProgress;
+use std::io::{self, Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs as _};
+use std::sync::Arc;
+use std::time::Duration;
+use warpweft::Runtime;
+use warpweft::io::Async;
+use warpweft_platform::atomic::{AtomicBool, Ordering};
+
+/// How long a rank waits for its neighbour at the beginning.
+const MEET: Duration = Duration::from_secs(10);
+const HOST: usize = 64;
+
+/// What each rank tells the others of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Contact {
+    pub(crate) pid: u32,
+    port: u16,
+    /// The name of the machine.
+    pub(crate) host: String,
+}
+
+impl Contact {
+    pub(crate) const BYTES: usize = 8 + HOST;
+
+    pub(crate) fn of(listener: &TcpListener) -> io::Result<Self> {
+        let mut name = [0_u8; HOST];
+        // SAFETY: the buffer has one byte more than is given, which stays zero.
+        if unsafe { libc::gethostname(name.as_mut_ptr().cast(), HOST - 1) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Self {
+            pid: std::process::id(),
+            port: listener.local_addr()?.port(),
+            host: text_of(&name),
+        })
+    }
+
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = self.pid.to_le_bytes().to_vec();
+        bytes.extend(self.port.to_le_bytes());
+        bytes.extend([0; 2]);
+        bytes.extend(self.host.as_bytes());
+        bytes.resize(Self::BYTES, 0);
+        bytes
+    }
+
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Self {
+        Self {
+            pid: u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]),
+            port: u16::from_le_bytes([bytes[4], bytes[5]]),
+            host: text_of(&bytes[8..]),
+        }
+    }
+
+    fn address(&self, own: &Self) -> io::Result<SocketAddr> {
+        if self.host == own.host {
+            return Ok(SocketAddr::from(([127, 0, 0, 1], self.port)));
+        }
+        let found = (self.host.as_str(), self.port).to_socket_addrs()?.next();
+        found.ok_or_else(|| io::Error::other(format!("the machine `{}` has no address", self.host)))
+    }
+}
+
+fn text_of(bytes: &[u8]) -> String {
+    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).into_owned()
+}
+
+/// The streams of this rank. The end of them without a word is the end of this process.
+#[derive(Debug)]
+pub(crate) struct Goodbye {
+    streams: Vec<TcpStream>,
+    said: Arc<AtomicBool>,
+}
+
+impl Goodbye {
+    /// Tells the neighbours that this rank ends as it should.
+    pub(crate) fn say(mut self) {
+        self.said.store(true, Ordering::Release);
+        for stream in &mut self.streams {
+            // A neighbour that is gone has said goodbye itself, or is being reported.
+            let _ = stream.write_all(b"b");
+        }
+    }
+}
+
+/// Meets both neighbours, and watches them by tasks of `runtime`.
+pub(crate) fn watch(
+    runtime: &Runtime,
+    world: &Comm,
+    listener: &TcpListener,
+    contacts: &[Contact],
+) -> io::Result<Goodbye> {
+    let (rank, size) = (world.rank(), world.size());
+    let (next, previous) = ((rank + 1) % size, (rank + size - 1) % size);
+    let to_next = TcpStream::connect_timeout(&contacts[next].address(&contacts[rank])?, MEET)?;
+    // Who connects says who it is: anybody else may find the port, too.
+    let mut hello = [0; 8];
+    let word = |rank: usize| (u64::from(contacts[rank].pid) << 32 | rank as u64).to_le_bytes();
+    (&to_next).write_all(&word(rank))?;
+    let from_previous = loop {
+        let (stream, _) = listener.accept()?;
+        stream.set_read_timeout(Some(MEET))?;
+        if (&stream).read_exact(&mut hello).is_ok() && hello == word(previous) {
+            stream.set_read_timeout(None)?;
+            break stream;
+        }
+    };
+    let said = Arc::new(AtomicBool::new(false));
+    let goodbye = Goodbye {
+        streams: vec![to_next.try_clone()?, from_previous.try_clone()?],
+        said: Arc::clone(&said),
+    };
+    for (stream, neighbour) in [(to_next, next), (from_previous, previous)] {
+        stream.set_nonblocking(true)?;
+        let stream = Async::new(stream)?;
+        let watcher = Watcher {
+            progress: Arc::clone(&world.progress),
+            said: Arc::clone(&said),
+            rank,
+            neighbour,
+        };
+        drop(runtime.spawn(async move {
+            let mut byte = [0];
+            let read = stream.read_with(|mut stream| stream.read(&mut byte)).await;
+            // The error of a runtime that ends is not one of the neighbour.
+            if matches!(read, Ok(0)) || matches!(read, Err(ref error) if is_reset(error)) {
+                watcher.lost();
+            }
+        }));
+    }
+    Ok(goodbye)
+}
+
+fn is_reset(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted
+    )
+}
+
+struct Watcher {
+    progress: Arc<MpiProgress>,
+    said: Arc<AtomicBool>,
+    rank: usize,
+    neighbour: usize,
+}
+
+impl Watcher {
+    /// The neighbour has ended without a word.
+    fn lost(&self) {
+        if self.said.load(Ordering::Acquire) {
+            return;
+        }
+        let mut report = format!(
+            "warpweft-mpi: rank {} is lost: its process ended without `Mpi::finalize`. Rank {} ends the job.",
+            self.neighbour, self.rank
+        );
+        let waits = self.progress.waits();
+        for wait in waits.iter().take(10) {
+            report += &format!("\n  rank {} waited for {wait}", self.rank);
+        }
+        if waits.len() > 10 {
+            report += &format!("\n  and for {} more", waits.len() - 10);
+        }
+        eprintln!("{report}");
+        let _ = self.progress.call(|api| {
+            api.abort(1);
+            Ok(())
+        });
+        // Where the launcher does not end this process.
+        std::process::exit(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Contact;
+
+    #[test]
+    fn a_card_is_read_as_it_was_written() {
+        let contact = Contact {
+            pid: 4_000_000_000,
+            port: 65535,
+            host: "a".repeat(63),
+        };
+        assert_eq!(contact.to_bytes().len(), Contact::BYTES);
+        assert_eq!(Contact::from_bytes(&contact.to_bytes()), contact);
+    }
+}

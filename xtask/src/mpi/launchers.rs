@@ -1,0 +1,139 @@
+//! The MPIs of this machine, and how each starts a job.
+
+use crate::repo::Repo;
+use crate::run;
+use anyhow::{Context as _, Result, bail, ensure};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// The version of the package `mpich` that has the standard ABI.
+const MPICH: &str = "mpich==5.0.2";
+
+/// How messages go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Path {
+    SharedMemory,
+    Tcp,
+}
+
+/// An MPI that can start jobs.
+#[derive(Debug)]
+pub(super) struct Launcher {
+    pub(super) name: String,
+    program: PathBuf,
+    /// Programs reach it through the shim.
+    pub(super) shim: bool,
+    pub(super) compiler: Option<PathBuf>,
+    pub(super) paths: Vec<Path>,
+    /// Where its library is, if the loader does not know.
+    library: Option<PathBuf>,
+}
+
+/// Returns each MPI, or why it is not there.
+pub(super) fn all(repo: &Repo) -> [Result<Launcher>; 2] {
+    [open_mpi(), mpich(repo)]
+}
+
+impl Launcher {
+    pub(super) fn command(&self, path: Path, ranks: usize) -> Command {
+        let mut command = Command::new(&self.program);
+        if self.shim {
+            let components = match path {
+                Path::SharedMemory => "self,vader",
+                Path::Tcp => "self,tcp",
+            };
+            // Ranks may use any CPU, as without MPI. Names of CPUs would bind all workers of a rank to one.
+            command.args(["--oversubscribe", "--bind-to", "none", "--mca", "pml", "ob1"]);
+            command.args(["--mca", "btl", components, "--mca", "oob_tcp_if_include", "lo"]);
+            if path == Path::Tcp {
+                command.args(["--mca", "btl_tcp_if_include", "lo"]);
+            }
+            // A container's user is root.
+            command.env("OMPI_ALLOW_RUN_AS_ROOT", "1");
+            command.env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+        }
+        if let Some(library) = &self.library {
+            command.env("LD_LIBRARY_PATH", library);
+            command.env("WARPWEFT_MPI_LIB", "libmpi_abi.so.1");
+        }
+        command.args(["-n", &ranks.to_string()]);
+        command
+    }
+}
+
+fn open_mpi() -> Result<Launcher> {
+    if !answers("mpirun") || !answers("mpicc") {
+        install().context("OpenMPI is not here, and cannot be installed")?;
+    }
+    let version = Command::new("mpirun").arg("--version").output()?;
+    let version = String::from_utf8_lossy(&version.stdout).into_owned();
+    let version = version.lines().next().unwrap_or_default();
+    ensure!(
+        version.contains("Open MPI"),
+        "`mpirun` is not OpenMPI's: {version}"
+    );
+    Ok(Launcher {
+        name: version.to_owned(),
+        program: PathBuf::from("mpirun"),
+        shim: true,
+        compiler: Some(PathBuf::from("mpicc")),
+        paths: vec![Path::SharedMemory, Path::Tcp],
+        library: None,
+    })
+}
+
+fn install() -> Result<()> {
+    let packages = [
+        "install",
+        "--yes",
+        "--no-install-recommends",
+        "libopenmpi-dev",
+        "openmpi-bin",
+    ];
+    let apt = |arguments: &[&str]| run::run(Command::new("apt-get").args(arguments));
+    if apt(&packages).is_err() {
+        apt(&["update"])?;
+        apt(&packages)?;
+    }
+    Ok(())
+}
+
+fn answers(program: &str) -> bool {
+    let mut command = Command::new(program);
+    command
+        .arg("--version")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+fn mpich(repo: &Repo) -> Result<Launcher> {
+    let folder = repo.target.join("mpich");
+    let launcher = |folder: &PathBuf| Launcher {
+        name: format!("MPICH of the standard ABI ({MPICH})"),
+        program: folder.join("bin/mpiexec"),
+        shim: false,
+        compiler: None,
+        paths: vec![Path::SharedMemory],
+        library: Some(folder.join("lib")),
+    };
+    let library = folder.join("lib/libmpi_abi.so.1");
+    if !library.exists() {
+        run::run(Command::new("python3").args(["-m", "venv"]).arg(&folder))
+            .context("no environment of Python")?;
+        let mut pip = Command::new(folder.join("bin/python"));
+        pip.args([
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            MPICH,
+        ]);
+        run::run(&mut pip).context("pip cannot install MPICH; is there a network?")?;
+    }
+    if !library.exists() {
+        bail!("the package {MPICH} has no library of the standard ABI");
+    }
+    Ok(launcher(&folder))
+}
