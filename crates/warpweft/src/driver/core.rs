@@ -234,8 +234,7 @@ impl PollTurn<'_> {
         let driver = self.driver;
         let mut now = driver.poller.now_ns();
         let limit = at_most_ns.map_or(NEVER, |ns| now.saturating_add(ns));
-        let engine = driver.progress.get();
-        if let Some(engine) = engine {
+        if let Some(engine) = driver.progress.get() {
             if self.spin(engine, limit) && now.saturating_sub(driver.looked_ns()) < LOOK_NS {
                 return;
             }
@@ -244,12 +243,16 @@ impl PollTurn<'_> {
         let mut ns = Some(0);
         if limit > now {
             let until = driver.sleep_deadline.set(|| {
-                // After the announcement: whoever begins a wait in the engine after this turn rings.
-                let rest = engine.map_or(NEVER, |engine| match self.turn(engine) {
-                    Some(Rest::Asleep) => NEVER,
-                    Some(Rest::Within(time)) => now.saturating_add(nanoseconds(time)),
-                    None => now,
-                });
+                // After the announcement: whoever sets the engine, or begins a wait in it, after this look
+                // notifies this sleeper.
+                let rest = driver
+                    .progress
+                    .get()
+                    .map_or(NEVER, |engine| match self.turn(engine) {
+                        Some(Rest::Asleep) => NEVER,
+                        Some(Rest::Within(time)) => now.saturating_add(nanoseconds(time)),
+                        None => now,
+                    });
                 driver.timers.next().min(limit).min(rest)
             });
             ns = (until != NEVER).then(|| until.saturating_sub(now));

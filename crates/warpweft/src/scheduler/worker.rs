@@ -426,9 +426,9 @@ impl<P: Policy> Worker<P> {
         // One look for both, or a wake in between would be in no record.
         let is_notified = matches!(&ran, Ran::Pending(pending) if pending.is_notified());
         if let Some(before) = before {
-            let is_same = std::ptr::eq(worker, self);
+            let same = std::ptr::eq(worker, self);
             // SAFETY: the stack context says that this thread carries the worker.
-            unsafe { worker.end_recorded(pool, (&ran, is_notified), is_same, context, before) };
+            unsafe { worker.end_recorded(pool, (&ran, is_notified), same, context, before) };
         }
         match ran {
             // SAFETY: the stack context says that this thread carries the worker, and no hook is on its
