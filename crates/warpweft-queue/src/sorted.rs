@@ -111,8 +111,8 @@ impl<T> Sorted<T> {
 
     /// Moves the elements that are wanted behind those of `into`. O(n).
     ///
-    /// `wanted` is called under the lock and must not use this queue. If it panics, elements are lost: they are
-    /// dropped.
+    /// `wanted` is called under the lock and must not use this queue. If it panics, elements are lost: they
+    /// are dropped.
     pub fn extract(&self, into: &mut Vec<T>, wanted: impl Fn(&T) -> bool) {
         self.with(|heap| {
             let all = std::mem::take(&mut heap.entries).into_iter();
