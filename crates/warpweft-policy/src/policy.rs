@@ -202,8 +202,8 @@ pub trait Policy: Send + Sync + Sized + 'static {
     }
 
     /// Returns true if a spawner may give a task a [deadline](crate::deadline). Such a task is first pushed
-    /// with a [policy word](TaskRef::policy_word) of [`deadline::word(at)`](crate::deadline::word). The
-    /// default is `false`: the framework refuses deadlines.
+    /// with a [policy word](TaskRef::policy_word) of [`deadline::word(at)`](crate::deadline::word). By
+    /// default it returns `false`, and the framework refuses deadlines.
     fn uses_deadlines(&self) -> bool {
         false
     }

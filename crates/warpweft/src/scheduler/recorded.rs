@@ -10,10 +10,15 @@ use crate::observe::recorder::event::{Kind, Push, StepEnd};
 use crate::observe::recorder::worker::BesideTasks;
 use crate::pool::core::worker_word;
 use crate::pool::current::WorkerRef;
-use warpweft_policy::{Policy, Wake};
+use warpweft_policy::{Count, Policy, Wake};
 use warpweft_task::{Ran, Runnable, TaskRef};
 
 impl<P: Policy> Worker<P> {
+    /// Returns how many of its steps were turns of fibers.
+    pub(crate) fn fiber_turns(&self) -> u64 {
+        self.counters().get(Count::FiberTurns)
+    }
+
     /// Wakes the worker that the policy named.
     ///
     /// # Safety

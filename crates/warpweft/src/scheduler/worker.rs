@@ -115,11 +115,6 @@ impl<P: Policy> Worker<P> {
         self.worker_ref.steps()
     }
 
-    /// Returns how many of its steps were turns of fibers.
-    pub(crate) fn fiber_turns(&self) -> u64 {
-        self.counters().get(Count::FiberTurns)
-    }
-
     /// Returns true if its last step was a fork that it took. A hint.
     pub(crate) fn has_no_task(&self) -> bool {
         self.worker_ref.running.get().origin.is_null()
