@@ -120,25 +120,25 @@ fn what_is_spawned_in_each_way_is_in_the_dump() {
         make(&case);
         let mut kinds = kinds.to_vec();
         kinds.sort_by_key(|kind| format!("{kind:?}"));
+        let after = rows.iter().map(|row| row.0).filter(|&next| next > line).min();
+        let end = after.unwrap_or(u32::MAX);
         let start = Instant::now();
-        let dump = loop {
+        // A dump is no picture of one moment: a task may begin between the looks at it.
+        let wrong = loop {
             let dump = case.runtime.dump();
-            if has_kinds(&at_the_gate(&dump), &kinds) || start.elapsed() > PATIENCE {
-                break dump;
+            let found = at_the_gate(&dump);
+            let wrong = if has_kinds(&found, &kinds) {
+                found.iter().find_map(|task| fault(task, names, line, end))
+            } else {
+                Some("it should have other kinds of tasks at the gate")
+            };
+            let wrong = wrong.map(|wrong| format!("{names:?} at {line}, {kinds:?}: {wrong}:\n{dump}"));
+            if wrong.is_none() || start.elapsed() > PATIENCE {
+                break wrong;
             }
             thread::sleep(Duration::from_millis(1));
         };
-        let found = at_the_gate(&dump);
-        if !has_kinds(&found, &kinds) {
-            faults.push(format!(
-                "{names:?} at {line} should have {kinds:?} at the gate:\n{dump}"
-            ));
-        }
-        let after = rows.iter().map(|row| row.0).filter(|&next| next > line).min();
-        let end = after.unwrap_or(u32::MAX);
-        for fault in found.iter().filter_map(|task| fault(task, names, line, end)) {
-            faults.push(format!("{names:?} at {line}: {fault}:\n{dump}"));
-        }
+        faults.extend(wrong);
         case.end();
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));

@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
+use warpweft::cancel::CancelToken;
 use warpweft::effect::{Handler, handle};
 use warpweft::stream::{ParStream as _, next, pipeline};
 use warpweft::sync::{OnceCell, Semaphore, channel};
@@ -92,6 +93,11 @@ impl Case {
             thread::sleep(Duration::from_millis(1));
         }
     }
+}
+
+/// A deadline that no case reaches.
+fn far() -> Instant {
+    Instant::now() + Duration::from_secs(1000)
 }
 
 /// Takes all items of a stream.
@@ -285,6 +291,37 @@ fn of_parts() -> Vec<Row> {
                 });
             })
         ),
+        row!(
+            ["fork_join::scope_fifo", "fork_join::ScopeFifo::spawn"],
+            [FORK, JOB],
+            |case| case.inside(|gate| {
+                warpweft::scope_fifo(|scope| {
+                    let part = gate.clone();
+                    scope.spawn(move |_| part.wait());
+                    gate.wait();
+                });
+            })
+        ),
+        row!(["cancel::CancelToken::run"], [JOB], |case| case.inside(|gate| {
+            CancelToken::new().run(|| gate.wait()).expect("nobody cancels")
+        })),
+        row!(["cancel::CancelToken::run_async"], [FUTURE], |case| {
+            let under = CancelToken::new().run_async(case.gate.passed());
+            case.awaits(async move { under.await.expect("nobody cancels") });
+        }),
+        row!(["cancel::detached"], [JOB], |case| case
+            .inside(|gate| warpweft::cancel::detached(|| gate.wait()))),
+        row!(["cancel::with_deadline"], [JOB], |case| case.inside(|gate| {
+            warpweft::cancel::with_deadline(far(), || gate.wait()).expect("far")
+        })),
+        row!(["cancel::with_deadline_async"], [FUTURE], |case| {
+            let passed = case.gate.passed();
+            case.awaits(async move {
+                warpweft::cancel::with_deadline_async(far(), passed)
+                    .await
+                    .expect("far")
+            });
+        }),
         row!(["fork_join::ForkCx::scope"], [FORK, JOB], |case| case.inside(
             |gate| {
                 ForkCx::with(|cx| {
