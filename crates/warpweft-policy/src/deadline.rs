@@ -1,4 +1,4 @@
-//! A task's deadline is in its policy word, below its [priority](crate::priority), with policies that
+//! A task's deadline is in its policy word, below its [`priority`](mod@crate::priority), with policies that
 //! [use deadlines](crate::Policy::uses_deadlines).
 //!
 //! ```text

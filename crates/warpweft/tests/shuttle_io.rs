@@ -387,7 +387,7 @@ fn an_engine_ends_a_wait(runtime: &Runtime, rest: Rest, rings: bool) {
         rest,
     });
     let notifier = runtime
-        .set_progress(std::sync::Arc::new(ByModel(Arc::clone(&engine))))
+        .set_progress(Arc::clone(&engine) as _)
         .expect("there is none yet");
     let waits = Arc::clone(&engine);
     let task = runtime.spawn(poll_fn(move |cx| {
@@ -402,15 +402,6 @@ fn an_engine_ends_a_wait(runtime: &Runtime, rest: Rest, rings: bool) {
         notifier.notify();
     }
     task.wait().expect("no panic");
-}
-
-/// The model's reference counts are not those of the standard library.
-struct ByModel(Arc<OneWait>);
-
-impl Progress for ByModel {
-    fn turn(&self, wakers: &mut Vec<Waker>) -> Rest {
-        self.0.turn(wakers)
-    }
 }
 
 #[test]

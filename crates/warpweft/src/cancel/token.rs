@@ -221,7 +221,8 @@ pub(super) fn nanoseconds(duration: Duration) -> u64 {
 pub struct Cancelled(Reason);
 
 impl Cancelled {
-    /// Returns true if a [deadline](with_deadline) has passed, rather than that somebody cancelled the token.
+    /// Returns true if a [deadline](crate::cancel::with_deadline) has passed, rather than that somebody
+    /// cancelled the token.
     ///
     /// [with_deadline]: super::with_deadline
     #[must_use]
@@ -280,7 +281,7 @@ pub fn is_cancelled() -> bool {
 ///
 /// # Panics
 ///
-/// It unwinds if [`is_cancelled`], except where nothing is [unwound](super::cancel).
+/// It unwinds if [`is_cancelled`], except where nothing is [unwound](crate::cancel).
 pub fn check() {
     here::check();
 }
