@@ -31,6 +31,9 @@
 //! | `api`, `library` | MPI's functions, loaded at run time |
 #![deny(missing_docs)]
 
+#[cfg(not(target_os = "linux"))]
+compile_error!("warpweft-mpi is for Linux: it loads MPI's library and wakes ranks in Linux' own ways");
+
 mod api;
 mod bag;
 mod broker;
