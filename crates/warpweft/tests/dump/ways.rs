@@ -303,7 +303,7 @@ fn of_parts() -> Vec<Row> {
             })
         ),
         row!(["cancel::CancelToken::run"], [JOB], |case| case.inside(|gate| {
-            CancelToken::new().run(|| gate.wait()).expect("nobody cancels")
+            CancelToken::new().run(|| gate.wait()).expect("nobody cancels");
         })),
         row!(["cancel::CancelToken::run_async"], [FUTURE], |case| {
             let under = CancelToken::new().run_async(case.gate.passed());
@@ -312,14 +312,14 @@ fn of_parts() -> Vec<Row> {
         row!(["cancel::detached"], [JOB], |case| case
             .inside(|gate| warpweft::cancel::detached(|| gate.wait()))),
         row!(["cancel::with_deadline"], [JOB], |case| case.inside(|gate| {
-            warpweft::cancel::with_deadline(far(), || gate.wait()).expect("far")
+            warpweft::cancel::with_deadline(far(), || gate.wait()).expect("far");
         })),
         row!(["cancel::with_deadline_async"], [FUTURE], |case| {
             let passed = case.gate.passed();
             case.awaits(async move {
                 warpweft::cancel::with_deadline_async(far(), passed)
                     .await
-                    .expect("far")
+                    .expect("far");
             });
         }),
         row!(["fork_join::ForkCx::scope"], [FORK, JOB], |case| case.inside(
