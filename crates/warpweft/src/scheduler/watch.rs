@@ -15,7 +15,7 @@ use std::time::Duration;
 use warpweft_platform::clock;
 use warpweft_platform::process::end_child_if;
 use warpweft_platform::thread_state;
-use warpweft_policy::{Policy, WorkerId};
+use warpweft_policy::Policy;
 use warpweft_task::TaskKind;
 
 /// How many times `stuck_after` a worker may compute in one task until it counts as stuck. It keeps a CPU
@@ -279,7 +279,7 @@ impl<P: Policy> Pool<P> {
             spawned_at,
             thread_state: thread.and_then(thread_state::of),
             behind: Behind {
-                tasks: P::queued(self.shared(), WorkerId(due.worker)),
+                tasks: self.queued(due.worker),
                 pinned: worker.pinned.len(),
                 fibers: fibers.unwrap_or(0),
             },

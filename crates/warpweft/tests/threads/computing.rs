@@ -105,3 +105,24 @@ fn what_waits_behind_a_computation_without_end_goes_on() {
 fn what_waits_behind_one_computation_is_stolen_by_the_others() {
     assert_eq!(behind_a_hog(2), 0);
 }
+
+/// The report of a stall counts the tasks behind the stuck one. Meanwhile that one ends, the pool ends, and
+/// its policy is dropped.
+#[test]
+fn a_pool_that_ends_waits_for_the_report_that_looks_at_its_queues() {
+    const THRESHOLD: Duration = Duration::from_millis(2);
+    for round in 0..400 {
+        let runtime = Runtime::builder()
+            .workers(1)
+            .stuck_after(Some(THRESHOLD))
+            .on_stall(|stall| assert_eq!(stall.worker, 0))
+            .build()
+            .expect("threads");
+        let job = runtime.spawn_job(move || {
+            let until = Instant::now() + THRESHOLD + Duration::from_micros(10 * round);
+            while Instant::now() < until {}
+        });
+        job.wait().expect("no panic");
+        drop(runtime);
+    }
+}

@@ -132,14 +132,28 @@ impl<P: Policy> Pool<P> {
 
     /// See `DynPool::depths`.
     pub(super) fn queue_depths(&self) -> (Option<usize>, Vec<Option<usize>>) {
-        // Not after the end, when what the policy shares may be gone; the end waits for the access.
+        let depths = self.while_open(|shared| {
+            let local = |worker| P::queued(shared, WorkerId(worker));
+            (
+                P::queued_shared(shared),
+                (0..self.core.asked).map(local).collect(),
+            )
+        });
+        depths.unwrap_or_else(|| (None, vec![None; self.core.asked]))
+    }
+
+    /// Returns how many tasks lie in a worker's queue, if the policy is still there and says so.
+    pub(in crate::scheduler) fn queued(&self, worker: usize) -> Option<usize> {
+        self.while_open(|shared| P::queued(shared, WorkerId(worker)))
+            .flatten()
+    }
+
+    /// Looks at what the policy shares, from a thread that carries no worker. Not after the end, when it may
+    /// be gone; the end waits for the look.
+    fn while_open<R>(&self, look: impl FnOnce(&P::Shared) -> R) -> Option<R> {
         let access = self.core.lifecycle.access();
-        if !access.is_open() || self.core.is_forked() {
-            return (None, vec![None; self.core.asked]);
-        }
-        let local = |worker| P::queued(self.shared(), WorkerId(worker));
-        let shared = P::queued_shared(self.shared());
-        (shared, (0..self.core.asked).map(local).collect())
+        let is_there = access.is_open() && !self.core.is_forked();
+        is_there.then(|| look(self.shared()))
     }
 
     /// Releases one task, or one shard of owned tasks, for which the pool waits. The caller does not touch
