@@ -41,7 +41,10 @@ fn tasks_timers_and_closures_are_counted() {
     let sleeping = runtime.spawn_fiber(|| warpweft::fiber::wait(pending::<()>()));
     let socket = runtime.block_on(async { warpweft::net::UdpSocket::bind(([127, 0, 0, 1], 0)) });
     let socket = socket.expect("a socket");
-    eventually("the fiber waits", || runtime.first().metrics().tasks.fibers == 1);
+    eventually("the fiber waits", || {
+        let tasks = runtime.first().metrics().tasks;
+        (tasks.fibers, tasks.runnable) == (1, 0)
+    });
     let metrics = runtime.metrics();
     let text = metrics.to_string();
     for part in [
