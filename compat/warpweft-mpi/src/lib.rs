@@ -24,6 +24,7 @@
 //! | `mpi`, `comm` | begin and end; communicators and their messages |
 //! | `collectives` | barrier, broadcast, reduction, gather, exchange |
 //! | `port` | messages of a Rust type |
+//! | `functions`, `calls`, `outbox` | functions that other ranks call |
 //! | `bag`, `broker`, `shelf` | work that is shared by stealing between ranks |
 //! | `request`, `op` | a message on its way |
 //! | `progress` | what MPI works on, and the turn that looks |
@@ -37,13 +38,16 @@ compile_error!("warpweft-mpi is for Linux: it loads MPI's library and wakes rank
 mod api;
 mod bag;
 mod broker;
+mod calls;
 mod collectives;
 mod comm;
 mod error;
+mod functions;
 mod library;
 mod mpi;
 mod neighbour;
 mod op;
+mod outbox;
 mod peer_waker;
 mod port;
 mod progress;
@@ -51,9 +55,11 @@ mod request;
 mod shelf;
 
 pub use bag::{Bag, Shared};
+pub use calls::{Call, Calls};
 pub use collectives::{Number, Reduce};
 pub use comm::{Comm, Message, Source};
 pub use error::{MpiError, MpiErrorKind};
+pub use functions::{Function, Functions};
 pub use mpi::Mpi;
 pub use port::{Letter, Port};
 pub use request::Request;
