@@ -1,7 +1,7 @@
 //! Calls of functions on other ranks.
 //!
-//! One task of each rank moves the words of all calls: it sends the batches of the outbox and receives those of
-//! other ranks. Each call that comes runs as a task of its own, whose answer goes back through the outbox.
+//! One task of each rank, the mover, sends the batches of the outbox and receives those of other ranks. Each
+//! call that comes runs as another task, whose answer goes back through the outbox.
 //!
 //! # Invariants
 //!
@@ -219,8 +219,7 @@ impl fmt::Debug for Calls {
     }
 }
 
-/// A call on its way: a future of its result. It is on its way also if this is dropped; then nobody learns its
-/// result.
+/// A call on its way: a future of its result. The function runs also if this is dropped.
 #[must_use = "its result says whether the function ran"]
 pub struct Call<R> {
     answer: Result<oneshot::Receiver<Result<Answer, MpiError>>, MpiError>,

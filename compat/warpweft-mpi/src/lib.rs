@@ -35,6 +35,15 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("warpweft-mpi is for Linux: it loads MPI's library and wakes ranks in Linux' own ways");
 
+/// The examples of the README and of the guide's chapter are compiled with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/src/19-many-machines.md")]
+mod chapter {}
+
 mod api;
 mod bag;
 mod broker;

@@ -192,7 +192,7 @@ impl Watcher {
             self.neighbour, self.rank
         );
         let _ = io::stderr().write_all(lost.as_bytes());
-        // Another thread may be inside a call of MPI that the lost rank was to answer, with the engine's lock.
+        // Another thread may be inside a call of MPI, with the engine's lock, that waits for the lost rank.
         let _ = spawn_named("warpweft-lost", None, || {
             pause(ABORT_NS);
             std::process::exit(1)

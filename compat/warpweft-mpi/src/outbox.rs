@@ -1,7 +1,7 @@
 //! Words to other ranks that wait for the sender. Those to one rank go together, in one message.
 //!
-//! While a message to a rank is on its way, further words to it gather here: so no rank has more than one, and
-//! a batch grows as the load does. Nothing is held back otherwise.
+//! While a message to a rank is on its way, further words to it gather here. So no rank has more than one on
+//! its way, and a batch grows with the load. Nothing is held back otherwise.
 
 use std::collections::VecDeque;
 use std::task::Waker;

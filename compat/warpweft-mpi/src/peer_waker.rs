@@ -1,7 +1,7 @@
 //! Datagrams by which ranks of one machine wake each other, so that an idle rank makes no wake-ups.
 //!
-//! MPI gives no notice when a message comes. A rank that has waited for a while sleeps on a datagram socket. A
-//! peer that sends it a message, the first in 5 ms, sends it a datagram, too.
+//! MPI gives no notice when a message comes. A rank that has waited for a while sleeps on a datagram socket.
+//! A peer that sends it a message, the first in 5 ms, sends it a datagram, too.
 //!
 //! # Invariants
 //!

@@ -447,8 +447,8 @@ impl State {
         }
     }
 
-    /// Ends every wait with that error, because MPI itself has failed or ended. The buffers are not freed: MPI
-    /// may still use them.
+    /// Ends every wait with that error, because MPI itself has failed or ended. The buffers are not freed:
+    /// MPI may still use them.
     fn fail(&mut self, error: &MpiError) {
         self.failed = Some(error.clone());
         self.requests.clear();

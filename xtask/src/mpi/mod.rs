@@ -73,6 +73,8 @@ pub(crate) fn tests(repo: &Repo) -> Result<String> {
         lost(repo, &launcher, &program)?;
         passed += 3;
     }
+    // The README and the chapter of the guide are compiled where nothing of MPI is.
+    run::run(run::cargo(&repo.root).args(["test", "--doc", "-p", "warpweft-mpi"]))?;
     if passed == 0 {
         return Ok(format!("skipped: {}", skipped.join("; ")));
     }
