@@ -20,6 +20,7 @@
 use crate::broker::Broker;
 use crate::comm::Comm;
 use crate::error::MpiError;
+use crate::progress::MpiProgress;
 use crate::shelf::Shelf;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -32,8 +33,8 @@ pub trait Bag: Send + 'static {
     /// Work that moves to another runner, perhaps of another rank. It has no results.
     type Work: Serialize + DeserializeOwned + Send + 'static;
 
-    /// Does some of the work. Returns false if nothing is left. Work moves between two steps, so 100 µs are a
-    /// good length.
+    /// Does some of the work. Returns false if nothing is left. Work moves between two steps, so 10 to
+    /// 100 µs are a good length.
     fn step(&mut self) -> bool;
 
     /// Gives away about half of what is left, the oldest part if there is one. `None` if it is not worth it.
@@ -73,7 +74,10 @@ impl Comm {
         let runners: Vec<_> = bags
             .into_iter()
             .enumerate()
-            .map(|(number, bag)| warpweft::spawn(run(number, bag, Arc::clone(&shelf))))
+            .map(|(number, bag)| {
+                let progress = Arc::clone(&self.progress);
+                warpweft::spawn(run(number, bag, Arc::clone(&shelf), progress))
+            })
             .collect();
         let served = Broker::new(work.comm.clone(), Arc::clone(&shelf)).serve().await;
         shelf.end();
@@ -174,7 +178,7 @@ fn part(range: &Range<u64>, index: u64, parts: u64) -> Range<u64> {
     at(index)..at(index + 1)
 }
 
-async fn run<B: Bag>(number: usize, mut bag: B, shelf: Arc<Shelf<B::Work>>) -> B {
+async fn run<B: Bag>(number: usize, mut bag: B, shelf: Arc<Shelf<B::Work>>, progress: Arc<MpiProgress>) -> B {
     loop {
         while bag.step() {
             if shelf.is_wanted()
@@ -182,7 +186,8 @@ async fn run<B: Bag>(number: usize, mut bag: B, shelf: Arc<Shelf<B::Work>>) -> B
             {
                 shelf.put(work);
             }
-            // The worker looks at MPI between two steps.
+            // The broker has its turn, if there is a word for it.
+            progress.glance();
             warpweft::yield_now().await;
         }
         match shelf.take(number).await {

@@ -28,7 +28,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 use std::time::Duration;
 use warpweft::io::{Progress, ProgressNotifier, Rest};
-use warpweft_platform::atomic::spin_loop;
+use warpweft_platform::atomic::{AtomicU64, Ordering, spin_loop};
 use warpweft_platform::clock::now_ns;
 use warpweft_platform::sync::{Mutex, MutexGuard};
 
@@ -45,6 +45,8 @@ const TRIAL: u32 = 64;
 /// A wait that tested in vain takes this much from the score, one that succeeded adds 1.
 const IN_VAIN: u32 = 4;
 const MAX_SCORE: u32 = 16;
+/// A look that a runner makes of its own accord takes one part in so many of its time at most.
+const GLANCE_SHARE: u64 = 50;
 /// The longest sleep while something is outstanding that no datagram announces.
 const SHORT_SLEEP_NS: u64 = 1_000_000;
 /// After this time without progress a rank sleeps, if its peers can wake it. They do so with each message,
@@ -102,6 +104,8 @@ pub(crate) struct MpiProgress {
     state: Mutex<State>,
     /// Receives whose futures were dropped. The lock is never held over a call of MPI.
     dropped: Mutex<Vec<Arc<Op>>>,
+    /// When a runner may look again.
+    glance_ns: AtomicU64,
     notifier: OnceLock<ProgressNotifier>,
     /// Absent where a peer cannot wake this rank.
     peer_waker: OnceLock<PeerWaker>,
@@ -113,6 +117,7 @@ impl MpiProgress {
             api,
             state: Mutex::new(State::default()),
             dropped: Mutex::new(Vec::new()),
+            glance_ns: AtomicU64::new(0),
             notifier: OnceLock::new(),
             peer_waker: OnceLock::new(),
         }
@@ -252,6 +257,27 @@ impl MpiProgress {
             spin_loop();
         }
         self.leave(state);
+    }
+
+    /// Looks as a turn does, if the last look was long enough ago that looks take little of the time. A
+    /// worker that computes calls this between two steps, so that a question of another rank need not wait
+    /// for a turn. Costs a look at the clock.
+    pub(crate) fn glance(&self) {
+        let begin = now_ns();
+        // Ordering: Relaxed. It is a hint.
+        if begin < self.glance_ns.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut state = self.enter();
+        if state.check().is_ok() && !state.is_idle() {
+            if state.look(&self.api, begin) {
+                state.active_ns = begin;
+            }
+        }
+        self.leave(state);
+        let end = now_ns();
+        self.glance_ns
+            .store(end + GLANCE_SHARE * (end - begin), Ordering::Relaxed);
     }
 
     /// Marks the future of `op` as dropped. A receive is cancelled at the next turn.

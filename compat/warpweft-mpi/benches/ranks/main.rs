@@ -172,7 +172,7 @@ fn parallel_fib(n: u64) -> u64 {
 
 /// `mapreducefib` with each number at rank 1, which answers after a while. Rank 0 computes.
 fn remote_data(comm: &Comm, workers: usize) {
-    const COUNT: usize = 1000;
+    const COUNT: usize = 5000;
     const ASK: i32 = 1;
     const TELL: i32 = 2;
     let map = |delay: Option<Duration>| {
@@ -231,7 +231,7 @@ fn remote_data(comm: &Comm, workers: usize) {
         say(
             comm,
             &format!(
-                "mapreducefib, {COUNT} x {ms} ms on rank 1, {workers} workers: {:.3} of the limit ({took:.3} s)",
+                "mapreducefib, {COUNT} x {ms} ms on rank 1, {workers} workers: {:.3} of the limit ({took:.3} s, alone {ideal:.3} s)",
                 took / limit
             ),
         );

@@ -7,7 +7,7 @@
 //!   as an external thread would, and not through a second `&mut`.
 
 use super::neighbour::Neighbour;
-use super::poll_interval::{hand_out, look};
+use super::poll_interval::{YieldInterval, hand_out, look};
 use super::pool::Pool;
 use super::search::WorkSource;
 use crate::driver::core::Driver;
@@ -45,6 +45,7 @@ pub(crate) struct Worker<P: Policy> {
     pub(crate) seen: OfferView,
     pub(crate) sleep_history: SleepHistory,
     pub(super) neighbour: Neighbour,
+    yield_interval: YieldInterval,
     /// True if it makes up for workers that are stuck.
     pub(crate) is_compensating: bool,
     /// For a compensating worker: true if a thread carries it.
@@ -92,6 +93,7 @@ impl<P: Policy> Worker<P> {
             seen: OfferView::default(),
             sleep_history: SleepHistory::default(),
             neighbour: Neighbour::default(),
+            yield_interval: YieldInterval::default(),
             is_compensating,
             carried: AtomicBool::new(false),
             cancellations: (cancelled, Cell::new(cancelled)),
@@ -264,6 +266,9 @@ impl<P: Policy> Worker<P> {
         {
             return false;
         }
+        // What the poller wakes is ready, too.
+        let core = &worker.pool().core;
+        worker.yield_interval.look_if_due(&core.driver, &core.idle);
         // SAFETY: by contract the calling thread carries the worker, and no hook is on its stack.
         unsafe { worker.call(|shared, local, _| P::is_only_ready(shared, local)) }
     }
