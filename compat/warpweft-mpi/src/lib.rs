@@ -27,7 +27,7 @@
 //! | `functions`, `calls`, `outbox` | functions that other ranks call |
 //! | `bag`, `broker`, `shelf` | work that is shared by stealing between ranks |
 //! | `request`, `op` | a message on its way |
-//! | `progress` | what MPI works on, and the turn that looks |
+//! | `progress`, `outstanding` | the turn that looks, and what MPI works on |
 //! | `peer_waker`, `neighbour` | ranks wake each other; a rank that is lost |
 //! | `api`, `library` | MPI's functions, loaded at run time |
 #![deny(missing_docs)]
@@ -57,6 +57,7 @@ mod mpi;
 mod neighbour;
 mod op;
 mod outbox;
+mod outstanding;
 mod peer_waker;
 mod port;
 mod progress;
