@@ -1,4 +1,4 @@
-//! With the feature `mpicc`, compiles the shim and tells the crate where it is.
+//! With the feature `mpicc`, compiles the shim, and gives the crate its path.
 
 use std::env;
 use std::path::PathBuf;

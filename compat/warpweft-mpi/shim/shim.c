@@ -1,5 +1,5 @@
-/* Gives an MPI of any ABI the functions, constants and statuses of the standard ABI (MPI 5, chapter 20), as far
- * as the crate uses them. Compile it by that MPI's own compiler:
+/* Gives an MPI of any ABI the functions, constants and statuses of the standard ABI (MPI 5, chapter 20) that
+ * the crate uses. Compile it by that MPI's own compiler:
  *
  *     mpicc -shared -fPIC -O2 -o libwarpweft_mpi_shim.so shim.c
  */
@@ -7,7 +7,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The status of the standard ABI. The last fields are ours: the length in bytes, and whether it was cancelled. */
+/* The status of the standard ABI. The last fields are the shim's: the length in bytes, and a flag if it was
+ * cancelled. */
 typedef struct {
     int source, tag, error;
     int bytes_low, bytes_high, cancelled, unused[2];
@@ -110,10 +111,10 @@ int ww_Error_string(int error, char *text, int *length)
     return error_of(MPI_Error_string(class, text, length));
 }
 
-#define POST(call)                                                                                                \
-    MPI_Request own = MPI_REQUEST_NULL;                                                                           \
-    int error = (call);                                                                                           \
-    *request = (void *)(intptr_t)own;                                                                             \
+#define POST(call) \
+    MPI_Request own = MPI_REQUEST_NULL; \
+    int error = (call); \
+    *request = (void *)(intptr_t)own; \
     return error_of(error)
 
 int ww_Isend(const void *bytes, int count, void *type, int dest, int tag, void *comm, void **request)

@@ -3,7 +3,7 @@
 //! # Invariants
 //!
 //! - The table lives as long as the process: MPI cannot be unloaded.
-//! - After `init`, calls are made under the engine's lock, as `MPI_THREAD_SERIALIZED` wants it.
+//! - After `init`, calls are made under the engine's lock, as `MPI_THREAD_SERIALIZED` demands.
 
 use crate::error::MpiError;
 use crate::library::Library;
@@ -89,6 +89,18 @@ table! {
     get_count = "Get_count": fn(*const Status, Handle, *mut c_int);
     test_cancelled = "Test_cancelled": fn(*const Status, *mut c_int);
 }
+
+/// A collective that sends to each rank and receives of each.
+type Exchange = unsafe extern "C" fn(
+    *const c_void,
+    c_int,
+    Handle,
+    *mut c_void,
+    c_int,
+    Handle,
+    Handle,
+    *mut Handle,
+) -> c_int;
 
 /// Fails unless `code` is 0.
 fn check(api: &Api, what: &str, code: c_int) -> Result<(), MpiError> {
@@ -206,7 +218,7 @@ impl Api {
 
     /// # Safety
     ///
-    /// The bytes stay where they are until the request is over, and nobody writes to them.
+    /// The bytes stay where they are until the request is over, and are not changed.
     pub(crate) unsafe fn isend(
         &self,
         bytes: &[u8],
@@ -233,7 +245,7 @@ impl Api {
 
     /// # Safety
     ///
-    /// The bytes stay where they are until the request is over, and nobody uses them.
+    /// The bytes stay where they are until the request is over, and are not used.
     pub(crate) unsafe fn irecv(
         &self,
         bytes: &mut [u8],
@@ -273,7 +285,7 @@ impl Api {
     /// # Safety
     ///
     /// `message` is one of `improbe`, received once. The bytes stay where they are until the request is over,
-    /// and nobody uses them.
+    /// and are not used.
     pub(crate) unsafe fn imrecv(&self, bytes: &mut [u8], mut message: Handle) -> Result<Handle, MpiError> {
         let count = count_of(bytes.len())?;
         self.post("MPI_Imrecv", |request| {
@@ -319,12 +331,12 @@ impl Api {
     /// As `isend` for `from` and `irecv` for `to`. Both have as many elements of `kind`.
     pub(crate) unsafe fn iallreduce(
         &self,
-        from: &[u8],
-        to: &mut [u8],
+        from: &[u64],
+        to: &mut [u64],
         (kind, op): (Handle, Handle),
         comm: Handle,
     ) -> Result<Handle, MpiError> {
-        let count = count_of(from.len() / 8)?;
+        let count = count_of(from.len())?;
         self.post("MPI_Iallreduce", |request| {
             // SAFETY: by contract, and MPI is initialised.
             unsafe {
@@ -343,34 +355,20 @@ impl Api {
 
     /// # Safety
     ///
-    /// As `isend` for `from` and `irecv` for `to`, which has as many bytes for each rank.
+    /// As [`exchange`](Self::exchange), with all of `from` for each rank.
     pub(crate) unsafe fn iallgather(
         &self,
         from: &[u8],
         to: &mut [u8],
         comm: Handle,
     ) -> Result<Handle, MpiError> {
-        let count = count_of(from.len())?;
-        self.post("MPI_Iallgather", |request| {
-            // SAFETY: by contract, and MPI is initialised.
-            unsafe {
-                (self.iallgather)(
-                    from.as_ptr().cast(),
-                    count,
-                    BYTE,
-                    to.as_mut_ptr().cast(),
-                    count,
-                    BYTE,
-                    comm,
-                    request,
-                )
-            }
-        })
+        // SAFETY: by contract.
+        unsafe { self.exchange("MPI_Iallgather", self.iallgather, (from, to, from.len()), comm) }
     }
 
     /// # Safety
     ///
-    /// As `isend` for `from` and `irecv` for `to`. Both have `each` bytes for each rank.
+    /// As [`exchange`](Self::exchange), with `each` bytes of `from` for each rank.
     pub(crate) unsafe fn ialltoall(
         &self,
         from: &[u8],
@@ -378,21 +376,27 @@ impl Api {
         each: usize,
         comm: Handle,
     ) -> Result<Handle, MpiError> {
+        // SAFETY: by contract.
+        unsafe { self.exchange("MPI_Ialltoall", self.ialltoall, (from, to, each), comm) }
+    }
+
+    /// Sends `each` bytes to each rank and receives as many of each.
+    ///
+    /// # Safety
+    ///
+    /// As `isend` for `from` and `irecv` for `to`, which has `each` bytes for each rank.
+    unsafe fn exchange(
+        &self,
+        what: &str,
+        call: Exchange,
+        (from, to, each): (&[u8], &mut [u8], usize),
+        comm: Handle,
+    ) -> Result<Handle, MpiError> {
         let count = count_of(each)?;
-        self.post("MPI_Ialltoall", |request| {
+        let (from, to) = (from.as_ptr().cast(), to.as_mut_ptr().cast());
+        self.post(what, |request| {
             // SAFETY: by contract, and MPI is initialised.
-            unsafe {
-                (self.ialltoall)(
-                    from.as_ptr().cast(),
-                    count,
-                    BYTE,
-                    to.as_mut_ptr().cast(),
-                    count,
-                    BYTE,
-                    comm,
-                    request,
-                )
-            }
+            unsafe { call(from, count, BYTE, to, count, BYTE, comm, request) }
         })
     }
 
@@ -468,7 +472,8 @@ fn check_level(level: c_int) -> Result<(), MpiError> {
     )))
 }
 
-fn count_of(bytes: usize) -> Result<c_int, MpiError> {
+/// Returns a length as MPI counts.
+pub(crate) fn count_of(bytes: usize) -> Result<c_int, MpiError> {
     c_int::try_from(bytes).map_err(|_| MpiError::too_long(bytes))
 }
 

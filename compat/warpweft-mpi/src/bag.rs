@@ -2,24 +2,25 @@
 //! "Lifeline-based global load balancing", PPoPP 2011).
 //!
 //! ```text
-//!   runner:  step ─ step ─ asked? ─ split ──▶ shelf ──▶ another runner of this rank, or the broker └─
-//!   nothing left ─ take of the shelf ─ wait broker:  all runners wait ─ ask a rank ─▶ Work: to the shelf │
-//!   None: ask the next, then wait for lifelines
+//!   runner:  step ─ step ─ work is wanted: split ──▶ shelf ──▶ another runner of this rank, or the broker
+//!              └─ no work left: take of the shelf, or wait
+//!   broker:  all runners wait ─ ask a rank ─▶ work: to the shelf
+//!                                           └▶ none: ask the next rank, and then the lifelines
 //! ```
 //!
-//! Stealing is by messages alone. The broker of each rank is one task, the runners are one a bag.
+//! Stealing is by messages alone. Each rank has one task as its broker, and one for each bag as its runner.
 //!
 //! # Invariants
 //!
-//! - *Credit* tells when all is done. Each rank begins with the same. Work that goes to another rank takes
-//!   half of its rank's credit along; a rank without work returns its credit to rank 0. When rank 0 has all
-//!   that was ever made, no work is left, in no rank and in no message.
-//! - A rank has at most one question on its way, and every question is answered. So no message is left
-//!   behind.
+//! - *Credit* shows when no work is left. Each rank begins with the same amount. Work that moves to another
+//!   rank takes half of its rank's credit along; a rank without work returns its credit to rank 0. When all
+//!   credit is back there, no rank and no message has work.
+//! - A rank has at most one question on its way, and each question is answered. So no message is left behind.
 
 use crate::broker::Broker;
 use crate::comm::Comm;
 use crate::error::MpiError;
+use crate::progress::MpiProgress;
 use crate::shelf::Shelf;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -32,8 +33,8 @@ pub trait Bag: Send + 'static {
     /// Work that moves to another runner, perhaps of another rank. It has no results.
     type Work: Serialize + DeserializeOwned + Send + 'static;
 
-    /// Does some of the work: 100 µs are a good length, because a runner hears of others between two steps.
-    /// Returns false if nothing is left.
+    /// Does some of the work. Returns false if nothing is left. Work moves between two steps, so 10 to
+    /// 100 µs are a good length.
     fn step(&mut self) -> bool;
 
     /// Gives away about half of what is left, the oldest part if there is one. `None` if it is not worth it.
@@ -56,25 +57,29 @@ pub struct Shared<B> {
 }
 
 impl Comm {
-    /// Works on the bags of all ranks until no work is left anywhere. All ranks call this. Each bag has a
-    /// runner of its own in this rank; as many as it has workers is a good number. Bags may be empty.
+    /// Works on the bags of all ranks until no work is left anywhere. All ranks call this. This rank runs one
+    /// task for each of its bags; as many as it has workers is a good number. Bags may be empty.
     ///
     /// # Errors
     ///
-    /// MPI fails or was finalised; work of another rank cannot be read.
+    /// MPI fails or was finalised; work of another rank cannot be read; the ranks share other work over this
+    /// communicator, which is not over.
     ///
     /// # Panics
     ///
     /// If a bag does, with its panic. Outside of a task of a runtime it uses the default runtime.
     pub async fn share<B: Bag>(&self, bags: Vec<B>) -> Result<Shared<B>, MpiError> {
-        let comm = self.duplicate()?;
+        let work = self.take_work()?;
         let shelf = Arc::new(Shelf::new(bags.len()));
         let runners: Vec<_> = bags
             .into_iter()
             .enumerate()
-            .map(|(number, bag)| warpweft::spawn(run(number, bag, Arc::clone(&shelf))))
+            .map(|(number, bag)| {
+                let progress = Arc::clone(&self.progress);
+                warpweft::spawn(run(number, bag, Arc::clone(&shelf), progress))
+            })
             .collect();
-        let served = Broker::new(comm, Arc::clone(&shelf)).serve().await;
+        let served = Broker::new(work.comm.clone(), Arc::clone(&shelf)).serve().await;
         shelf.end();
         let mut ended = Vec::new();
         for runner in runners {
@@ -144,7 +149,9 @@ impl Comm {
         own: Option<T>,
         combine: impl Fn(T, T) -> T,
     ) -> Result<Option<T>, MpiError> {
-        let port = self.duplicate()?.port::<Option<T>>(0);
+        let work = self.take_work()?;
+        // The brokers have tag 0, and that of a slower rank may still receive.
+        let port = work.comm.port::<Option<T>>(1);
         if self.rank() != 0 {
             port.send(0, &own).await?;
             return Ok(port.recv(0).await?.value);
@@ -171,7 +178,7 @@ fn part(range: &Range<u64>, index: u64, parts: u64) -> Range<u64> {
     at(index)..at(index + 1)
 }
 
-async fn run<B: Bag>(number: usize, mut bag: B, shelf: Arc<Shelf<B::Work>>) -> B {
+async fn run<B: Bag>(number: usize, mut bag: B, shelf: Arc<Shelf<B::Work>>, progress: Arc<MpiProgress>) -> B {
     loop {
         while bag.step() {
             if shelf.is_wanted()
@@ -179,7 +186,8 @@ async fn run<B: Bag>(number: usize, mut bag: B, shelf: Arc<Shelf<B::Work>>) -> B
             {
                 shelf.put(work);
             }
-            // The worker looks at MPI between two steps.
+            // The broker has its turn, if there is a word for it.
+            progress.glance();
             warpweft::yield_now().await;
         }
         match shelf.take(number).await {

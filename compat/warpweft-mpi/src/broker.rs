@@ -122,7 +122,7 @@ impl<W: Serialize + DeserializeOwned> Broker<W> {
                 Some(message) if message.source == usize::MAX => {}
                 Some(message) => {
                     words = self.comm.recv_any_length(Source::Any, TAG);
-                    self.hear(&message)?;
+                    self.receive(&message)?;
                 }
             }
         }
@@ -132,7 +132,7 @@ impl<W: Serialize + DeserializeOwned> Broker<W> {
         Ok((self.stolen, self.asked))
     }
 
-    fn hear(&mut self, message: &Message) -> Result<(), MpiError> {
+    fn receive(&mut self, message: &Message) -> Result<(), MpiError> {
         let word = postcard::from_bytes(&message.bytes);
         match word.map_err(|error| unreadable(message.source, &error))? {
             Word::Question { lifeline } => self.askers.push_back((message.source, lifeline)),
@@ -156,7 +156,7 @@ impl<W: Serialize + DeserializeOwned> Broker<W> {
             Word::Returned { credit } => self.returned += credit,
             Word::MoreCredit => {
                 self.made += CREDIT;
-                self.say(message.source, &Word::Credit { credit: CREDIT })?;
+                self.send(message.source, &Word::Credit { credit: CREDIT })?;
             }
             Word::Credit { credit } => {
                 self.credit += credit;
@@ -167,12 +167,12 @@ impl<W: Serialize + DeserializeOwned> Broker<W> {
         Ok(())
     }
 
-    /// Answers who can be answered, and asks if this rank has no work.
+    /// Answers the questions that it can, and asks if this rank has no work.
     fn look(&mut self) -> Result<(), MpiError> {
         self.sent.retain(|sent| !sent.is_over());
         if self.done {
             while let Some((rank, _)) = self.askers.pop_front() {
-                self.say(rank, &Word::None)?;
+                self.send(rank, &Word::None)?;
             }
             return Ok(());
         }
@@ -202,7 +202,7 @@ impl<W: Serialize + DeserializeOwned> Broker<W> {
         }
         if !self.wants_credit {
             self.wants_credit = true;
-            self.say(0, &Word::MoreCredit)?;
+            self.send(0, &Word::MoreCredit)?;
         }
         Ok(false)
     }
@@ -210,7 +210,7 @@ impl<W: Serialize + DeserializeOwned> Broker<W> {
     fn give(&mut self, work: &W) -> Result<(), MpiError> {
         let asker = self.askers.pop_front().map(|(rank, _)| rank);
         let Some(rank) = asker.or_else(|| self.lifelines.pop_front()) else {
-            unreachable!("work is taken for somebody who asked")
+            unreachable!("work is taken for a rank that asked")
         };
         let half = self.credit / 2;
         self.credit -= half;
@@ -221,7 +221,7 @@ impl<W: Serialize + DeserializeOwned> Broker<W> {
             answers: asker.is_some(),
             bytes,
         };
-        self.say(rank, &word)
+        self.send(rank, &word)
     }
 
     fn idle(&mut self) -> Result<(), MpiError> {
@@ -229,17 +229,17 @@ impl<W: Serialize + DeserializeOwned> Broker<W> {
             if lifeline && !self.lifelines.contains(&rank) {
                 self.lifelines.push_back(rank);
             }
-            self.say(rank, &Word::None)?;
+            self.send(rank, &Word::None)?;
         }
         let credit = std::mem::take(&mut self.credit);
         if self.comm.rank() == 0 {
             self.returned += credit;
             if self.returned == self.made {
                 self.done = true;
-                return (1..self.comm.size()).try_for_each(|rank| self.say(rank, &Word::Done));
+                return (1..self.comm.size()).try_for_each(|rank| self.send(rank, &Word::Done));
             }
         } else if credit > 0 {
-            self.say(0, &Word::Returned { credit })?;
+            self.send(0, &Word::Returned { credit })?;
         }
         self.ask()
     }
@@ -248,7 +248,9 @@ impl<W: Serialize + DeserializeOwned> Broker<W> {
     fn ask(&mut self) -> Result<(), MpiError> {
         let (rank, size) = (self.comm.rank(), self.comm.size());
         let lifelines = (size - 1).checked_ilog2().map_or(0, |log| log as usize + 1);
-        if self.asking || size == 1 || self.failures >= RANDOM + lifelines {
+        // Without a runner its work would only wait.
+        let has_runners = self.shelf.runners() > 0;
+        if self.asking || size == 1 || !has_runners || self.failures >= RANDOM + lifelines {
             return Ok(());
         }
         let lifeline = self.failures.checked_sub(RANDOM);
@@ -267,10 +269,10 @@ impl<W: Serialize + DeserializeOwned> Broker<W> {
         let word = Word::Question {
             lifeline: lifeline.is_some(),
         };
-        self.say((rank + further) % size, &word)
+        self.send((rank + further) % size, &word)
     }
 
-    fn say(&mut self, rank: usize, word: &Word) -> Result<(), MpiError> {
+    fn send(&mut self, rank: usize, word: &Word) -> Result<(), MpiError> {
         let bytes = postcard::to_allocvec(word)
             .map_err(|error| MpiError::new(MpiErrorKind::Type, format!("a word cannot be sent: {error}")))?;
         self.sent.push(self.comm.send(rank, TAG, bytes));

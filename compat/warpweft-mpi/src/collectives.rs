@@ -27,10 +27,10 @@ mod sealed {
     pub trait Number: Copy + Send + 'static {
         /// Returns MPI's type.
         fn kind() -> Handle;
-        /// Returns the bytes, in the machine's order.
-        fn to_bytes(self) -> [u8; 8];
-        /// Takes them back.
-        fn from_bytes(bytes: [u8; 8]) -> Self;
+        /// Returns its 8 bytes.
+        fn to_word(self) -> u64;
+        /// Returns the number of these 8 bytes.
+        fn from_word(word: u64) -> Self;
     }
 }
 
@@ -46,12 +46,12 @@ macro_rules! number {
                 $kind
             }
 
-            fn to_bytes(self) -> [u8; 8] {
-                self.to_ne_bytes()
+            fn to_word(self) -> u64 {
+                u64::from_ne_bytes(self.to_ne_bytes())
             }
 
-            fn from_bytes(bytes: [u8; 8]) -> Self {
-                Self::from_ne_bytes(bytes)
+            fn from_word(word: u64) -> Self {
+                Self::from_ne_bytes(word.to_ne_bytes())
             }
         }
     )*};
@@ -102,23 +102,18 @@ impl Comm {
             Reduce::Min => MIN,
             Reduce::Max => MAX,
         };
-        let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_bytes()).collect();
-        let result = vec![0; bytes.len()];
-        let posted = self.collect(Buffer::Both(bytes, result), |api, buffer, comm| {
-            let Buffer::Both(from, to) = buffer else {
+        let words: Vec<u64> = numbers.iter().map(|number| number.to_word()).collect();
+        let result = vec![0; words.len()];
+        let posted = self.collect(Buffer::Words(words, result), |api, buffer, comm| {
+            let Buffer::Words(from, to) = buffer else {
                 unreachable!("it was given above")
             };
             // SAFETY: the engine keeps both until the request is over; they have as many numbers.
             unsafe { api.iallreduce(from, to, (T::kind(), op), comm) }
         });
-        Request::new(&self.progress, posted, |completed| {
-            let bytes = bytes_of(completed.buffer);
-            let numbers = bytes.chunks_exact(8).map(|chunk| {
-                let mut bytes = [0; 8];
-                bytes.copy_from_slice(chunk);
-                T::from_bytes(bytes)
-            });
-            Ok(numbers.collect())
+        Request::new(&self.progress, posted, |completed| match completed.buffer {
+            Buffer::Words(_, result) => Ok(result.into_iter().map(T::from_word).collect()),
+            _ => unreachable!("it was given above"),
         })
     }
 

@@ -1,12 +1,13 @@
 //! Communicators, and messages between two ranks.
 
-use crate::api::ANY_SOURCE;
+use crate::api::{ANY_SOURCE, count_of};
 use crate::error::{MpiError, MpiErrorKind};
 use crate::op::{Buffer, Completed, Peer, PeerKind, RawComm};
 use crate::progress::MpiProgress;
 use crate::request::Request;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use warpweft_platform::atomic::{AtomicBool, Ordering};
 
 /// The largest tag that every MPI has.
 const TAGS: i32 = 32767;
@@ -18,6 +19,28 @@ pub struct Comm {
     pub(crate) handle: RawComm,
     pub(crate) rank: usize,
     pub(crate) size: usize,
+    /// The communicator of the work that ranks share, once there is any.
+    work: Arc<Work>,
+}
+
+/// A communicator for the words of brokers, which must not meet the program's messages. It is made once: MPI
+/// has few of them.
+#[derive(Default)]
+struct Work {
+    handle: OnceLock<RawComm>,
+    is_taken: AtomicBool,
+}
+
+/// The communicator of shared work, until this is dropped.
+pub(crate) struct WorkComm {
+    pub(crate) comm: Comm,
+}
+
+impl Drop for WorkComm {
+    fn drop(&mut self) {
+        // Ordering: Release pairs with the Acquire of the next taker.
+        self.comm.work.is_taken.store(false, Ordering::Release);
+    }
 }
 
 /// Of whom a message is received.
@@ -59,22 +82,57 @@ impl Comm {
         self.size
     }
 
+    pub(crate) fn new(progress: Arc<MpiProgress>, handle: RawComm, rank: usize, size: usize) -> Self {
+        Self {
+            progress,
+            handle,
+            rank,
+            size,
+            work: Arc::default(),
+        }
+    }
+
     /// Copies this communicator: the messages of the two never meet. All ranks call this, in the same order,
-    /// and it waits for them.
+    /// and it waits for them. MPI has some thousand communicators, which last until its end.
     ///
     /// # Errors
     ///
-    /// MPI fails, or was finalised.
+    /// MPI fails, has no communicator left, or was finalised.
     pub fn duplicate(&self) -> Result<Self, MpiError> {
-        // MPI's own call blocks, under the engine's lock. With all ranks there it takes no longer than a
-        // round of messages.
+        // MPI's own call blocks, under the engine's lock. After the barrier all ranks are about to call it.
         self.barrier().wait()?;
         let copy = self.progress.call(|api| api.duplicate(self.handle.0))?;
-        Ok(Self {
-            progress: Arc::clone(&self.progress),
-            handle: RawComm(copy),
-            ..*self
-        })
+        Ok(self.with(RawComm(copy)))
+    }
+
+    fn with(&self, handle: RawComm) -> Self {
+        Self::new(Arc::clone(&self.progress), handle, self.rank, self.size)
+    }
+
+    /// Takes the communicator of shared work. All ranks call this.
+    ///
+    /// # Errors
+    ///
+    /// Other work of this communicator is not over; as [`duplicate`](Self::duplicate).
+    pub(crate) fn take_work(&self) -> Result<WorkComm, MpiError> {
+        // Ordering: Acquire pairs with the Release at the end of the last work.
+        if self.work.is_taken.swap(true, Ordering::Acquire) {
+            return Err(MpiError::new(
+                MpiErrorKind::Argument,
+                "the ranks share other work over this communicator: wait for its end, or duplicate it",
+            ));
+        }
+        // Dropped if anything fails.
+        let mut taken = WorkComm { comm: self.clone() };
+        let handle = match self.work.handle.get() {
+            Some(handle) => *handle,
+            None => {
+                let made = self.duplicate()?.handle;
+                *self.work.handle.get_or_init(|| made)
+            }
+        };
+        taken.comm.handle = handle;
+        Ok(taken)
     }
 
     /// Sends `bytes` to the rank `to`. The result is the bytes: the buffer may be used again.
@@ -115,6 +173,9 @@ impl Comm {
     /// The message is longer, there is no such rank, the tag is negative or above 32767, MPI fails, or was
     /// finalised.
     pub fn recv(&self, from: impl Into<Source>, tag: i32, capacity: usize) -> Request<Message> {
+        if let Err(error) = count_of(capacity) {
+            return Request::new(&self.progress, Err(error), to_message);
+        }
         self.recv_into(from, tag, vec![0; capacity])
     }
 
@@ -165,7 +226,7 @@ impl Comm {
                 rank,
                 tag: Some(tag),
             };
-            self.progress.probe(peer, self.handle)
+            self.progress.match_any(peer, self.handle)
         });
         Request::new(&self.progress, posted, to_message)
     }
@@ -201,7 +262,7 @@ fn to_message(completed: Completed) -> Result<Message, MpiError> {
 /// Returns the bytes that were sent or received.
 pub(crate) fn bytes_of(buffer: Buffer) -> Vec<u8> {
     match buffer {
-        Buffer::None => Vec::new(),
+        Buffer::None | Buffer::Words(..) => Vec::new(),
         Buffer::From(bytes) | Buffer::To(bytes) | Buffer::Both(_, bytes) => bytes,
     }
 }

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
-/// Why a call of MPI, or a message, failed. The text says what was wrong and what would be right.
+/// Why a call of MPI, or a message, failed. The text names what was wrong and what would be right.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MpiError {
     kind: MpiErrorKind,
@@ -26,7 +26,7 @@ pub enum MpiErrorKind {
     Type,
     /// The job ends: `Mpi::finalize` was called.
     Finished,
-    /// Another rank failed at a remote call.
+    /// A function gave no result on another rank, or the ranks have different functions.
     Remote,
 }
 

@@ -24,9 +24,10 @@
 //! | `mpi`, `comm` | begin and end; communicators and their messages |
 //! | `collectives` | barrier, broadcast, reduction, gather, exchange |
 //! | `port` | messages of a Rust type |
+//! | `functions`, `calls`, `outbox` | functions that other ranks call |
 //! | `bag`, `broker`, `shelf` | work that is shared by stealing between ranks |
 //! | `request`, `op` | a message on its way |
-//! | `progress` | what MPI works on, and the turn that looks |
+//! | `progress`, `outstanding` | the turn that looks, and what MPI works on |
 //! | `peer_waker`, `neighbour` | ranks wake each other; a rank that is lost |
 //! | `api`, `library` | MPI's functions, loaded at run time |
 #![deny(missing_docs)]
@@ -34,16 +35,29 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("warpweft-mpi is for Linux: it loads MPI's library and wakes ranks in Linux' own ways");
 
+/// The examples of the README and of the guide's chapter are compiled with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/src/19-many-machines.md")]
+mod chapter {}
+
 mod api;
 mod bag;
 mod broker;
+mod calls;
 mod collectives;
 mod comm;
 mod error;
+mod functions;
 mod library;
 mod mpi;
 mod neighbour;
 mod op;
+mod outbox;
+mod outstanding;
 mod peer_waker;
 mod port;
 mod progress;
@@ -51,9 +65,11 @@ mod request;
 mod shelf;
 
 pub use bag::{Bag, Shared};
+pub use calls::{Call, Calls};
 pub use collectives::{Number, Reduce};
 pub use comm::{Comm, Message, Source};
 pub use error::{MpiError, MpiErrorKind};
+pub use functions::{Function, Functions};
 pub use mpi::Mpi;
 pub use port::{Letter, Port};
 pub use request::Request;

@@ -9,46 +9,50 @@ use crate::op::RawComm;
 use crate::peer_waker::{self, PeerWaker};
 use crate::progress::MpiProgress;
 use std::io;
+use std::marker::PhantomData;
 use std::sync::Arc;
 use warpweft::Runtime;
 use warpweft::io::Async;
 
 /// MPI in this process, from [`init`](Self::init) to [`finalize`](Self::finalize).
 #[derive(Debug)]
-pub struct Mpi {
+pub struct Mpi<'runtime> {
     world: Comm,
     goodbye: Option<Goodbye>,
     finished: bool,
+    /// The runtime polls for MPI until then.
+    runtime: PhantomData<&'runtime Runtime>,
 }
 
-impl Mpi {
+impl<'runtime> Mpi<'runtime> {
     /// Begins MPI in this process, which a launcher such as `mpirun -n 4 program` started. All ranks call
     /// this. A program that was started without a launcher is the only rank.
     ///
-    /// `runtime` polls for MPI from now on, and must live until [`finalize`](Self::finalize).
+    /// `runtime` polls for MPI from now on.
     ///
     /// # Errors
     ///
-    /// There is no MPI (the error says what to install), it allows one thread only, it was begun in this
+    /// There is no MPI (the error names what to install), it allows one thread only, it was begun in this
     /// process before, or the runtime has an engine already.
-    pub fn init(runtime: &Runtime) -> Result<Self, MpiError> {
+    pub fn init(runtime: &'runtime Runtime) -> Result<Self, MpiError> {
         let api = Api::find()?;
         api.init()?;
         let (rank, size) = (api.rank(WORLD)?, api.size(WORLD)?);
         let handle = RawComm(api.duplicate(WORLD)?);
         let progress = Arc::new(MpiProgress::new(api));
-        let notifier = runtime.set_progress(Arc::clone(&progress) as _);
-        progress.has_turns(notifier.map_err(|error| MpiError::library(error.to_string()))?);
-        let world = Comm {
-            progress,
-            handle,
-            rank,
-            size,
-        };
+        match runtime.set_progress(Arc::clone(&progress) as _) {
+            Ok(notifier) => progress.set_notifier(notifier),
+            Err(error) => {
+                // Without it the launcher reports a rank that ended early.
+                api.finalize()?;
+                return Err(MpiError::library(error.to_string()));
+            }
+        }
         let mut mpi = Self {
-            world,
+            world: Comm::new(progress, handle, rank, size),
             goodbye: None,
             finished: false,
+            runtime: PhantomData,
         };
         if size > 1 {
             mpi.meet(runtime)?;
@@ -56,7 +60,7 @@ impl Mpi {
         Ok(mpi)
     }
 
-    /// Has the ranks ring each other's peer_wakers, and watch each other.
+    /// Has the ranks wake each other, and watch each other.
     fn meet(&mut self, runtime: &Runtime) -> Result<(), MpiError> {
         let system = |error: io::Error| MpiError::library(format!("the ranks cannot meet: {error}"));
         let world = &self.world;
@@ -73,17 +77,17 @@ impl Mpi {
         let heard = contacts.iter().all(|other| other.host == contact.host) && peer_waker.check();
         let all_heard = world.all_reduce(vec![i64::from(heard)], Reduce::Min).wait()?;
         if all_heard == [1] {
-            let ear = Async::new(peer_waker.ear().map_err(system)?).map_err(system)?;
+            let socket = Async::new(peer_waker.socket().map_err(system)?).map_err(system)?;
             let progress = Arc::clone(&world.progress);
-            progress.has_peer_waker(peer_waker);
-            let listens = async move {
+            progress.set_peer_waker(peer_waker);
+            let receives = async move {
                 let mut bytes = [0; 16];
                 // Until the runtime ends.
-                while ear.read_with(|socket| socket.recv(&mut bytes)).await.is_ok() {
+                while socket.read_with(|socket| socket.recv(&mut bytes)).await.is_ok() {
                     progress.notified();
                 }
             };
-            drop(runtime.spawn(listens));
+            drop(runtime.spawn(receives));
         }
         self.goodbye = Some(neighbour::watch(runtime, world, &listener, &contacts).map_err(system)?);
         Ok(())
@@ -126,8 +130,7 @@ impl Mpi {
         std::process::exit(code)
     }
 
-    /// Ends MPI in this process. All ranks call this; it waits for the others. Each has received what it
-    /// wants by then.
+    /// Ends MPI in this process. All ranks call this, after their last message; it waits for the others.
     ///
     /// # Errors
     ///
@@ -138,13 +141,7 @@ impl Mpi {
         if let Some(goodbye) = self.goodbye.take() {
             goodbye.say();
         }
-        let progress = &self.world.progress;
-        let left = progress.waits();
-        // MPI cannot end while it still reads or writes a buffer.
-        let ends = progress.cancel_all();
-        let ended = progress.call(|api| if ends { api.finalize() } else { Ok(()) });
-        progress.finish();
-        ended?;
+        let left = self.world.progress.finish()?;
         if left.is_empty() {
             return Ok(());
         }
@@ -162,7 +159,7 @@ impl Mpi {
     }
 }
 
-impl Drop for Mpi {
+impl Drop for Mpi<'_> {
     fn drop(&mut self) {
         if !self.finished {
             eprintln!(

@@ -1,4 +1,4 @@
-//! Ranks watch each other, so that a lost one ends the job with a word.
+//! Each rank watches two others, so that a lost rank ends the job with a report.
 //!
 //! ```text
 //!   rank 0 ──▶ rank 1 ──▶ rank 2 ──▶ rank 0      each `──▶` is a stream that carries one byte: goodbye
@@ -16,12 +16,16 @@ use std::time::Duration;
 use warpweft::Runtime;
 use warpweft::io::Async;
 use warpweft_platform::atomic::{AtomicBool, Ordering};
+use warpweft_platform::clock::now_ns;
+use warpweft_platform::thread::{pause, spawn_named, yield_now};
 
-/// How long a rank waits for its neighbour at the beginning.
-const MEET: Duration = Duration::from_secs(10);
+/// The longest wait for a neighbour at the beginning.
+const MEET: Duration = Duration::from_secs(5);
+/// After this time a process ends by itself, if MPI cannot abort the job.
+const ABORT_NS: u64 = 1_000_000_000;
 const HOST: usize = 64;
 
-/// What each rank tells the others of itself.
+/// How the other ranks reach this one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Contact {
     pub(crate) pid: u32,
@@ -85,7 +89,7 @@ pub(crate) struct Goodbye {
 }
 
 impl Goodbye {
-    /// Tells the neighbours that this rank ends as it should.
+    /// Announces to the neighbours that this rank ends as it should.
     pub(crate) fn say(mut self) {
         self.said.store(true, Ordering::Release);
         for stream in &mut self.streams {
@@ -105,18 +109,10 @@ pub(crate) fn watch(
     let (rank, size) = (world.rank(), world.size());
     let (next, previous) = ((rank + 1) % size, (rank + size - 1) % size);
     let to_next = TcpStream::connect_timeout(&contacts[next].address(&contacts[rank])?, MEET)?;
-    // Who connects says who it is: anybody else may find the port, too.
-    let mut hello = [0; 8];
+    // Other programs may find the port, so a rank sends its number and that of its process.
     let word = |rank: usize| (u64::from(contacts[rank].pid) << 32 | rank as u64).to_le_bytes();
     (&to_next).write_all(&word(rank))?;
-    let from_previous = loop {
-        let (stream, _) = listener.accept()?;
-        stream.set_read_timeout(Some(MEET))?;
-        if (&stream).read_exact(&mut hello).is_ok() && hello == word(previous) {
-            stream.set_read_timeout(None)?;
-            break stream;
-        }
-    };
+    let from_previous = accept(listener, word(previous))?;
     let said = Arc::new(AtomicBool::new(false));
     let goodbye = Goodbye {
         streams: vec![to_next.try_clone()?, from_previous.try_clone()?],
@@ -143,6 +139,33 @@ pub(crate) fn watch(
     Ok(goodbye)
 }
 
+/// Waits for the rank that sends this word first.
+fn accept(listener: &TcpListener, word: [u8; 8]) -> io::Result<TcpStream> {
+    listener.set_nonblocking(true)?;
+    let begin = now_ns();
+    let mut hello = [0; 8];
+    loop {
+        match listener.accept() {
+            Ok((stream, _)) => {
+                stream.set_nonblocking(false)?;
+                stream.set_read_timeout(Some(MEET))?;
+                if (&stream).read_exact(&mut hello).is_ok() && hello == word {
+                    stream.set_read_timeout(None)?;
+                    return Ok(stream);
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => yield_now(),
+            Err(error) => return Err(error),
+        }
+        if now_ns() - begin > MEET.as_nanos() as u64 {
+            return Err(io::Error::new(
+                io::ErrorKind::TimedOut,
+                "the rank before this one did not connect",
+            ));
+        }
+    }
+}
+
 fn is_reset(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -163,18 +186,26 @@ impl Watcher {
         if self.said.load(Ordering::Acquire) {
             return;
         }
-        let mut report = format!(
-            "warpweft-mpi: rank {} is lost: its process ended without `Mpi::finalize`. Rank {} ends the job.",
+        // In one piece: both neighbours write, and the launcher may end this process soon.
+        let lost = format!(
+            "warpweft-mpi: rank {} is lost: its process ended without `Mpi::finalize`. Rank {} ends the job.\n",
             self.neighbour, self.rank
         );
+        let _ = io::stderr().write_all(lost.as_bytes());
+        // Another thread may be inside a call of MPI, with the engine's lock, that waits for the lost rank.
+        let _ = spawn_named("warpweft-lost", None, || {
+            pause(ABORT_NS);
+            std::process::exit(1)
+        });
         let waits = self.progress.waits();
+        let mut report = String::new();
         for wait in waits.iter().take(10) {
-            report += &format!("\n  rank {} waited for {wait}", self.rank);
+            report += &format!("  rank {} waited for {wait}\n", self.rank);
         }
         if waits.len() > 10 {
-            report += &format!("\n  and for {} more", waits.len() - 10);
+            report += &format!("  and for {} more\n", waits.len() - 10);
         }
-        eprintln!("{report}");
+        let _ = io::stderr().write_all(report.as_bytes());
         let _ = self.progress.call(|api| {
             api.abort(1);
             Ok(())

@@ -1,4 +1,4 @@
-//! A request as its future and the engine share it.
+//! The part of a request that its future and the progress engine share.
 
 use crate::api::{Api, ERR_TRUNCATE, Handle, Status};
 use crate::error::{MpiError, MpiErrorKind};
@@ -16,6 +16,8 @@ pub(crate) enum Buffer {
     To(Vec<u8>),
     /// Both, of a collective.
     Both(Vec<u8>, Vec<u8>),
+    /// Both, of numbers with 8 bytes each, which MPI adds and compares in place: they are aligned.
+    Words(Vec<u64>, Vec<u64>),
 }
 
 /// What a request left.
@@ -26,7 +28,7 @@ pub(crate) struct Completed {
     pub(crate) buffer: Buffer,
 }
 
-/// The part of a request that its future shares with the progress.
+/// A request until its future has taken the result.
 #[derive(Debug)]
 pub(crate) struct Op {
     state: Mutex<OpState>,

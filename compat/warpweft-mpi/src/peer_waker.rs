@@ -1,24 +1,25 @@
 //! Datagrams by which ranks of one machine wake each other, so that an idle rank makes no wake-ups.
 //!
-//! MPI tells nobody when a message comes. A rank that has waited for a while sleeps on a datagram socket. A
-//! peer that sends it a message, the first in 5 ms, sends it a datagram, too.
+//! MPI gives no notice when a message comes. A rank that has waited for a while sleeps on a datagram socket.
+//! A peer that sends it a message, the first in 5 ms, sends it a datagram, too.
 //!
 //! # Invariants
 //!
 //! - A rank sleeps only after 20 ms without a message, and while it only receives. A message within 5 ms of
 //!   the last datagram to the same rank finds it awake. The peer of a send that is not over repeats it.
-//! - This is in use only if every rank has heard every other at the beginning.
+//! - This is in use only if a datagram of each rank reached each other one at the beginning.
 
 use std::io;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use warpweft_platform::atomic::{AtomicU64, Ordering};
 use warpweft_platform::clock::now_ns;
+use warpweft_platform::thread::yield_now;
 
 /// A rank gets no second datagram within this time.
 pub(crate) const WAKE_NS: u64 = 5_000_000;
-/// How long a rank waits, at the beginning, until it has heard all others.
-const HEAR_NS: u64 = 1_000_000_000;
+/// The longest time, at the beginning, until a datagram of each rank has come.
+const CHECK_NS: u64 = 1_000_000_000;
 
 #[derive(Debug)]
 pub(crate) struct PeerWaker {
@@ -45,7 +46,7 @@ pub(crate) fn listen() -> io::Result<UnixDatagram> {
 }
 
 impl PeerWaker {
-    /// Returns the one of a rank whose peers have these numbers of processes.
+    /// Wakes the processes with these numbers, in the order of their ranks.
     pub(crate) fn new(socket: UnixDatagram, pids: &[u32]) -> io::Result<Self> {
         let peers = pids.iter().map(|pid| {
             Ok(Peer {
@@ -59,21 +60,24 @@ impl PeerWaker {
         })
     }
 
-    /// Sends a datagram to all and listens for all. Returns true if all were heard.
+    /// Sends a datagram to all and receives one of each. Returns true if all came.
     pub(crate) fn check(&self) -> bool {
         let begin = now_ns();
-        let rang = self
-            .peers
-            .iter()
-            .all(|peer| self.socket.send_to_addr(&[0], &peer.address).is_ok());
-        let mut heard = 0;
-        while rang && heard < self.peers.len() && now_ns() - begin < HEAR_NS {
-            match self.socket.recv(&mut [0]) {
-                Ok(_) => heard += 1,
-                Err(_) => warpweft_platform::thread::yield_now(),
+        let (mut sent, mut received) = (0, 0);
+        while received < self.peers.len() && now_ns() - begin < CHECK_NS {
+            // A socket holds few datagrams, so those of others are taken in between.
+            while let Some(peer) = self.peers.get(sent)
+                && self.socket.send_to_addr(&[0], &peer.address).is_ok()
+            {
+                sent += 1;
+            }
+            if self.socket.recv(&mut [0]).is_ok() {
+                received += 1;
+            } else {
+                yield_now();
             }
         }
-        heard == self.peers.len()
+        sent == self.peers.len() && received == self.peers.len()
     }
 
     /// Wakes `rank`, unless this was done in the last 5 ms.
@@ -83,13 +87,13 @@ impl PeerWaker {
         let notified = peer.sent_ns.load(Ordering::Relaxed);
         if now.saturating_sub(notified) >= WAKE_NS {
             peer.sent_ns.store(now, Ordering::Relaxed);
-            // Full: then the peer has something to hear.
+            // An error is a full socket, and then the peer is awake.
             let _ = self.socket.send_to_addr(&[0], &peer.address);
         }
     }
 
-    /// Returns a second handle of the socket, to listen on.
-    pub(crate) fn ear(&self) -> io::Result<UnixDatagram> {
+    /// Returns a second handle of the socket, to receive on.
+    pub(crate) fn socket(&self) -> io::Result<UnixDatagram> {
         self.socket.try_clone()
     }
 }

@@ -1,7 +1,8 @@
-//! Messages of a Rust type, on a tag of their own.
+//! Messages of a Rust type, one tag for each port.
 
 use crate::comm::{Comm, Source};
 use crate::error::{MpiError, MpiErrorKind};
+use crate::functions::mark_of;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::any::type_name;
@@ -91,13 +92,9 @@ impl<T: Serialize + DeserializeOwned> Port<T> {
     }
 }
 
-/// Returns the mark of a type: a hash of its name (FNV-1a), the same in each process of one program.
+/// Returns the mark of a type, a hash of its name.
 fn mark<T>() -> u64 {
-    type_name::<T>()
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        })
+    mark_of(type_name::<T>())
 }
 
 #[cfg(test)]

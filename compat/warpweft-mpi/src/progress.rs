@@ -1,102 +1,51 @@
-//! The requests that MPI works on, and the turn that looks which are over.
+//! The progress engine: the requests that MPI works on, and the turn that tests which are over.
 //!
 //! ```text
 //!   post ──▶ outstanding ── a turn finds it over ──▶ result in its Op, waker out ──▶ the future takes it
-//!              │   dropped future ──▶ list ── the next turn cancels ──┘ (the result is freed)
-//!   probe ──▶ probes ── a message fits ──▶ outstanding
+//!              │   dropped future ──▶ list ── the next call cancels ──┘ (the result is freed)
+//!   recv_any_length ──▶ unmatched ── a message fits ──▶ outstanding
 //! ```
-//!
-//! A turn tests windows of [`WINDOW`] requests in rotation, for [`TURN_NS`] at most: MPI's own test takes
-//! time for each request that it is given.
 //!
 //! # Invariants
 //!
-//! - Calls into MPI are made under the lock of [`State`].
+//! - Calls into MPI are made under the lock of [`Outstanding`].
 //! - A buffer belongs to the engine from the post until MPI is through with it, whatever becomes of the
-//!   future. A `Vec`'s bytes stay where they are when it moves.
-//! - `requests[n]` is the request of `entries[n]`; none is null or over between two turns.
-//! - No waker is woken or dropped under the lock.
+//!   future. A `Vec`'s elements stay where they are when the `Vec` moves.
+//! - No waker is woken or dropped under the lock: those of waits that are over are in `woken` until
+//!   [`leave`](MpiProgress::leave), or are handed to the caller of the turn.
 
-use crate::api::{ANY_SOURCE, ANY_TAG, Api, Handle, Status};
+use crate::api::{Api, Handle};
 use crate::error::MpiError;
-use crate::op::{Buffer, Completed, Op, Peer, PeerKind, RawComm};
-use crate::peer_waker::{PeerWaker, WAKE_NS};
+use crate::op::{Buffer, Op, Peer, PeerKind, RawComm};
+use crate::outstanding::{Entry, Outstanding, RawRequest, Unmatched, WINDOW};
+use crate::peer_waker::PeerWaker;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 use std::task::Waker;
-use std::time::Duration;
 use warpweft::io::{Progress, ProgressNotifier, Rest};
-use warpweft_platform::atomic::spin_loop;
+use warpweft_platform::atomic::{AtomicU64, Ordering, spin_loop};
 use warpweft_platform::clock::now_ns;
 use warpweft_platform::sync::{Mutex, MutexGuard};
 
-/// The requests of one call of `MPI_Testsome`. The shim has the same number.
-const WINDOW: usize = 64;
-/// A turn begins no further window after this time.
-const TURN_NS: u64 = 8_000;
-/// For this time after the last progress an idle worker looks again and again.
-const SPIN_NS: u64 = 20_000;
-/// For this time a task that begins to wait looks itself, if the last ones had their messages by then.
-const PATIENCE_NS: u64 = 2_000;
-/// Every so many waits a task looks itself, whatever the last ones had.
+/// The longest time for which a task that begins to wait tests by itself, before it is suspended.
+const LINGER_NS: u64 = 2_000;
+/// One wait of this many tests by itself, even if that has not paid lately.
 const TRIAL: u32 = 64;
-/// How much a look in vain counts more than one that paid.
+/// A wait that tested in vain takes this much from the score, one that succeeded adds 1.
 const IN_VAIN: u32 = 4;
-const TRUST: u32 = 16;
-/// The longest sleep while something is outstanding that no datagram announces.
-const SHORT_SLEEP_NS: u64 = 1_000_000;
-/// After this time without progress a rank whose peers wake it sleeps. Peers do unless they did
-/// in the last 5 ms.
-const SLEEP_NS: u64 = 20_000_000;
+const MAX_SCORE: u32 = 16;
+/// A look that a runner makes of its own accord takes one part in so many of its time at most.
+const GLANCE_SHARE: u64 = 50;
 
-#[derive(Debug)]
-struct Entry {
-    op: Arc<Op>,
-    buffer: Buffer,
-    peer: Peer,
-}
-
-/// A receive of a message whose length is not known yet.
-#[derive(Debug)]
-struct Unmatched {
-    op: Arc<Op>,
-    peer: Peer,
-    comm: RawComm,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    requests: Vec<Request>,
-    entries: Vec<Entry>,
-    probes: Vec<Unmatched>,
-    /// Where the next window begins.
-    next: usize,
-    /// Sends and collectives among the entries.
-    others: usize,
-    /// When something was posted or over for the last time.
-    active_ns: u64,
-    last_wake_ns: u64,
-    /// Whether it pays that a task looks itself: up to [`TRUST`], if it does.
-    trust: u32,
-    waits: u32,
-    failed: Option<MpiError>,
-    finished: bool,
-}
-
-/// A request of MPI.
-#[derive(Debug, Clone, Copy)]
-#[repr(transparent)]
-struct Request(Handle);
-
-// SAFETY: as for `RawComm`.
-unsafe impl Send for Request {}
-
-/// The engine of a process.
+/// The progress engine of a process.
 #[derive(Debug)]
 pub(crate) struct MpiProgress {
     api: Api,
-    state: Mutex<State>,
+    state: Mutex<Outstanding>,
     /// Receives whose futures were dropped. The lock is never held over a call of MPI.
     dropped: Mutex<Vec<Arc<Op>>>,
+    /// When a runner may look again.
+    glance_ns: AtomicU64,
     notifier: OnceLock<ProgressNotifier>,
     /// Absent where a peer cannot wake this rank.
     peer_waker: OnceLock<PeerWaker>,
@@ -106,20 +55,21 @@ impl MpiProgress {
     pub(crate) fn new(api: Api) -> Self {
         Self {
             api,
-            state: Mutex::new(State::default()),
+            state: Mutex::new(Outstanding::default()),
             dropped: Mutex::new(Vec::new()),
+            glance_ns: AtomicU64::new(0),
             notifier: OnceLock::new(),
             peer_waker: OnceLock::new(),
         }
     }
 
-    /// Sets what has the turns come.
-    pub(crate) fn has_turns(&self, notifier: ProgressNotifier) {
+    /// Sets what makes the runtime call the engine soon.
+    pub(crate) fn set_notifier(&self, notifier: ProgressNotifier) {
         let _ = self.notifier.set(notifier);
     }
 
     /// Sets what ranks wake each other by.
-    pub(crate) fn has_peer_waker(&self, peer_waker: PeerWaker) {
+    pub(crate) fn set_peer_waker(&self, peer_waker: PeerWaker) {
         let _ = self.peer_waker.set(peer_waker);
     }
 
@@ -144,24 +94,23 @@ impl MpiProgress {
         post: impl FnOnce(&Api, &mut Buffer) -> Result<Handle, MpiError>,
     ) -> Result<Arc<Op>, MpiError> {
         let op = Arc::new(Op::new());
-        let mut state = self.with_cancelled();
-        state.check()?;
-        let request = post(&self.api, &mut buffer)?;
-        state.push(
-            Request(request),
-            Entry {
+        let mut state = self.enter();
+        let posted = state.check().and_then(|()| post(&self.api, &mut buffer));
+        if let Ok(request) = posted {
+            let entry = Entry {
                 op: Arc::clone(&op),
                 buffer,
                 peer,
-            },
-        );
-        // Most messages are gone, or here, at once.
-        let last = state.requests.len() - 1;
-        let mut woken = Vec::new();
-        state.test(&self.api, last..last + 1, &mut woken);
+            };
+            state.push(RawRequest(request), entry);
+            // Most messages are gone, or here, at once.
+            let last = state.requests.len() - 1;
+            state.test(&self.api, last..last + 1);
+        }
         let now = now_ns();
         state.active_ns = now;
-        drop(state);
+        self.leave(state);
+        posted?;
         if let (PeerKind::Send, Some(rank), Some(peer_waker)) = (peer.kind, peer.rank, self.peer_waker.get())
         {
             peer_waker.wake_if_due(rank, now);
@@ -171,25 +120,28 @@ impl MpiProgress {
     }
 
     /// Begins the receive of a message of any length.
-    pub(crate) fn probe(&self, peer: Peer, comm: RawComm) -> Result<Arc<Op>, MpiError> {
+    pub(crate) fn match_any(&self, peer: Peer, comm: RawComm) -> Result<Arc<Op>, MpiError> {
         let op = Arc::new(Op::new());
-        let mut state = self.with_cancelled();
-        state.check()?;
-        state.probes.push(Unmatched {
-            op: Arc::clone(&op),
-            peer,
-            comm,
-        });
-        state.probe(&self.api, &mut Vec::new());
+        let mut state = self.enter();
+        let checked = state.check();
+        if checked.is_ok() {
+            state.unmatched.push(Unmatched {
+                op: Arc::clone(&op),
+                peer,
+                comm,
+            });
+            state.match_messages(&self.api);
+        }
         state.active_ns = now_ns();
-        drop(state);
+        self.leave(state);
+        checked?;
         self.has_posted();
         Ok(op)
     }
 
-    /// Returns the state after the receives of dropped futures are cancelled. A new request comes after them:
+    /// Locks the state, after the receives of dropped futures are cancelled. A new request comes after them:
     /// they take none of its messages.
-    fn with_cancelled(&self) -> MutexGuard<'_, State> {
+    fn enter(&self) -> MutexGuard<'_, Outstanding> {
         let dropped = std::mem::take(&mut *self.dropped.lock());
         let mut state = self.state.lock();
         if !state.finished {
@@ -198,45 +150,72 @@ impl MpiProgress {
         state
     }
 
+    /// Unlocks the state, and wakes the tasks whose waits are over.
+    #[allow(clippy::unused_self, reason = "the counterpart of `enter`")]
+    fn leave(&self, mut state: MutexGuard<'_, Outstanding>) {
+        let woken = std::mem::take(&mut state.woken);
+        drop(state);
+        for waker in woken {
+            // Unwind: the panic hook has reported it, and the other tasks are to be woken, too.
+            let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
+        }
+    }
+
     fn has_posted(&self) {
         if let Some(notifier) = self.notifier.get() {
             notifier.notify();
         }
     }
 
-    /// Another rank woke this one: something comes.
+    /// Called when another rank has woken this one: a message comes.
     pub(crate) fn notified(&self) {
         self.state.lock().active_ns = now_ns();
         self.has_posted();
     }
 
-    /// Looks for the end of `op` for a moment, if that has paid lately. Then its task need not be suspended,
+    /// Tests for a moment whether `op` is over, if that has paid lately. Then its task need not be suspended,
     /// which takes longer than a message between neighbours.
     pub(crate) fn linger(&self, op: &Op) {
-        let mut state = self.state.lock();
+        let mut state = self.enter();
         state.waits = state.waits.wrapping_add(1);
-        if state.trust == 0 && !state.waits.is_multiple_of(TRIAL) {
-            return;
-        }
         let begin = now_ns();
-        let mut wakers = Vec::new();
-        loop {
-            let len = state.requests.len();
+        let tries = state.score > 0 || state.waits.is_multiple_of(TRIAL);
+        while tries && state.check().is_ok() {
+            state.match_messages(&self.api);
             // The last ones: this one was posted lately.
-            state.test(&self.api, len.saturating_sub(WINDOW / 8)..len, &mut wakers);
-            let over = op.is_over();
-            if over || now_ns() - begin > PATIENCE_NS || state.failed.is_some() {
-                state.trust = if over {
-                    (state.trust + 1).min(TRUST)
-                } else {
-                    state.trust.saturating_sub(IN_VAIN)
-                };
+            let len = state.requests.len();
+            state.test(&self.api, len.saturating_sub(WINDOW / 8)..len);
+            let is_over = op.is_over();
+            if is_over {
+                state.score = (state.score + 1).min(MAX_SCORE);
+                break;
+            }
+            if now_ns() - begin > LINGER_NS {
+                state.score = state.score.saturating_sub(IN_VAIN);
                 break;
             }
             spin_loop();
         }
-        drop(state);
-        wakers.into_iter().for_each(Waker::wake);
+        self.leave(state);
+    }
+
+    /// Looks as a turn does, if the last look was long enough ago that looks take little of the time. A
+    /// worker that computes calls this between two steps, so that a question of another rank need not wait
+    /// for a turn. Costs a look at the clock.
+    pub(crate) fn glance(&self) {
+        let begin = now_ns();
+        // Ordering: Relaxed. It is a hint.
+        if begin < self.glance_ns.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut state = self.enter();
+        if state.check().is_ok() && !state.is_idle() && state.look(&self.api, begin) {
+            state.active_ns = begin;
+        }
+        self.leave(state);
+        let end = now_ns();
+        self.glance_ns
+            .store(end + GLANCE_SHARE * (end - begin), Ordering::Relaxed);
     }
 
     /// Marks the future of `op` as dropped. A receive is cancelled at the next turn.
@@ -248,236 +227,48 @@ impl MpiProgress {
         self.has_posted();
     }
 
-    /// Cancels all receives. Returns true if nothing is outstanding any more.
-    pub(crate) fn cancel_all(&self) -> bool {
-        let mut state = self.state.lock();
-        let mut wakers = Vec::new();
-        for probe in std::mem::take(&mut state.probes) {
-            wakers.extend(probe.op.complete(Err(MpiError::finished())));
-        }
+    /// Ends the engine, and MPI if it reads and writes no buffer any more. Returns what was outstanding.
+    ///
+    /// Those requests fail. The buffers that MPI may still use are never freed.
+    pub(crate) fn finish(&self) -> Result<Vec<Peer>, MpiError> {
+        let mut state = self.enter();
+        let outstanding = state.waits();
+        // From here on nothing is posted.
+        state.finished = true;
         for index in (0..state.requests.len()).rev() {
             if state.entries[index].peer.kind == PeerKind::Receive {
                 self.api.cancel(&mut state.requests[index].0);
-                state.test(&self.api, index..index + 1, &mut wakers);
+                state.test(&self.api, index..index + 1);
             }
         }
-        let none = state.requests.is_empty();
-        drop(state);
-        wakers.into_iter().for_each(Waker::wake);
-        none
-    }
-
-    /// Ends the progress: requests that are still outstanding fail, and their buffers are never freed,
-    /// because MPI may still know them.
-    pub(crate) fn finish(&self) {
-        let mut state = self.state.lock();
-        state.finished = true;
-        state.requests.clear();
-        let entries = std::mem::take(&mut state.entries);
-        let probes = std::mem::take(&mut state.probes);
-        drop(state);
-        for entry in entries {
-            let Entry { op, buffer, .. } = entry;
-            std::mem::forget(buffer);
-            wake(op.complete(Err(MpiError::finished())));
-        }
-        for probe in probes {
-            wake(probe.op.complete(Err(MpiError::finished())));
-        }
+        let ended = if state.requests.is_empty() {
+            self.api.finalize()
+        } else {
+            Ok(())
+        };
+        state.fail(&MpiError::finished());
+        self.leave(state);
+        ended.map(|()| outstanding)
     }
 
     /// Returns what is outstanding.
     pub(crate) fn waits(&self) -> Vec<Peer> {
-        let state = self.state.lock();
-        let entries = state.entries.iter().map(|entry| entry.peer);
-        entries
-            .chain(state.probes.iter().map(|probe| probe.peer))
-            .collect()
+        self.state.lock().waits()
     }
-}
-
-fn wake(waker: Option<Waker>) {
-    waker.into_iter().for_each(Waker::wake);
 }
 
 impl Progress for MpiProgress {
     fn turn(&self, wakers: &mut Vec<Waker>) -> Rest {
-        let mut state = self.with_cancelled();
-        let idle = state.requests.is_empty() && state.probes.is_empty();
-        if idle || state.finished || state.failed.is_some() {
-            return Rest::Asleep;
-        }
-        let begin = now_ns();
-        let before = state.requests.len() + state.probes.len();
-        let woken = wakers.len();
-        state.probe(&self.api, wakers);
-        let mut left = state.requests.len();
-        while left > 0 {
-            let len = state.requests.len();
-            if state.next >= len {
-                state.next = 0;
+        let mut state = self.enter();
+        let mut rest = Rest::Asleep;
+        if state.check().is_ok() && !state.is_idle() {
+            let begin = now_ns();
+            if state.look(&self.api, begin) {
+                state.active_ns = begin;
             }
-            let end = (state.next + WINDOW.min(left)).min(len);
-            left -= end - state.next;
-            let window = state.next..end;
-            let over = state.test(&self.api, window, wakers);
-            // The ones that moved into the places of these come with the next round.
-            state.next = end - over;
-            if left > 0 && now_ns() - begin > TURN_NS {
-                break;
-            }
+            rest = state.rest(begin, self.peer_waker.get());
         }
-        if state.requests.len() + state.probes.len() != before || wakers.len() != woken {
-            state.active_ns = begin;
-        }
-        state.rest(begin, self.peer_waker.get())
-    }
-}
-
-impl State {
-    fn check(&self) -> Result<(), MpiError> {
-        match &self.failed {
-            _ if self.finished => Err(MpiError::finished()),
-            Some(error) => Err(error.clone()),
-            None => Ok(()),
-        }
-    }
-
-    fn push(&mut self, request: Request, entry: Entry) {
-        self.others += usize::from(entry.peer.kind != PeerKind::Receive);
-        self.requests.push(request);
-        self.entries.push(entry);
-    }
-
-    /// Tests one window. Returns how many of its requests are over.
-    fn test(&mut self, api: &Api, window: std::ops::Range<usize>, wakers: &mut Vec<Waker>) -> usize {
-        let begin = window.start;
-        let mut handles = [std::ptr::null_mut(); WINDOW];
-        let mut indices = [0; WINDOW];
-        let mut statuses = [Status::default(); WINDOW];
-        let window = &mut self.requests[window];
-        let handles = &mut handles[..window.len()];
-        for (handle, request) in handles.iter_mut().zip(&*window) {
-            *handle = request.0;
-        }
-        let over = match api.testsome(handles, &mut indices, &mut statuses) {
-            Ok(over) => over,
-            Err(error) => {
-                self.fail(&error, wakers);
-                return 0;
-            }
-        };
-        if over == 0 {
-            return 0;
-        }
-        for (request, handle) in window.iter_mut().zip(&*handles) {
-            *request = Request(*handle);
-        }
-        let mut ended: Vec<(usize, &Status)> = indices[..over]
-            .iter()
-            .map(|index| begin + usize::try_from(*index).unwrap_or(0))
-            .zip(&statuses)
-            .collect();
-        // From the end: removing one moves the last, which is beyond all that are left.
-        ended.sort_unstable_by_key(|(index, _)| std::cmp::Reverse(*index));
-        for (index, status) in ended {
-            self.requests.swap_remove(index);
-            let entry = self.entries.swap_remove(index);
-            self.others -= usize::from(entry.peer.kind != PeerKind::Receive);
-            let result = Completed::of(api, entry.buffer, status, entry.peer);
-            wakers.extend(entry.op.complete(result));
-        }
-        over
-    }
-
-    /// Begins the receive of each message that a probe finds.
-    fn probe(&mut self, api: &Api, wakers: &mut Vec<Waker>) {
-        let mut index = 0;
-        while let Some(probe) = self.probes.get(index) {
-            let source = probe.peer.rank.map_or(ANY_SOURCE, |rank| rank as i32);
-            let tag = probe.peer.tag.unwrap_or(ANY_TAG);
-            let found = api.improbe(source, tag, probe.comm.0);
-            let (message, len) = match found {
-                Ok(Some(found)) => found,
-                Ok(None) => {
-                    index += 1;
-                    continue;
-                }
-                Err(error) => {
-                    let probe = self.probes.remove(index);
-                    wakers.extend(probe.op.complete(Err(error)));
-                    continue;
-                }
-            };
-            // The order of probes is that in which they began: of two that fit, the first has the message.
-            let Unmatched { op, peer, .. } = self.probes.remove(index);
-            let mut bytes = vec![0; len];
-            // SAFETY: the message is received once. The engine keeps the bytes until the request is over.
-            match unsafe { api.imrecv(&mut bytes, message) } {
-                Ok(request) => self.push(
-                    Request(request),
-                    Entry {
-                        op,
-                        buffer: Buffer::To(bytes),
-                        peer,
-                    },
-                ),
-                Err(error) => wakers.extend(op.complete(Err(error))),
-            }
-        }
-    }
-
-    /// Cancels the receive of a future that was dropped. A send or a collective goes on.
-    fn cancel(&mut self, api: &Api, op: &Arc<Op>) {
-        if let Some(index) = self.probes.iter().position(|probe| Arc::ptr_eq(&probe.op, op)) {
-            self.probes.remove(index);
-            return;
-        }
-        let found = self.entries.iter().rposition(|entry| Arc::ptr_eq(&entry.op, op));
-        if let Some(index) = found
-            && self.entries[index].peer.kind == PeerKind::Receive
-        {
-            api.cancel(&mut self.requests[index].0);
-            // Most are over at once. Nobody waits for it, so there is no waker.
-            self.test(api, index..index + 1, &mut Vec::new());
-            self.active_ns = now_ns();
-        }
-    }
-
-    /// MPI itself has failed: every wait ends with that error. The buffers stay, as MPI may know them.
-    fn fail(&mut self, error: &MpiError, wakers: &mut Vec<Waker>) {
-        self.failed = Some(error.clone());
-        self.requests.clear();
-        for entry in std::mem::take(&mut self.entries) {
-            std::mem::forget(entry.buffer);
-            wakers.extend(entry.op.complete(Err(error.clone())));
-        }
-        for probe in std::mem::take(&mut self.probes) {
-            wakers.extend(probe.op.complete(Err(error.clone())));
-        }
-    }
-
-    fn rest(&mut self, now: u64, peer_waker: Option<&PeerWaker>) -> Rest {
-        if self.requests.is_empty() && self.probes.is_empty() {
-            return Rest::Asleep;
-        }
-        let since = now.saturating_sub(self.active_ns);
-        if since < SPIN_NS {
-            return Rest::Within(Duration::ZERO);
-        }
-        if let Some(peer_waker) = peer_waker {
-            if self.others == 0 && since > SLEEP_NS {
-                return Rest::Asleep;
-            }
-            if self.others > 0 && now.saturating_sub(self.last_wake_ns) > WAKE_NS {
-                self.last_wake_ns = now;
-                let sends = self.entries.iter();
-                let sends = sends.filter(|entry| entry.peer.kind == PeerKind::Send);
-                sends
-                    .filter_map(|entry| entry.peer.rank)
-                    .for_each(|rank| peer_waker.wake_if_due(rank, now));
-            }
-        }
-        Rest::Within(Duration::from_nanos((since / 4).clamp(SPIN_NS, SHORT_SLEEP_NS)))
+        wakers.append(&mut state.woken);
+        rest
     }
 }

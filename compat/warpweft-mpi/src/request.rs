@@ -12,7 +12,7 @@ use std::task::{Context, Poll, ready};
 /// A message or a collective on its way: a future of its result.
 ///
 /// It has begun when this is made, and does not need to be polled to go on. Dropping it never waits: a
-/// receive is cancelled, and a send goes on. A message that comes before the cancellation is lost with the
+/// receive is cancelled, and a send continues. A message that comes before the cancellation is lost with the
 /// receive; what this rank posts later is not affected. Its buffer is freed when MPI is through with it.
 #[must_use = "its result says whether the message came"]
 pub struct Request<T> {

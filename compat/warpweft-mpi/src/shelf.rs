@@ -13,7 +13,7 @@ use warpweft_platform::sync::Mutex;
 #[derive(Debug)]
 pub(crate) struct Shelf<W> {
     state: Mutex<State<W>>,
-    /// Somebody waits for work, and none is here.
+    /// A runner or another rank waits for work, and none is here.
     wanted: AtomicBool,
 }
 
@@ -63,12 +63,17 @@ impl<W> Shelf<W> {
         self.wanted.load(Ordering::Relaxed)
     }
 
-    /// Puts work there, and wakes whoever waits for it.
+    /// Returns the number of runners.
+    pub(crate) fn runners(&self) -> usize {
+        self.state.lock().runners
+    }
+
+    /// Puts work there, and wakes the tasks that wait for it.
     pub(crate) fn put(&self, work: W) {
         let wakers = self.change(|state| {
             state.work.push(work);
             let mut wakers: Vec<Waker> = state.waiting.iter().map(|(_, waker)| waker.clone()).collect();
-            wakers.extend(state.tell());
+            wakers.extend(state.note());
             wakers
         });
         wakers.into_iter().for_each(Waker::wake);
@@ -87,7 +92,7 @@ impl<W> Shelf<W> {
                 }
                 state.waiting.push((number, cx.waker().clone()));
                 let idle = state.waiting.len() == state.runners;
-                (Poll::Pending, idle.then(|| state.tell()).flatten())
+                (Poll::Pending, idle.then(|| state.note()).flatten())
             });
             broker.into_iter().for_each(Waker::wake);
             found
@@ -142,7 +147,7 @@ impl<W> Shelf<W> {
 
 impl<W> State<W> {
     /// Notes the change for the broker, and returns its waker.
-    fn tell(&mut self) -> Option<Waker> {
+    fn note(&mut self) -> Option<Waker> {
         self.changed = true;
         self.broker.take()
     }

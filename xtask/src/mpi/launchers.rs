@@ -24,8 +24,10 @@ pub(super) struct Launcher {
     /// Programs reach it through the shim.
     pub(super) shim: bool,
     pub(super) compiler: Option<PathBuf>,
+    /// It does not end the other ranks at once when it sees that one is lost.
+    pub(super) is_patient: bool,
     pub(super) paths: Vec<Path>,
-    /// Where its library is, if the loader does not know.
+    /// Where its library is, if the loader does not find it.
     library: Option<PathBuf>,
 }
 
@@ -42,7 +44,7 @@ impl Launcher {
                 Path::SharedMemory => "self,vader",
                 Path::Tcp => "self,tcp",
             };
-            // Ranks may use any CPU, as without MPI. Names of CPUs would bind all workers of a rank to one.
+            // Ranks may use any CPU. Otherwise all workers of a rank are bound to one.
             command.args(["--oversubscribe", "--bind-to", "none", "--mca", "pml", "ob1"]);
             command.args(["--mca", "btl", components, "--mca", "oob_tcp_if_include", "lo"]);
             if path == Path::Tcp {
@@ -77,6 +79,7 @@ fn open_mpi() -> Result<Launcher> {
         program: PathBuf::from("mpirun"),
         shim: true,
         compiler: Some(PathBuf::from("mpicc")),
+        is_patient: true,
         paths: vec![Path::SharedMemory, Path::Tcp],
         library: None,
     })
@@ -114,6 +117,7 @@ fn mpich(repo: &Repo) -> Result<Launcher> {
         program: folder.join("bin/mpiexec"),
         shim: false,
         compiler: None,
+        is_patient: false,
         paths: vec![Path::SharedMemory],
         library: Some(folder.join("lib")),
     };

@@ -3,13 +3,14 @@
 //!
 //! The first word is the measure. Rank 0 prints one line for each figure.
 
+mod stencil;
 mod tree;
 
 use std::env;
 use std::time::{Duration, Instant};
 use tree::Tree;
 use warpweft::{Runtime, join, spawn, spawn_job};
-use warpweft_mpi::{Comm, Mpi, Source};
+use warpweft_mpi::{Comm, Functions, Mpi, Source};
 
 fn main() {
     // `cargo bench` gives this word.
@@ -38,6 +39,8 @@ fn main() {
         "overlap" => overlap(&comm),
         "t1" => search(&comm, workers, Tree::T1),
         "t3" => search(&comm, workers, Tree::T3),
+        "stencil" => stencil::stencil(&comm),
+        "calls" => calls(&comm, 20_000),
         "idle" => idle(&comm),
         "drops" => drops(&comm, amount.max(100_000)),
         other => panic!("there is no measure `{other}`"),
@@ -84,6 +87,32 @@ fn ping_pong(comm: &Comm, rounds: u32) {
     let us = run(rounds);
     say(comm, &format!("ping-pong, futures: {us:.2} us a round trip"));
     meet(comm);
+}
+
+/// A call and its answer, one after the other and many at once.
+fn calls(comm: &Comm, rounds: u32) {
+    let mut functions = Functions::new();
+    let next = functions.register("next", |number: u64| async move { number + 1 });
+    let calls = warpweft::block_on(comm.serve(functions)).expect("all have it");
+    let other = comm.size() - 1;
+    for (what, at_once) in [("one after the other", 1), ("1000 at once", 1000)] {
+        meet(comm);
+        if comm.rank() == 0 {
+            let begin = Instant::now();
+            for _ in 0..rounds / at_once {
+                let begun: Vec<_> = (0..u64::from(at_once))
+                    .map(|number| calls.call(other, next, &number))
+                    .collect();
+                for (number, call) in begun.into_iter().enumerate() {
+                    assert_eq!(call.wait(), Ok(number as u64 + 1));
+                }
+            }
+            let us = begin.elapsed().as_secs_f64() * 1e6 / f64::from(rounds);
+            say(comm, &format!("calls, {what}: {us:.2} us each"));
+        }
+        meet(comm);
+    }
+    warpweft::block_on(calls.close()).expect("nothing is left");
 }
 
 /// Many receives that wait, whose messages come in a random order.
@@ -143,7 +172,7 @@ fn parallel_fib(n: u64) -> u64 {
 
 /// `mapreducefib` with each number at rank 1, which answers after a while. Rank 0 computes.
 fn remote_data(comm: &Comm, workers: usize) {
-    const COUNT: usize = 1000;
+    const COUNT: usize = 5000;
     const ASK: i32 = 1;
     const TELL: i32 = 2;
     let map = |delay: Option<Duration>| {
@@ -202,7 +231,7 @@ fn remote_data(comm: &Comm, workers: usize) {
         say(
             comm,
             &format!(
-                "mapreducefib, {COUNT} x {ms} ms on rank 1, {workers} workers: {:.3} of the limit ({took:.3} s)",
+                "mapreducefib, {COUNT} x {ms} ms on rank 1, {workers} workers: {:.3} of the limit ({took:.3} s, alone {ideal:.3} s)",
                 took / limit
             ),
         );

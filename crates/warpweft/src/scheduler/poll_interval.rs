@@ -6,6 +6,7 @@ use crate::driver::owner::DriverOwner;
 use crate::execution::stack_context::with_worker_kept;
 use crate::idle::{Idle, PollerPark};
 use crate::threads::monitor::Monitor;
+use std::cell::Cell;
 use warpweft_platform::clock::thread_cpu_ns;
 
 /// A busy pool looks at its poller after this time, at the next end of a task.
@@ -39,6 +40,58 @@ pub(crate) fn hand_out(turn: PollTurn<'_>) -> bool {
 /// Looks for events of the poller and hands them out. Returns true if there were any.
 pub(crate) fn look(driver_owner: &DriverOwner, idle: &Idle) -> bool {
     driver_owner.look(idle, hand_out)
+}
+
+/// The number of yields after which a task that is the only one, and so goes on at once, has its worker look
+/// at the poller: it comes to no end of a task. As above, the clock is not read for each.
+#[derive(Debug)]
+pub(crate) struct YieldInterval {
+    left: Cell<u32>,
+    stretch: Cell<u32>,
+    since_ns: Cell<u64>,
+}
+
+impl Default for YieldInterval {
+    fn default() -> Self {
+        Self {
+            left: Cell::new(1),
+            stretch: Cell::new(1),
+            since_ns: Cell::new(0),
+        }
+    }
+}
+
+impl YieldInterval {
+    /// Looks at the poller if no worker has for [`LOOK_NS`].
+    #[inline]
+    pub(crate) fn look_if_due(&self, driver_owner: &DriverOwner, idle: &Idle) {
+        if driver_owner.is_polled() {
+            self.left.set(self.left.get() - 1);
+            if self.left.get() == 0 {
+                self.by_the_clock(driver_owner, idle);
+            }
+        }
+    }
+
+    #[cold]
+    fn by_the_clock(&self, driver_owner: &DriverOwner, idle: &Idle) {
+        let Some(driver) = driver_owner.get() else { return };
+        let now = driver.now_ns();
+        let took = now.saturating_sub(self.since_ns.replace(now));
+        // Twice as many yields fit, or the code between two of them takes longer now.
+        let stretch = if took < LOOK_NS / 4 {
+            self.stretch.get() * 2
+        } else {
+            1
+        };
+        self.stretch.set(stretch.min(STRETCH));
+        self.left.set(self.stretch.get());
+        // Under the checkers, where no time passes, the time is always over.
+        let modelled = cfg!(any(warpweft_loom, warpweft_shuttle));
+        if modelled || now.saturating_sub(driver.looked_ns()) >= LOOK_NS {
+            look(driver_owner, idle);
+        }
+    }
 }
 
 /// The number of tasks that a worker runs before it looks for overdue tasks, and perhaps at the poller.

@@ -7,7 +7,7 @@
 //!   as an external thread would, and not through a second `&mut`.
 
 use super::neighbour::Neighbour;
-use super::poll_interval::{hand_out, look};
+use super::poll_interval::{YieldInterval, hand_out, look};
 use super::pool::Pool;
 use super::search::WorkSource;
 use crate::driver::core::Driver;
@@ -45,6 +45,7 @@ pub(crate) struct Worker<P: Policy> {
     pub(crate) seen: OfferView,
     pub(crate) sleep_history: SleepHistory,
     pub(super) neighbour: Neighbour,
+    yield_interval: YieldInterval,
     /// True if it makes up for workers that are stuck.
     pub(crate) is_compensating: bool,
     /// For a compensating worker: true if a thread carries it.
@@ -92,6 +93,7 @@ impl<P: Policy> Worker<P> {
             seen: OfferView::default(),
             sleep_history: SleepHistory::default(),
             neighbour: Neighbour::default(),
+            yield_interval: YieldInterval::default(),
             is_compensating,
             carried: AtomicBool::new(false),
             cancellations: (cancelled, Cell::new(cancelled)),
@@ -161,12 +163,9 @@ impl<P: Policy> Worker<P> {
                     return Some(Work::Task(found));
                 }
             }
+            let (driver, idle) = (&pool.core.driver, &pool.core.idle);
             let must_wake = || pool.core.lifecycle.is_closing() || thread_handle.may_be_ready();
-            let happened = look(&pool.core.driver, &pool.core.idle)
-                || pool
-                    .core
-                    .driver
-                    .poll_standby(self.id.0, &pool.core.idle, must_wake, hand_out);
+            let happened = look(driver, idle) || driver.poll_standby(self.id.0, idle, must_wake, hand_out);
             if !happened && !thread_handle.may_be_ready() {
                 return None;
             }
@@ -255,15 +254,18 @@ impl<P: Policy> Worker<P> {
     unsafe fn alone_of_ref(worker_ref: &WorkerRef) -> bool {
         // SAFETY: by contract the reference belongs to a worker of this table, so of this type.
         let worker = unsafe { Self::from_ref(worker_ref) };
+        let core = &worker.pool().core;
         // Work that the policy does not know: the yielding task would keep the worker from it.
         if worker.worker_ref.is_in_policy()
             || !worker.pinned.is_empty()
-            || worker.pool().core.lifecycle.is_closing()
-            || worker.pool().core.monitor.is_somebody_long()
+            || core.lifecycle.is_closing()
+            || core.monitor.is_somebody_long()
             || stack_context::has_ready_fibers()
         {
             return false;
         }
+        // What the poller wakes is ready, too.
+        worker.yield_interval.look_if_due(&core.driver, &core.idle);
         // SAFETY: by contract the calling thread carries the worker, and no hook is on its stack.
         unsafe { worker.call(|shared, local, _| P::is_only_ready(shared, local)) }
     }

@@ -39,6 +39,32 @@ fn never_too_early() {
     });
 }
 
+/// A task that polls for something, and is the only one that is ready, does not keep its worker from timers.
+/// Without the monitor nobody else would look at them.
+#[test]
+fn a_task_that_yields_alone_lets_timers_end() {
+    let runtime = Runtime::builder()
+        .workers(1)
+        .stuck_after(None)
+        .build()
+        .expect("one worker");
+    let both = runtime.spawn(async {
+        let slept = Arc::new(AtomicBool::new(false));
+        let sees = Arc::clone(&slept);
+        let begin = Instant::now();
+        let polls = spawn(async move {
+            while !sees.load(Ordering::Relaxed) {
+                assert!(begin.elapsed() < 10_000 * MS, "the timer never ended");
+                yield_now().await;
+            }
+        });
+        sleep(MS).await;
+        slept.store(true, Ordering::Relaxed);
+        polls.await.expect("no panic");
+    });
+    both.wait().expect("no panic");
+}
+
 #[test]
 fn in_the_order_of_their_deadlines() {
     let runtime = Runtime::builder().workers(1).build().expect("one worker");

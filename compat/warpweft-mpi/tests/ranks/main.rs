@@ -4,12 +4,14 @@
 //! A check has a name; names on the command line select some. Each rank runs all checks in the same order.
 //! One that fails ends the job.
 
+mod calls;
+
 use std::env;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use warpweft::{Runtime, spawn, spawn_job};
-use warpweft_mpi::{Comm, Mpi, MpiErrorKind, Reduce, Source};
+use warpweft_mpi::{Bag, Comm, Mpi, MpiErrorKind, Reduce, Source};
 
 type Check = (&'static str, fn(&Comm));
 
@@ -44,6 +46,32 @@ const CHECKS: &[Check] = &[
     ("many_are_outstanding", many_are_outstanding),
     ("a_map_and_reduce_over_all_ranks", a_map_and_reduce_over_all_ranks),
     ("nothing_to_map", nothing_to_map),
+    (
+        "shared_work_takes_one_communicator",
+        shared_work_takes_one_communicator,
+    ),
+    (
+        "a_rank_without_a_bag_takes_no_work",
+        a_rank_without_a_bag_takes_no_work,
+    ),
+    ("a_huge_capacity_is_an_error", a_huge_capacity_is_an_error),
+    (
+        "functions_are_called_on_ranks",
+        calls::functions_are_called_on_ranks,
+    ),
+    ("calls_cross_and_call_others", calls::calls_cross_and_call_others),
+    (
+        "a_function_that_fails_is_an_error_of_its_caller",
+        calls::a_function_that_fails_is_an_error_of_its_caller,
+    ),
+    (
+        "functions_that_differ_are_named_on_all_ranks",
+        calls::functions_that_differ_are_named_on_all_ranks,
+    ),
+    (
+        "dropped_calls_are_waited_for",
+        calls::dropped_calls_are_waited_for,
+    ),
     (
         "a_late_message_wakes_a_rank_that_sleeps",
         a_late_message_wakes_a_rank_that_sleeps,
@@ -107,8 +135,8 @@ fn without_mpi(error: &warpweft_mpi::MpiError) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Rank 1 returns from `main` without a word. The others must end soon, by an error.
-fn end_early(mpi: Mpi) -> ! {
+/// Rank 1 ends its process without `Mpi::finalize`. The others must end soon, by an error.
+fn end_early(mpi: Mpi<'_>) -> ! {
     if mpi.rank() == 1 {
         std::mem::forget(mpi);
         std::process::exit(0);
@@ -118,7 +146,7 @@ fn end_early(mpi: Mpi) -> ! {
 }
 
 /// Rank 1 is killed. The others must end soon, by an error.
-fn be_killed(mpi: &Mpi) -> ! {
+fn be_killed(mpi: &Mpi<'_>) -> ! {
     let world = mpi.world();
     world.barrier().wait().expect("all are there");
     if mpi.rank() == 1 {
@@ -130,7 +158,7 @@ fn be_killed(mpi: &Mpi) -> ! {
     unreachable!("rank 1 sent nothing, but {message:?} came")
 }
 
-fn leave_a_receive(mpi: Mpi) -> ExitCode {
+fn leave_a_receive(mpi: Mpi<'_>) -> ExitCode {
     let left = mpi.world().recv(0, 3, 8);
     let error = mpi.finalize().expect_err("one is outstanding").to_string();
     assert!(error.contains("a receive of rank 0 with tag 3"), "{error}");
@@ -391,15 +419,65 @@ fn collatz(from: u64) -> u64 {
         .sum()
 }
 
+/// MPI has some thousand communicators.
+fn shared_work_takes_one_communicator(comm: &Comm) {
+    for n in 0..3000 {
+        let sum = comm.map_reduce(0..n % 3, 1, 1, Iterator::sum::<u64>, |a, b| a + b);
+        let sum = warpweft::block_on(sum).expect("all come");
+        assert_eq!(sum, [None, Some(0), Some(1)][n as usize % 3]);
+    }
+}
+
 fn nothing_to_map(comm: &Comm) {
     let sum = comm.map_reduce(5..5, 10, 2, Iterator::sum::<u64>, |a, b| a + b);
     assert_eq!(warpweft::block_on(sum).expect("all come"), None);
 }
 
+/// Numbers to count, and how many were.
+struct Numbers(u64, u64);
+
+impl Bag for Numbers {
+    type Work = u64;
+
+    fn step(&mut self) -> bool {
+        let some = self.0.min(10);
+        self.0 -= some;
+        self.1 += some;
+        self.0 > 0
+    }
+
+    fn split(&mut self) -> Option<u64> {
+        let half = self.0 / 2;
+        self.0 -= half;
+        (half > 0).then_some(half)
+    }
+
+    fn take(&mut self, work: u64) {
+        self.0 += work;
+    }
+}
+
+fn a_rank_without_a_bag_takes_no_work(comm: &Comm) {
+    let bags = if comm.rank() == 0 {
+        vec![Numbers(100_000, 0)]
+    } else {
+        Vec::new()
+    };
+    let shared = warpweft::block_on(comm.share(bags)).expect("all come");
+    let counts: Vec<u64> = shared.bags.iter().map(|bag| bag.1).collect();
+    let expected: &[u64] = if comm.rank() == 0 { &[100_000] } else { &[] };
+    assert_eq!((counts.as_slice(), shared.stolen), (expected, 0));
+}
+
+fn a_huge_capacity_is_an_error(comm: &Comm) {
+    let error = comm.recv(0, 1, usize::MAX).wait().expect_err("too long");
+    assert_eq!(error.kind(), MpiErrorKind::Argument, "{error}");
+}
+
 fn a_late_message_wakes_a_rank_that_sleeps(comm: &Comm) {
     let (next, previous) = next_and_previous(comm);
     let receive = comm.recv(previous, 10, 8);
-    // Longer than a rank looks for messages. In turn, so that nobody looks for another reason.
+    // Longer than a rank looks for messages. In turn, so that no rank looks for another reason.
     for turn in 0..comm.size() {
         if turn == comm.rank() {
             warpweft::block_on(warpweft::time::sleep(Duration::from_millis(100)));
