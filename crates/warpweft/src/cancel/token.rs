@@ -1,7 +1,7 @@
 //! The token, and what runs under it.
 
 use crate::cancel_tree::node::{Limits, Node, Reason};
-use crate::execution::token::{self as here, Waiting, with_token};
+use crate::execution::token::{self as here, TokenWait, with_token};
 use crate::runtime::under_token::UnderToken;
 use crate::sync::Wait;
 use std::fmt;
@@ -95,7 +95,7 @@ impl CancelToken {
     ///
     /// A future that waits for this under the token gets a [grace](Self::with_grace) when it is cancelled.
     pub fn cancelled(&self) -> Wait<impl Future<Output = ()> + Send + Sync + Unpin + use<>> {
-        let mut waiting = Waiting {
+        let mut waiting = TokenWait {
             node: Arc::clone(&self.0),
             place: None,
         };

@@ -2,10 +2,10 @@
 //!
 //! A report is made where a panic is caught, so nothing here runs without one.
 
-use super::latent_fork::Outcome;
 use crate::effect::Discontinued;
 use crate::execution::stack_context;
 use crate::fork::jobs::Panic;
+use crate::pool::panics::Outcome;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use warpweft_task::{Cancelled, TaskKind, TaskPanic, Unwound};

@@ -16,6 +16,9 @@ use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::sync::{Arc, OnceLock};
 use warpweft_task::{TaskKind, TaskPanic};
 
+/// What foreign code returned: its value, or the payload of its panic.
+pub(crate) type Outcome<R> = Result<R, Box<dyn Any + Send>>;
+
 /// What happens when a task panics. Its joiner gets the panic in any case. See
 /// [`Builder::panic_policy`](crate::Builder::panic_policy).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

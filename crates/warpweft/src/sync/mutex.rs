@@ -20,7 +20,7 @@
 //! - When the list's lock is free: if the list is not empty, the lock is held, or the first waiter is WOKEN.
 
 use super::owner::Owner;
-use super::shelf::{Shelf, Waits};
+use super::shelf::{Shelf, WaitState};
 use super::suspend::{Suspend, WaitOp};
 use super::wait::Wait;
 use super::wait_list::{WaitList, WaiterId};
@@ -245,7 +245,7 @@ impl<T> Mutex<T> {
     }
 }
 
-impl Waits for WaitList<u32> {
+impl WaitState for WaitList<u32> {
     /// The owner, once a task has waited.
     type Beside = Owner;
 

@@ -112,7 +112,7 @@ impl Watch {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct MonitorState {
     /// Compensating workers that no thread carries.
     vacant: Vec<usize>,
     over: bool,
@@ -121,7 +121,7 @@ struct State {
 
 pub(crate) struct Monitor {
     watch: Watch,
-    state: Mutex<State>,
+    state: Mutex<MonitorState>,
     wakeup: Condvar,
     sleep_flag: SleepFlag,
     /// The number of workers at the last tick that were in one task for longer than `stuck_after`.
@@ -153,9 +153,9 @@ impl Monitor {
     pub(crate) fn new(watch: Watch, first: usize, end: usize) -> Self {
         Self {
             watch,
-            state: Mutex::new(State {
+            state: Mutex::new(MonitorState {
                 vacant: (first..end).collect(),
-                ..State::default()
+                ..MonitorState::default()
             }),
             wakeup: Condvar::new(),
             sleep_flag: SleepFlag::new(),
@@ -343,7 +343,11 @@ impl Monitor {
     }
 
     /// Waits for a tick. Under the checkers, where no time passes, it is over at once.
-    fn pause<'a>(&'a self, state: MutexGuard<'a, State>, tick_ns: u64) -> MutexGuard<'a, State> {
+    fn pause<'a>(
+        &'a self,
+        state: MutexGuard<'a, MonitorState>,
+        tick_ns: u64,
+    ) -> MutexGuard<'a, MonitorState> {
         if cfg!(any(warpweft_loom, warpweft_shuttle)) {
             drop(state);
             yield_now();
