@@ -58,7 +58,7 @@ use crate::ring::{Ring, RingClaim, Slots, SlotsRef};
 /// is never mistaken for a real one.
 const LOCK: u64 = 1 << 62;
 
-struct Shared<T: Word> {
+struct FifoShared<T: Word> {
     head: CachePadded<AtomicU64>,
     tail: CachePadded<AtomicU64>,
     ring: Ring<T>,
@@ -124,7 +124,7 @@ impl FifoSpan {
 /// Fifo::<Box<std::rc::Rc<u8>>>::with_capacity(8);
 /// ```
 pub struct Fifo<T: Word> {
-    shared: Arc<Shared<T>>,
+    shared: Arc<FifoShared<T>>,
     /// The live ring; only this owner replaces it.
     slots: SlotsRef,
     /// The same as `shared.tail`, which only this owner writes.
@@ -140,7 +140,7 @@ impl<T: Word> Fifo<T> {
     pub fn with_start(capacity: usize, start: u64) -> Result<Self, CapacityError> {
         let slots = Slots::new(capacity)?;
         let view = slots.view();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(FifoShared {
             head: CachePadded::new(AtomicU64::new(start)),
             tail: CachePadded::new(AtomicU64::new(start)),
             ring: Ring::new(slots),
@@ -303,7 +303,7 @@ impl<T: Word> fmt::Debug for Fifo<T> {
 
 /// A thief's end of a [`Fifo`].
 pub struct FifoThief<T: Word> {
-    shared: Arc<Shared<T>>,
+    shared: Arc<FifoShared<T>>,
 }
 
 impl<T: Word> FifoThief<T> {
