@@ -183,12 +183,12 @@ pub(crate) fn tested(repo: &Repo) -> Result<Vec<Tested>> {
 
 /// How many bugs were found, and which were not.
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct MutantTally {
     pub(crate) found: usize,
     pub(crate) survivors: Vec<String>,
 }
 
-impl Tally {
+impl MutantTally {
     pub(crate) fn verdict(&self) -> Result<()> {
         ensure!(
             self.survivors.is_empty(),
@@ -209,7 +209,7 @@ struct Verdict {
 }
 
 /// Mutants every bug that matches and prints a table of what found it.
-pub(crate) fn run(repo: &Repo, options: &Options) -> Result<Tally> {
+pub(crate) fn run(repo: &Repo, options: &Options) -> Result<MutantTally> {
     let mutants = spread(load(repo, options)?, options.sample);
     let places = places(repo, &mutants)?;
     let places = places.into_iter().collect::<Result<Vec<_>>>()?;
@@ -259,7 +259,7 @@ fn spread<T>(mutants: Vec<T>, sample: Option<usize>) -> Vec<T> {
         .collect()
 }
 
-fn table(mutants: &[Mutant], verdicts: &[Verdict]) -> Tally {
+fn table(mutants: &[Mutant], verdicts: &[Verdict]) -> MutantTally {
     let width = mutants
         .iter()
         .map(|mutant| mutant.structure.len() + mutant.name.len() + 2)
@@ -281,7 +281,7 @@ fn table(mutants: &[Mutant], verdicts: &[Verdict]) -> Tally {
         .filter(|verdict| !verdict.found)
         .map(|verdict| mutants[verdict.index].name.clone())
         .collect();
-    let tally = Tally {
+    let tally = MutantTally {
         found: verdicts.len() - survivors.len(),
         survivors,
     };

@@ -6,7 +6,7 @@ use std::io;
 
 use serde_json::{Value, json};
 
-use super::{Cell, Delays, Quantiles, Trial};
+use super::{Delays, Quantiles, SettingRuns, Trial};
 use crate::error::LabError;
 use crate::output::Pending;
 use crate::stats::{Ratio, Spread};
@@ -104,7 +104,7 @@ impl Trial {
 
     fn shown_counters(&self) -> Vec<&'static str> {
         let has = |name: &&str| {
-            let mut all = self.cells.iter().flat_map(Cell::counters);
+            let mut all = self.cells.iter().flat_map(SettingRuns::counters);
             all.any(|(other, value)| other == name && *value > 0.0)
         };
         SHOWN.iter().copied().filter(has).collect()
@@ -117,7 +117,7 @@ impl Trial {
     }
 
     /// How many times as fast as the baseline; nothing for the baseline itself.
-    pub(crate) fn speed_up(&self, cell: &Cell) -> Option<Ratio> {
+    pub(crate) fn speed_up(&self, cell: &SettingRuns) -> Option<Ratio> {
         let baseline = self.baseline()?;
         if std::ptr::eq(cell, baseline) {
             return None;
@@ -126,7 +126,7 @@ impl Trial {
     }
 
     /// The processor time over the baseline's; nothing for the baseline itself.
-    pub(crate) fn cpu_ratio(&self, cell: &Cell) -> Option<Ratio> {
+    pub(crate) fn cpu_ratio(&self, cell: &SettingRuns) -> Option<Ratio> {
         let baseline = self.baseline()?;
         if std::ptr::eq(cell, baseline) {
             return None;
@@ -137,7 +137,7 @@ impl Trial {
     /// Everything as one JSON document.
     #[must_use]
     pub fn document(&self) -> Value {
-        let cell = |cell: &Cell| {
+        let cell = |cell: &SettingRuns| {
             json!({
                 "setting": cell.setting,
                 "detail": cell.detail,
