@@ -1,6 +1,6 @@
 //! A barrier: tasks wait until all of them have arrived.
 
-use super::shelf::{Shelf, WaitState};
+use super::lazy_state::{LazyState, WaitState};
 use super::suspend::{Suspend, WaitOp};
 use super::wait::Wait;
 use super::wait_list::WaitList;
@@ -27,7 +27,7 @@ use warpweft_platform::sync::Mutex;
 /// ```
 pub struct Barrier {
     size: usize,
-    state: Shelf<BarrierState>,
+    state: LazyState<BarrierState>,
 }
 
 #[derive(Debug)]
@@ -65,7 +65,7 @@ impl Barrier {
     pub fn new(size: usize) -> Self {
         Self {
             size,
-            state: Shelf::new("barrier"),
+            state: LazyState::new("barrier"),
         }
     }
 

@@ -19,8 +19,8 @@
 //! - STARVED implies LOCKED.
 //! - When the list's lock is free: if the list is not empty, the lock is held, or the first waiter is WOKEN.
 
+use super::lazy_state::{LazyState, WaitState};
 use super::owner::Owner;
-use super::shelf::{Shelf, WaitState};
 use super::suspend::{Suspend, WaitOp};
 use super::wait::Wait;
 use super::wait_list::{WaitList, WaiterId};
@@ -77,7 +77,7 @@ pub struct Mutex<T> {
     word: AtomicU32,
     owner: Owner,
     /// Each waiter's item counts how often it was woken in vain.
-    list: Shelf<WaitList<u32>>,
+    list: LazyState<WaitList<u32>>,
     value: UnsafeCell<T>,
 }
 
@@ -92,7 +92,7 @@ impl<T> Mutex<T> {
         Self {
             word: AtomicU32::new(0),
             owner: Owner::default(),
-            list: Shelf::new("mutex"),
+            list: LazyState::new("mutex"),
             value: UnsafeCell::new(value),
         }
     }

@@ -6,7 +6,7 @@
 //! - `epoch` counts the notifications of all. It changes under the lock, and a wait that began in an earlier
 //!   one is over.
 
-use super::shelf::{Shelf, WaitState};
+use super::lazy_state::{LazyState, WaitState};
 use super::suspend::{Suspend, WaitOp};
 use super::wait::{Mapped, Wait};
 use super::wait_list::WaitList;
@@ -50,7 +50,7 @@ use warpweft_task::frame::Who;
 /// ```
 pub struct Notify {
     epoch: AtomicU64,
-    state: Shelf<NotifyState>,
+    state: LazyState<NotifyState>,
 }
 
 #[derive(Debug)]
@@ -89,7 +89,7 @@ impl Notify {
     pub(crate) fn of(kind: &'static str) -> Self {
         Self {
             epoch: AtomicU64::new(0),
-            state: Shelf::new(kind),
+            state: LazyState::new(kind),
         }
     }
 

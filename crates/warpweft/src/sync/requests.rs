@@ -1,7 +1,7 @@
 //! The requests for permits that wait, and what a report sees of them.
 
+use super::lazy_state::WaitState;
 use super::owner::Holder;
-use super::shelf::WaitState;
 use super::wait_list::WaitList;
 use crate::observe::raw::{RawWait, RawWhat};
 

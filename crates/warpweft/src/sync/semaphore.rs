@@ -15,9 +15,9 @@
 //!   first wait on.
 
 use super::error::Closed;
+use super::lazy_state::LazyState;
 use super::owner::Holder;
 use super::requests::{PermitRequest, Requests};
-use super::shelf::Shelf;
 use super::suspend::{Suspend, WaitOp};
 use super::wait::Wait;
 use super::wait_list::WaitList;
@@ -58,7 +58,7 @@ pub struct Semaphore {
     /// The word when all permits are free, or [`UNNOTED`].
     all: AtomicUsize,
     holder: Holder,
-    list: Shelf<Requests>,
+    list: LazyState<Requests>,
 }
 
 /// The reason why permits were not given at once.
@@ -106,7 +106,7 @@ impl Semaphore {
             word: AtomicUsize::new(permits * ONE),
             all: AtomicUsize::new(permits * ONE),
             holder: Holder::default(),
-            list: Shelf::new(kind),
+            list: LazyState::new(kind),
         }
     }
 

@@ -6,7 +6,7 @@
 //!
 //! # Invariants
 //!
-//! - A node is in the register of objects from its creation until its shelf is dropped.
+//! - A node is in the register of objects from its creation until the primitive is dropped.
 //! - Nothing is entered into that register, or removed from it, under the lock of a node.
 
 use crate::observe::raw::{RawWait, Watched, objects};
@@ -27,7 +27,8 @@ pub(crate) trait WaitState: Send + 'static {
     fn each(&self, beside: &Self::Beside, object: usize, see: &mut dyn FnMut(RawWait));
 }
 
-pub(crate) struct Shelf<S: WaitState> {
+/// The state of a primitive, created at the first wait.
+pub(crate) struct LazyState<S: WaitState> {
     kind: &'static str,
     node: OnceLock<(Box<WaitNode<S>>, Option<Entry>)>,
 }
@@ -46,8 +47,8 @@ impl<S: WaitState> Watched for WaitNode<S> {
     }
 }
 
-impl<S: WaitState> Shelf<S> {
-    /// Returns an empty shelf of a primitive that reports call `kind`.
+impl<S: WaitState> LazyState<S> {
+    /// Returns the state, not yet created, of a primitive that reports call `kind`.
     pub(crate) const fn new(kind: &'static str) -> Self {
         Self {
             kind,
@@ -87,7 +88,7 @@ impl<S: WaitState> Shelf<S> {
     }
 }
 
-impl<S: WaitState> Drop for Shelf<S> {
+impl<S: WaitState> Drop for LazyState<S> {
     fn drop(&mut self) {
         if let Some((node, entry)) = self.node.take() {
             if let (Some(objects), Some(entry)) = (objects(), entry) {
