@@ -11,7 +11,7 @@ use crate::error::LabError;
 use crate::output::Pending;
 use crate::stats::{Ratio, Spread};
 use crate::table::{load, ratio};
-use crate::text::{Table, nanos};
+use crate::text::{Table, csv_bytes, nanos};
 
 /// The counters that have a column on the terminal; the report has all.
 const SHOWN: [&str; 5] = ["ran", "stolen", "forks_taken", "parks", "stacked"];
@@ -182,9 +182,7 @@ impl Trial {
                 ])?;
             }
         }
-        table
-            .into_inner()
-            .map_err(|error| csv::Error::from(error.into_error()))
+        csv_bytes(table)
     }
 
     /// Writes the report, a page without scripts.
