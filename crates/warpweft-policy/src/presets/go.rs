@@ -1,9 +1,9 @@
 //! The scheduler of Go: a ring of 256 and a *run next* slot per worker, one global queue.
 
-use super::ring::{self, RING, make, refill, take_one};
+use super::ring::{self, RING, make, refill, steal_half, take_one};
 use crate::{Count, Cx, Policy, PolicyError, PoolEnv, Wake, WorkerId};
 use std::fmt;
-use warpweft_queue::{Amount, Fifo, FifoThief, Full, Locked, Owner, Thief};
+use warpweft_queue::{Fifo, FifoThief, Full, Locked, Owner, Thief};
 use warpweft_task::{TaskRef, Why};
 
 /// Rounds through all victims before a worker gives up. In the last round it also takes from the slots.
@@ -135,17 +135,12 @@ impl Policy for Go {
         let first = cx.random(workers);
         (0..ROUNDS * workers).find_map(|attempt| {
             let victim = (first + attempt) % workers;
-            let ring = &shared.rings[victim];
             if cx.worker().is_some_and(|me| me.0 == victim) {
                 return None;
             }
-            if ring.glance().len != 0 {
-                cx.count(Count::StealAttempts, 1);
-                let stolen = ring.steal_into(&mut own.ring, Amount::Half).taken();
-                cx.count(Count::Steals, u64::from(stolen.is_some()));
-                if stolen.is_some() {
-                    return stolen;
-                }
+            let stolen = steal_half(&shared.rings[victim], &mut own.ring, cx);
+            if stolen.is_some() {
+                return stolen;
             }
             // A task that was just woken is about to run: it is left to its worker until nothing else is
             // found.

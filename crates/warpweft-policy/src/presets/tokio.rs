@@ -1,9 +1,9 @@
 //! The multi-thread scheduler of tokio: a LIFO slot and a ring of 256 per worker, one injector.
 
-use super::ring::{self, RING, make, refill, take_one};
+use super::ring::{self, RING, make, refill, steal_half, take_one};
 use crate::{Count, Cx, Policy, PolicyError, PoolEnv, Wake, WorkerId};
 use std::fmt;
-use warpweft_queue::{Amount, Fifo, FifoThief, Locked, Owner, Thief};
+use warpweft_queue::{Fifo, FifoThief, Locked, Owner, Thief};
 use warpweft_task::{TaskRef, Why};
 
 /// How often in a row the slot goes before the ring.
@@ -196,14 +196,10 @@ impl Policy for Tokio {
         let workers = shared.rings.len();
         let first = cx.random(workers);
         (first..workers).chain(0..first).find_map(|victim| {
-            let ring = &shared.rings[victim];
-            if cx.worker().is_some_and(|me| me.0 == victim) || ring.glance().len == 0 {
+            if cx.worker().is_some_and(|me| me.0 == victim) {
                 return None;
             }
-            cx.count(Count::StealAttempts, 1);
-            let stolen = ring.steal_into(&mut own.ring, Amount::Half).taken();
-            cx.count(Count::Steals, u64::from(stolen.is_some()));
-            stolen
+            steal_half(&shared.rings[victim], &mut own.ring, cx)
         })
     }
 
