@@ -1,4 +1,4 @@
-//! Unmodified crates of tokio's ecosystem on our workers: `compat/ecosystem`, a workspace of its own.
+//! Unmodified crates of tokio's ecosystem on our workers: `compat/ecosystem`, a separate workspace.
 
 mod load;
 

@@ -1,7 +1,7 @@
 //! The model checkers and the simulator: every `tests/loom_*.rs`, `tests/shuttle_*.rs` and `tests/sim_*.rs`,
 //! one process per model.
 //!
-//! Each checker has a target folder of its own, because its `--cfg` changes every crate.
+//! Each checker has its own target folder, because its `--cfg` changes every crate.
 
 use crate::repo::{self, Repo};
 use crate::run::{self, End};

@@ -26,7 +26,7 @@ pub(crate) struct Options {
     /// Seconds after which a test is stopped; a test that gives no verdict has not found the bug.
     #[arg(long, default_value_t = 300)]
     pub(crate) limit: u64,
-    /// Only so many of them, evenly spread over all files.
+    /// Only this number of them, evenly spread over all files.
     #[arg(long)]
     pub(crate) sample: Option<usize>,
 }
@@ -234,7 +234,7 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<MutantTally> {
             let binary = scratch
                 .grow(mutant, &places[index])
                 .with_context(|| format!("mutant {}", mutant.name))?;
-            // If nobody receives, the tester has failed and says why.
+            // If no thread receives, the tester has failed and says why.
             drop(builds.send((index, binary)));
             anyhow::Ok(())
         });

@@ -1,7 +1,7 @@
 //! The index of the tests: feature, test files with what they test, models, and the mutants that they find.
 //!
 //! `xtask/features.toml` sorts the files into features. `cargo xtask tests-index` writes `docs/TESTS.md`, and
-//! the house rules check that it is current.
+//! the rules check that it is current.
 
 use crate::mutants::{self, Tested};
 use crate::repo::{self, Repo};

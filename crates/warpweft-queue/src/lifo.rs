@@ -191,9 +191,9 @@ impl<T: Word> Lifo<T> {
     /// The long part of a growth: copies the elements to `bigger` while thieves continue taking them. Returns
     /// the index of the first element that it has copied.
     fn copy_to(&self, bigger: SlotsRef) -> u32 {
-        // Ordering: Relaxed; a stale head is below the true one, so some elements are copied in vain. It is
-        // not stale enough for a slot to count twice: the owner has refilled a slot only after `is_free` saw
-        // what its claimer did after the swap.
+        // Ordering: Relaxed; a stale head is below the true one, so some elements are copied needlessly. It
+        // is not stale enough for a slot to count twice: the owner has refilled a slot only after `is_free`
+        // saw what its claimer did after the swap.
         let (_, seen) = split(self.shared.word.load(Ordering::Relaxed));
         let count = self.tail().wrapping_sub(seen) as usize;
         // SAFETY: the live ring is not freed before its owner replaces it; `bigger` is new, empty, and twice

@@ -48,7 +48,7 @@ const CLAIMED: u32 = 1;
 /// let deque = Transfer::new(Fifo::with_capacity(8)?);
 /// let n = NonZeroUsize::new(7).unwrap();
 ///
-/// let mut claim = deque.try_claim().expect("nobody else has it");
+/// let mut claim = deque.try_claim().expect("no other thread has it");
 /// assert_eq!(claim.push(n), Ok(()));
 /// assert!(deque.try_claim().is_none());
 /// drop(claim);
@@ -61,7 +61,7 @@ pub struct Transfer<T: Word, O: Owner<T>> {
 }
 
 struct TransferShared<O, H> {
-    /// On its own line: threads that try in vain do not slow down the holder.
+    /// On its own line: threads whose attempts fail do not slow down the holder.
     state: CachePadded<AtomicU32>,
     owner: UnsafeCell<O>,
     thief: H,

@@ -16,8 +16,8 @@ const SHARE: usize = 8;
 /// As [`Negele`](super::Negele), with a set of queues for each worker and one for pushes from outside.
 ///
 /// A worker pushes to its own queues and takes from them. Every 32 tasks it looks at a random other worker,
-/// and takes a task that is more urgent than all of its own. When it has nothing it takes a task from another
-/// worker, and up to eight more.
+/// and takes a task that is more urgent than all its own tasks. When it has nothing it takes a task from
+/// another worker, and up to eight more.
 ///
 /// # What is promised
 ///

@@ -1,7 +1,7 @@
 //! Which token counts on a stack, and what its cancellation does there.
 //!
 //! A frame of a stack sets the token for what is called from it. Forks, jobs and tasks that are made there
-//! have that token, too, and enter a frame of their own where they run. The stack looks at the token where it
+//! have that token, too, and enter their own frame where they run. The stack looks at the token where it
 //! forks, waits, yields, and at the checks of cooperative code. If the token is cancelled, it unwinds with
 //! [`Cancelled`] as the payload, up to the frame that set the token.
 //!
@@ -268,7 +268,7 @@ impl Drop for Entered<'_> {
 }
 
 impl StackContext {
-    /// Tells the fiber that owns this stack whether its waits must look at a token.
+    /// Sets whether the waits of the fiber that owns this stack must look at a token.
     fn note_token(&self) {
         if let Some(fiber) = self.own_fiber() {
             fiber.set_under_token(!self.cancel_token().is_null());

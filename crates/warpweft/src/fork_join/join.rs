@@ -138,7 +138,7 @@ const LOOKS: u32 = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
     400
 };
 
-/// The number of checks after which it gives way to another thread.
+/// The number of checks after which it yields to another thread.
 const YIELD_AFTER: u32 = 50;
 
 /// How long it continues to check if no other thread could use its worker, in nanoseconds. To wake a thread

@@ -4,7 +4,7 @@
 //!   first poll: a join of   poll first   and   make a task of second
 //!
 //!   Waits ──┬─ taken by a thief, or `first` waits ─▶ Elsewhere (a task) ─▶ Done
-//!           └─ `first` is ready, nobody came ──────▶ Here (polled in place) ─▶ Done
+//!           └─ `first` is ready, none has it ──────▶ Here (polled in place) ─▶ Done
 //! ```
 //!
 //! # Invariants

@@ -15,7 +15,7 @@ pub(crate) fn is_end(payload: &(dyn Any + Send)) -> bool {
     payload.is::<Unwound>() || payload.is::<Cancelled>() || payload.is::<Discontinued>()
 }
 
-/// Tells the pool of the calling stack. Returns true if panics cancel the other tasks of a scope there.
+/// Reports to the pool of the calling stack. Returns true if panics cancel the other tasks of a scope there.
 fn report(panic: &mut TaskPanic) -> bool {
     let Some(context) = stack_context::here() else {
         return false;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   scope_async: body ─▶ all tasks have left ─▶ the body's value      spawn ─▶ enters ─▶ runs ─▶ leaves
-//!       │ dropped: closed, all cancelled, nobody is waited for           (also when it is dropped unrun)
+//!       │ dropped: closed, all cancelled, none is waited for             (also when it is dropped unrun)
 //! ```
 //!
 //! # Invariants

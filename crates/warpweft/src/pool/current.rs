@@ -115,7 +115,7 @@ pub(crate) struct WorkerVtable {
     ///
     /// As for `push`.
     pub(crate) step: unsafe fn(&WorkerRef) -> bool,
-    /// Returns true if tasks or fibers wait for this worker in queues of its own.
+    /// Returns true if tasks or fibers wait for this worker in its own queues.
     ///
     /// # Safety
     ///

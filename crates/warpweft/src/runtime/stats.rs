@@ -4,8 +4,8 @@
 //!
 //! # Invariants
 //!
-//! - A runtime whose figures are wanted is in [`LIVE`] until they are written. Whoever takes it out of the
-//!   list writes them, so they are written once. The end of the process waits for whoever does.
+//! - A runtime whose figures are wanted is in [`LIVE`] until they are written. The thread that takes it out
+//!   of the list writes them, so they are written once. The end of the process waits for that thread.
 //! - A line is one write to a file that is opened for appending. So processes may share the file.
 //! - Nothing is written for a runtime of a process from which this one was forked.
 //! - No failure here reaches the program. A line that cannot be written is lost.

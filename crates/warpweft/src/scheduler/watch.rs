@@ -41,7 +41,7 @@ struct Sample {
     reported: bool,
 }
 
-/// The time in which the monitor watches. It stands still while the process is stopped, and while the monitor
+/// The time in which the monitor watches. It stops while the process is stopped, and while the monitor
 /// has no CPU: the workers may have had none either.
 #[derive(Debug)]
 struct WatchClock {

@@ -452,7 +452,7 @@ impl<P: Policy> Worker<P> {
         }
     }
 
-    /// Tells the policy of tasks that ended where no worker was.
+    /// Reports tasks to the policy that ended where no worker was.
     ///
     /// # Safety
     ///

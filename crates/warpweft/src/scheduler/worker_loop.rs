@@ -310,7 +310,8 @@ pub(crate) fn enter<P: Policy>(pool: &Pool<P>, context: &StackContext) -> Entere
     carried.map_or_else(EnteredContexts::none, |worker| start(pool, worker))
 }
 
-/// Enters the contexts of the pool on a thread that has got its first worker, and tells the program.
+/// Enters the contexts of the pool on a thread that has got its first worker, and calls the hook of the
+/// program.
 fn start<P: Policy>(pool: &Pool<P>, worker: usize) -> EnteredContexts {
     let hooks = pool.core.threads.hooks();
     let contexts = hooks.contexts.enter(ThreadRole::Worker(worker));

@@ -1,4 +1,4 @@
-//! Something that is done at each signal, on a thread of its own.
+//! Something that is done at each signal, on a separate thread.
 
 use super::Registered;
 use signal_hook_registry::register;

@@ -1,7 +1,7 @@
 //! The state of a primitive that has had a waiter: on the heap, where a report finds it.
 //!
 //! A primitive may be moved while no task waits, and a wait may be leaked. So no report follows a pointer to
-//! the primitive itself. Its list of waiters has a place of its own, from the first wait until the primitive
+//! the primitive itself. Its list of waiters has its own place, from the first wait until the primitive
 //! is dropped.
 //!
 //! # Invariants

@@ -1,16 +1,16 @@
 //! Mutual exclusion.
 //!
 //! ```text
-//!   word:  LOCKED   somebody has it
-//!          QUEUED   somebody waits: unlocking is not a single compare-and-swap
-//!          WOKEN    the first in line was woken and has not looked again: unlocking wakes nobody
+//!   word:  LOCKED   a task has it
+//!          QUEUED   a task waits: unlocking is not a single compare-and-swap
+//!          WOKEN    the first in line was woken and has not looked again: unlocking wakes none
 //!          STARVED  the first in line lost too often: unlocking hands the lock over
 //! ```
 //!
 //! A caller takes a free lock at once, even if others wait: those would have to be scheduled first, and the
-//! lock would be unused meanwhile. But the first waiter that was woken in vain [`PATIENCE`] times is handed
-//! the lock. So each waiter is overtaken during a bounded number of its wake-ups, and waiters are served
-//! in order.
+//! lock would be unused meanwhile. But the first waiter that was woken [`PATIENCE`] times without getting it
+//! is handed the lock. So each waiter is overtaken during a bounded number of its wake-ups, and waiters are
+//! served in order.
 //!
 //! # Invariants
 //!
@@ -41,7 +41,7 @@ const QUEUED: u32 = 2;
 const WOKEN: u32 = 4;
 const STARVED: u32 = 8;
 
-/// How often the first waiter is woken in vain before it is handed the lock.
+/// How often the first waiter is woken without getting the lock before it is handed the lock.
 const PATIENCE: u32 = 4;
 /// How often a caller looks for a free lock before it enters the list, after twice as many pauses each time.
 const LOOKS: u32 = 7;
@@ -76,7 +76,7 @@ const LOOKS: u32 = 7;
 pub struct Mutex<T> {
     word: AtomicU32,
     owner: Owner,
-    /// Each waiter's item counts how often it was woken in vain.
+    /// Each waiter's item counts how often it was woken without getting the lock.
     list: LazyState<WaitList<u32>>,
     value: UnsafeCell<T>,
 }

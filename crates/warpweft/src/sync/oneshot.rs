@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   word:   WAKER   the receiver has left its waker
-//!           SENT    the value is there                 ┐ whoever sets the first of these three
-//!           GONE    the sender went without a value    ├ bits decides for both who has
+//!           SENT    the value is there                 ┐ the side that sets the first of these
+//!           GONE    the sender went without a value    ├ three bits decides which side has
 //!           LEFT    the receiver has left              ┘ the waker and the value
 //! ```
 //!

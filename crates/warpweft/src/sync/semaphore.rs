@@ -1,7 +1,7 @@
 //! Permits, given in the order in which they were requested.
 //!
 //! ```text
-//!   word:  ┌───── free permits ─────┬ CLOSED ┬ LINE ┐     LINE: somebody waits, or it is closed:
+//!   word:  ┌───── free permits ─────┬ CLOSED ┬ LINE ┐     LINE: a task waits, or it is closed:
 //!          └────────────────────────┴────────┴──────┘           all changes are made under the lock
 //! ```
 //!
@@ -110,7 +110,8 @@ impl Semaphore {
         }
     }
 
-    /// As [`of`](Self::of), for permits that tasks have which the caller spawns: who takes them says nothing.
+    /// As [`of`](Self::of), for permits of tasks that the caller spawns: the taker of a permit is not its
+    /// user.
     pub(crate) fn of_tasks(permits: usize, kind: &'static str) -> Self {
         let mut semaphore = Self::of(permits, kind);
         semaphore.all = AtomicUsize::new(UNNOTED);
@@ -201,13 +202,13 @@ impl Semaphore {
         self.release(permits);
     }
 
-    /// Returns true if a caller that takes so many permits from that word is the only one to have any.
+    /// Returns true if a caller that takes this number of permits from that word is the only one to have any.
     #[inline]
     fn is_sole(&self, word: usize, permits: usize) -> bool {
         word == self.all.load(Ordering::Relaxed) && permits > 0
     }
 
-    /// Returns the permit of a caller that has taken so many.
+    /// Returns the permit of a caller that has taken this number.
     #[inline]
     fn permit(&self, count: usize, is_sole: bool) -> Permit<'_> {
         if is_sole {

@@ -33,12 +33,12 @@ impl fmt::Debug for ThreadHooks {
 }
 
 impl ThreadHooks {
-    /// Tells the program that a thread has started, with that worker.
+    /// Calls the hook of the program for a thread that has started with that worker.
     pub(crate) fn on_start(&self, worker: usize) {
         self.on_start.iter().for_each(|hook| call(&**hook, worker));
     }
 
-    /// Tells the program that a thread is about to end, which had that worker first.
+    /// Calls the hook of the program for a thread that is about to end, and had that worker first.
     pub(crate) fn on_stop(&self, worker: usize) {
         self.on_stop.iter().rev().for_each(|hook| call(&**hook, worker));
     }

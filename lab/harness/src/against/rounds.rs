@@ -2,14 +2,14 @@
 //!
 //! ```text
 //!  round 0   A ab  B ab  C ab     not counted: caches are cold, pages are fresh
-//!  round 1   C ba  A ba  B ba     rows in shuffled order; within a row, who is first alternates
+//!  round 1   C ba  A ba  B ba     rows in shuffled order; within a row, the first program alternates
 //!  round 2   B ab  A ab  C ab
 //!  …         look at each row: those that are decided take no further part
 //! ```
 //!
 //! # Invariants
 //! - The two runs of a pair follow each other directly, and no pair is split by the end of the time.
-//! - Who is first alternates, so being second costs both the same.
+//! - The first program alternates, so being second costs both the same.
 //! - A pair with a run that began in a slow phase is set aside whole, counted, and tried again a few times.
 
 use std::time::Duration;

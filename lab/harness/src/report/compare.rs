@@ -144,7 +144,7 @@ fn charts(html: &mut String, one: &MeasuredLine) {
     }
 }
 
-/// Measures that have a column of their own already.
+/// Measures that have their own column already.
 const ELSEWHERE: &str = "workers_over_throughput_ns";
 
 fn figures(html: &mut String, one: &MeasuredLine) {
