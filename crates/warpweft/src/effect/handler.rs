@@ -88,7 +88,7 @@ impl<T> Coroutine<T> {
             // SAFETY: this coroutine alone owns it, and frees it.
             CoroutineState::Begun(core) => Ok(unsafe { core.as_ref() }),
             CoroutineState::Fresh(..) | CoroutineState::Ended => {
-                unreachable!("it has begun, and a coroutine that has ended is given to nobody")
+                unreachable!("it has begun, and a coroutine that has ended is given to no handler")
             }
         }
     }

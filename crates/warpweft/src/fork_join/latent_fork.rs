@@ -5,10 +5,10 @@
 //! - A fork stays where it is, and valid, until its owner has it back or its thief has set `done`.
 //! - Publish last: after `done` the thief touches nothing of the frame.
 
+use crate::execution::current_task::as_part_of;
 use crate::execution::fork_cx::{ForkCx, with_forks};
 use crate::execution::token::start_raw;
 use crate::execution::wait::resume;
-use crate::execution::who::as_part_of;
 use crate::fork::record::ForkRecord;
 use crate::fork::stealable_job::{By, StealableJob};
 use crate::observe::spans::SpawnSpan;

@@ -15,12 +15,12 @@
 
 use super::panics::report_displaced;
 use crate::cancel_tree::node::Node;
+use crate::execution::current_task::as_part_of;
 use crate::execution::fiber_start::Start;
 use crate::execution::fork_cx::ForkCx;
 use crate::execution::stack_context::{self, StackContext};
 use crate::execution::token::{start_here, start_raw};
 use crate::execution::wait;
-use crate::execution::who::as_part_of;
 use crate::fork::jobs::{FirstPanic, Jobs, Panic};
 use crate::fork::list::List;
 use crate::fork::stealable_job::{By, StealableJob, Stolen};

@@ -144,7 +144,7 @@ impl<P: Policy> Pool<P> {
             // tick.
             let missing = monitor.set_needed(long.all, stuck, needed);
             // Tasks that came meanwhile wake nothing in the poller.
-            if stuck > 0 || monitor.lets_go() {
+            if stuck > 0 || monitor.has_one_too_many() {
                 self.core.driver.relieve();
             }
             for _ in 0..missing {

@@ -66,8 +66,8 @@ pub(crate) mod barrier;
 pub mod broadcast;
 pub mod channel;
 pub(crate) mod condvar;
-mod ends;
 pub(crate) mod error;
+mod feed;
 pub(crate) mod lazy_state;
 pub(crate) mod listed;
 #[cfg(doctest)]

@@ -25,7 +25,7 @@ use super::suspend::{Suspend, WaitOp};
 use super::wait::Wait;
 use super::wait_list::{WaitList, WaiterId};
 use super::wakers::Wakers;
-use crate::execution::who::who_is_here;
+use crate::execution::current_task::current_task;
 use crate::observe::raw::{RawWait, RawWhat};
 use crate::pool::donation;
 use std::fmt;
@@ -371,7 +371,7 @@ impl<'a, T> MutexGuard<'a, T> {
     /// Makes the guard for a caller that has locked the mutex.
     #[inline]
     fn new(mutex: &'a Mutex<T>) -> Self {
-        let who = who_is_here();
+        let who = current_task();
         mutex.owner.set(who);
         if let Some(owner) = mutex.list.beside() {
             owner.set(who);

@@ -11,7 +11,7 @@ use super::suspend::{Suspend, WaitOp};
 use super::wait::{Mapped, Wait};
 use super::wait_list::WaitList;
 use super::wakers::Wakers;
-use crate::execution::who::who_is_here;
+use crate::execution::current_task::current_task;
 use crate::observe::raw::{RawWait, RawWhat};
 use std::fmt;
 use warpweft_platform::atomic::{AtomicU64, Ordering};
@@ -121,7 +121,7 @@ impl Notify {
     pub(super) fn tell_one(&self, store: bool) {
         let mut wakers = Wakers::new();
         let mut state = self.state.node().state.lock();
-        state.last = who_is_here();
+        state.last = current_task();
         state.tell_one(store, &mut wakers);
         drop(state);
         wakers.wake();
@@ -135,7 +135,7 @@ impl Notify {
         // writes it, under the lock.
         self.epoch
             .store(self.epoch.load(Ordering::Relaxed) + 1, Ordering::Release);
-        state.last = who_is_here();
+        state.last = current_task();
         wakers.reserve(state.list.at_most());
         while let Some((told, waker)) = state.list.grant_front() {
             *told = Notification::WithAll;

@@ -199,7 +199,7 @@ impl<T> fmt::Debug for Sender<T> {
 /// # Panics
 ///
 /// Polling it again after it has returned its result panics, as with most futures.
-#[must_use = "dropping it tells the sender that nobody wants the value"]
+#[must_use = "if it is dropped, the value is lost"]
 pub struct Receiver<T> {
     shared: Arc<Oneshot<T>>,
     /// True after it has returned its result.

@@ -22,7 +22,7 @@ use super::suspend::{Suspend, WaitOp};
 use super::wait::Wait;
 use super::wait_list::WaitList;
 use super::wakers::Wakers;
-use crate::execution::who::who_is_here;
+use crate::execution::current_task::current_task;
 use crate::pool::donation;
 use std::fmt;
 use warpweft_platform::atomic::{AtomicUsize, Ordering};
@@ -212,7 +212,7 @@ impl Semaphore {
     #[inline]
     fn permit(&self, count: usize, is_sole: bool) -> Permit<'_> {
         if is_sole {
-            let who = who_is_here();
+            let who = current_task();
             self.holder.set(who, count);
             if let Some(holder) = self.list.beside() {
                 holder.set(who, count);

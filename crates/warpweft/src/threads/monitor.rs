@@ -212,25 +212,25 @@ impl Monitor {
     }
 
     /// Returns true if one compensating worker too many is active. The caller must then retire.
-    pub(crate) fn lets_go(&self) -> bool {
+    pub(crate) fn has_one_too_many(&self) -> bool {
         let needed = self.needed.load(Ordering::Relaxed);
         self.active.load(Ordering::Relaxed) > needed
     }
 
     /// Returns true if a compensating worker must retire and give its tasks back. A standby poller whose task
     /// took long must do so, too: long tasks are for the workers.
-    pub(crate) fn relieves(&self, was_long: bool) -> bool {
-        self.lets_go() || was_long && !self.is_somebody_stuck()
+    pub(crate) fn must_retire(&self, was_long: bool) -> bool {
+        self.has_one_too_many() || was_long && !self.is_any_stuck()
     }
 
     /// Returns true if any worker is in a long task, stuck or not: a task that yields does not return at
     /// once.
-    pub(crate) fn is_somebody_long(&self) -> bool {
+    pub(crate) fn is_any_long(&self) -> bool {
         self.long.load(Ordering::Relaxed) > 0
     }
 
     /// Returns true if any worker is stuck, so that tasks may wait behind it.
-    pub(crate) fn is_somebody_stuck(&self) -> bool {
+    pub(crate) fn is_any_stuck(&self) -> bool {
         self.stuck.load(Ordering::Relaxed) > 0
     }
 

@@ -11,7 +11,7 @@
 //! A waiter that was granted finds the result in its entry. A sender finds nothing, or its value back. A
 //! receiver finds a value, or nothing if there will be none.
 
-use crate::execution::who::who_is_here;
+use crate::execution::current_task::current_task;
 use crate::observe::raw::{RawWait, RawWhat, Watched};
 use crate::sync::error::{Closed, SendError, TryRecvError, TrySendError};
 use crate::sync::listed::Listed;
@@ -184,7 +184,7 @@ impl<T> ChannelState<T> {
         if self.closed {
             return Err(TrySendError::Closed(value));
         }
-        self.last[0] = who_is_here();
+        self.last[0] = current_task();
         let Some(value) = self.give(value, wakers) else {
             return Ok(());
         };
@@ -208,7 +208,7 @@ impl<T> ChannelState<T> {
     }
 
     fn receive(&mut self, wakers: &mut Wakers) -> Result<T, TryRecvError> {
-        self.last[1] = who_is_here();
+        self.last[1] = current_task();
         let first = self.queue.pop_front();
         // The first sender that waits has room now; without a buffer its value is the first. (There is no
         // room if a value had been given back, so that there was one too many.)
