@@ -1,6 +1,6 @@
 //! One axum router under load, on three servers: `warpweft_tokio::serve`, `axum::serve` in a pool with a
 //! context of tokio, and `axum::serve` on tokio's own runtime. `cargo xtask tokio load` runs them in turns,
-//! each in a process of its own, and compares.
+//! each in its own process, and compares.
 //!
 //! - `axum_contest server CONTESTANT WORKERS` prints its address and serves until it is ended.
 //! - `axum_contest clients ADDRESS CONNECTIONS MILLISECONDS` asks, and prints a line of numbers: requests,

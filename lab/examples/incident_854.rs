@@ -1,7 +1,7 @@
 //! rayon-rs/rayon#854, «Stack overflow with rayon::scope and spawn»: many jobs in a scope, each of them a
 //! parallel loop.
 //!
-//! On rayon a loop whose half was stolen waits, and runs other jobs meanwhile: loops of their own, whose
+//! On rayon a loop whose half was stolen waits, and runs other jobs meanwhile: other loops, whose
 //! halves are stolen as well. Each wait adds frames to the same stack, and those below cannot end before it
 //! does. It takes many thieves: run it with 8 workers. The calls yield to the other threads, so that those
 //! eight overlap on two processors, too.

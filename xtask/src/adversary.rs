@@ -1,6 +1,6 @@
 //! The hostile programs (`crates/warpweft/tests/adversary`) under sanitizers and valgrind.
 //!
-//! Each program is a test, and runs in child processes of its own. So a sanitizer's report or a hang is the
+//! Each program is a test, and runs in its own child processes. So a sanitizer's report or a hang is the
 //! failure of one test.
 
 use crate::repo::Repo;
@@ -14,7 +14,7 @@ const TEST: &str = "adversary";
 /// The one target for which the sanitizers are tried.
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
-/// The exit status by which valgrind tells of an error.
+/// The exit status by which valgrind reports an error.
 const VALGRIND_ERROR: &str = "97";
 
 /// Programs that valgrind cannot run: it knows neither filters of system calls nor stacks that overflow on

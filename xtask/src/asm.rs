@@ -1,7 +1,7 @@
 //! The worker loop in machine code: its length, and its indirect calls, of which there must be one: the
 //! task's body.
 //!
-//! Every policy has a loop of its own, because a pool is compiled for its policy. The release binary of the
+//! Every policy has its own loop, because a pool is compiled for its policy. The release binary of the
 //! lab has them all.
 //!
 //! And the checks of cooperative code: how many instructions each is.
@@ -184,7 +184,7 @@ fn build(repo: &Repo, policies: bool) -> Result<PathBuf> {
     Ok(target.join("release").join("warpweft"))
 }
 
-/// `is_slot` tells the addresses that the linker fills once and for all.
+/// `is_slot` finds the addresses that the linker fills once and for all.
 fn shape(code: &[u8], address: u64, is_slot: &dyn Fn(u64) -> bool) -> Shape {
     let mut shape = Shape {
         bytes: code.len(),

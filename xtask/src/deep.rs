@@ -153,7 +153,7 @@ const SIGNALS: u32 = 1_000_000;
 /// How many dumps look at tasks that begin, wait and end.
 const DUMPS: u32 = 1_000_000;
 
-/// The program of tokio#4730 in so many forms, with random delays: none of them may hang.
+/// The program of tokio#4730 in this number of forms, with random delays: none of them may hang.
 fn hogs(repo: &Repo) -> Result<()> {
     println!("{SEEDS} seeds");
     let mut command = run::cargo(&repo.root);

@@ -1,4 +1,4 @@
-//! Unmodified crates of tokio's ecosystem on our workers: `compat/ecosystem`, a workspace of its own.
+//! Unmodified crates of tokio's ecosystem on our workers: `compat/ecosystem`, a separate workspace.
 
 mod load;
 
@@ -10,11 +10,11 @@ use anyhow::{Result, ensure};
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Options {
     #[command(subcommand)]
-    what: Option<What>,
+    what: Option<EcosystemCommand>,
 }
 
 #[derive(Debug, Clone, clap::Subcommand)]
-enum What {
+enum EcosystemCommand {
     /// One axum router under load, by turns: on our server, on `axum::serve` in a pool, and on plain tokio
     Load(load::Load),
 }
@@ -22,7 +22,7 @@ enum What {
 /// Runs what was asked for: the checks and the tests, if nothing was.
 pub(crate) fn run(repo: &Repo, options: &Options) -> Result<String> {
     match &options.what {
-        Some(What::Load(load)) => load::compare(repo, load),
+        Some(EcosystemCommand::Load(load)) => load::compare(repo, load),
         None => all(repo),
     }
 }

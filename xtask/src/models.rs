@@ -1,7 +1,7 @@
 //! The model checkers and the simulator: every `tests/loom_*.rs`, `tests/shuttle_*.rs` and `tests/sim_*.rs`,
 //! one process per model.
 //!
-//! Each checker has a target folder of its own, because its `--cfg` changes every crate.
+//! Each checker has its own target folder, because its `--cfg` changes every crate.
 
 use crate::repo::{self, Repo};
 use crate::run::{self, End};
@@ -69,12 +69,12 @@ pub(crate) struct Binary {
 
 /// How many models passed, and what became of the others: name, verdict, the end of the log.
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct ModelTally {
     pub(crate) passed: usize,
     pub(crate) failures: Vec<String>,
 }
 
-impl Tally {
+impl ModelTally {
     pub(crate) fn verdict(&self) -> Result<()> {
         ensure!(
             self.failures.is_empty(),
@@ -88,7 +88,7 @@ impl Tally {
 }
 
 /// Explores all models that match, and prints the wall time of each.
-pub(crate) fn run(repo: &Repo, checker: Checker, options: &Options) -> Result<Tally> {
+pub(crate) fn run(repo: &Repo, checker: Checker, options: &Options) -> Result<ModelTally> {
     run_with(repo, checker, options, &[])
 }
 
@@ -98,7 +98,7 @@ pub(crate) fn run_with(
     checker: Checker,
     options: &Options,
     variables: &[(&str, String)],
-) -> Result<Tally> {
+) -> Result<ModelTally> {
     let filter = options.filter.as_deref().unwrap_or("");
     let prefix = format!("{}_", checker.name());
     let all: Vec<(&Package, &str)> = repo
@@ -167,7 +167,7 @@ pub(crate) fn run_with(
     })?;
     let models = ends.len();
     let failures: Vec<_> = ends.into_iter().flatten().collect();
-    let tally = Tally {
+    let tally = ModelTally {
         passed: models - failures.len(),
         failures,
     };

@@ -26,7 +26,7 @@ pub(crate) struct Options {
     /// Seconds after which a test is stopped; a test that gives no verdict has not found the bug.
     #[arg(long, default_value_t = 300)]
     pub(crate) limit: u64,
-    /// Only so many of them, evenly spread over all files.
+    /// Only this number of them, evenly spread over all files.
     #[arg(long)]
     pub(crate) sample: Option<usize>,
 }
@@ -183,12 +183,12 @@ pub(crate) fn tested(repo: &Repo) -> Result<Vec<Tested>> {
 
 /// How many bugs were found, and which were not.
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct MutantTally {
     pub(crate) found: usize,
     pub(crate) survivors: Vec<String>,
 }
 
-impl Tally {
+impl MutantTally {
     pub(crate) fn verdict(&self) -> Result<()> {
         ensure!(
             self.survivors.is_empty(),
@@ -209,7 +209,7 @@ struct Verdict {
 }
 
 /// Mutants every bug that matches and prints a table of what found it.
-pub(crate) fn run(repo: &Repo, options: &Options) -> Result<Tally> {
+pub(crate) fn run(repo: &Repo, options: &Options) -> Result<MutantTally> {
     let mutants = spread(load(repo, options)?, options.sample);
     let places = places(repo, &mutants)?;
     let places = places.into_iter().collect::<Result<Vec<_>>>()?;
@@ -234,7 +234,7 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<Tally> {
             let binary = scratch
                 .grow(mutant, &places[index])
                 .with_context(|| format!("mutant {}", mutant.name))?;
-            // If nobody receives, the tester has failed and says why.
+            // If no thread receives, the tester has failed and says why.
             drop(builds.send((index, binary)));
             anyhow::Ok(())
         });
@@ -259,7 +259,7 @@ fn spread<T>(mutants: Vec<T>, sample: Option<usize>) -> Vec<T> {
         .collect()
 }
 
-fn table(mutants: &[Mutant], verdicts: &[Verdict]) -> Tally {
+fn table(mutants: &[Mutant], verdicts: &[Verdict]) -> MutantTally {
     let width = mutants
         .iter()
         .map(|mutant| mutant.structure.len() + mutant.name.len() + 2)
@@ -281,7 +281,7 @@ fn table(mutants: &[Mutant], verdicts: &[Verdict]) -> Tally {
         .filter(|verdict| !verdict.found)
         .map(|verdict| mutants[verdict.index].name.clone())
         .collect();
-    let tally = Tally {
+    let tally = MutantTally {
         found: verdicts.len() - survivors.len(),
         survivors,
     };

@@ -1,5 +1,5 @@
 //! The trace files of the flight recorder, read by Perfetto's own schema: the package `perfetto` of
-//! Python's, in an environment of its own below the target folder.
+//! Python's, in a separate environment below the target folder.
 
 use crate::counts::Tests;
 use crate::repo::Repo;

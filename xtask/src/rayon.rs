@@ -17,11 +17,11 @@ pub(crate) use twins::real_if_fetched;
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Options {
     #[command(subcommand)]
-    what: Option<What>,
+    what: Option<RayonCommand>,
 }
 
 #[derive(Debug, Clone, clap::Subcommand)]
-enum What {
+enum RayonCommand {
     /// The tests of rayon, and of rayon-core
     Tests,
     /// The programs of open incidents of rayon, and programs that index arrays by thread
@@ -35,10 +35,10 @@ enum What {
 /// Runs what was asked for: the tests and the programs, if nothing was.
 pub(crate) fn run(repo: &Repo, options: &Options) -> Result<String> {
     match &options.what {
-        Some(What::Tests) => tests::run(repo),
-        Some(What::Programs) => programs(repo),
-        Some(What::Speed(speed)) => twins::speed(repo, speed),
-        Some(What::Real) => twins::real(repo),
+        Some(RayonCommand::Tests) => tests::run(repo),
+        Some(RayonCommand::Programs) => programs(repo),
+        Some(RayonCommand::Speed(speed)) => twins::speed(repo, speed),
+        Some(RayonCommand::Real) => twins::real(repo),
         None => all(repo),
     }
 }

@@ -107,7 +107,7 @@ impl Repo {
     fn is_product(&self, path: &Path, name: &OsStr) -> bool {
         let hidden = name.to_string_lossy().starts_with('.') && name != ".cargo";
         let at_root = path.parent() == Some(&self.root) && (name == "target" || name == "reports");
-        // Cargo marks the target folders of packages that are workspaces of their own.
+        // Cargo marks the target folders of packages that are separate workspaces.
         hidden || at_root || path == self.target || path.join("CACHEDIR.TAG").is_file()
     }
 }

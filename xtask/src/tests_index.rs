@@ -1,7 +1,7 @@
 //! The index of the tests: feature, test files with what they test, models, and the mutants that they find.
 //!
 //! `xtask/features.toml` sorts the files into features. `cargo xtask tests-index` writes `docs/TESTS.md`, and
-//! the house rules check that it is current.
+//! the rules check that it is current.
 
 use crate::mutants::{self, Tested};
 use crate::repo::{self, Repo};
@@ -29,7 +29,7 @@ struct Feature {
 
 /// A line of the index.
 #[derive(Debug, Default, Clone)]
-struct Row {
+struct IndexRow {
     what: String,
     /// Files of mutants, each with the number of those that are found here.
     mutants: BTreeMap<String, usize>,
@@ -53,7 +53,7 @@ pub(crate) fn check(repo: &Repo) -> Result<Vec<String>> {
 fn page(repo: &Repo) -> Result<String> {
     let text = fs::read_to_string(repo.root.join(FEATURES))?;
     let Features { feature: features } = toml::from_str(&text).with_context(|| format!("in {FEATURES}"))?;
-    let mut sorted: Vec<Vec<(String, Row)>> = vec![Vec::new(); features.len()];
+    let mut sorted: Vec<Vec<(String, IndexRow)>> = vec![Vec::new(); features.len()];
     for (path, row) in rows(repo)? {
         let fits = |feature: &Feature| feature.files.iter().any(|glob| matches(glob, &path));
         let index = features.iter().position(fits);
@@ -90,8 +90,8 @@ fn page(repo: &Repo) -> Result<String> {
 }
 
 /// All test files, and the sources whose unit tests find mutants, by their paths.
-fn rows(repo: &Repo) -> Result<BTreeMap<String, Row>> {
-    let mut rows: BTreeMap<String, Row> = BTreeMap::new();
+fn rows(repo: &Repo) -> Result<BTreeMap<String, IndexRow>> {
+    let mut rows: BTreeMap<String, IndexRow> = BTreeMap::new();
     let mut roots = BTreeMap::new();
     for package in repo.packages() {
         for target in package.targets.iter().filter(|target| target.is_test()) {
@@ -109,9 +109,9 @@ fn rows(repo: &Repo) -> Result<BTreeMap<String, Row>> {
                 let path = repo.show(file).to_string();
                 rows.insert(
                     path,
-                    Row {
+                    IndexRow {
                         what,
-                        ..Row::default()
+                        ..IndexRow::default()
                     },
                 );
             }

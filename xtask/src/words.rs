@@ -91,7 +91,7 @@ impl Entry {
         }
     }
 
-    fn holds_in(&self, place: &Place<'_>, kind: Kind) -> bool {
+    fn holds_in(&self, place: &SourcePlace<'_>, kind: Kind) -> bool {
         let kind_fits = match self.text {
             None => true,
             Some(Text::Code) => kind != Kind::Prose,
@@ -103,7 +103,7 @@ impl Entry {
 }
 
 /// A file, relative to the root, and the crate or folder that it belongs to.
-struct Place<'a> {
+struct SourcePlace<'a> {
     path: &'a Path,
     area: &'a str,
 }
@@ -166,7 +166,7 @@ impl<'a> Index<'a> {
     }
 
     /// The uses in a file. One line counts once for an entry, its path is line 0.
-    fn uses(&self, place: &Place<'_>, text: &str) -> Vec<(usize, usize)> {
+    fn uses(&self, place: &SourcePlace<'_>, text: &str) -> Vec<(usize, usize)> {
         let mut found = Vec::new();
         let stems = place.path.components().filter_map(|part| {
             let name = part.as_os_str().to_str()?;
@@ -326,7 +326,7 @@ pub(crate) fn uses(repo: &Repo, entries: &[Entry]) -> Result<Vec<Use>> {
             continue;
         }
         let text = fs::read_to_string(repo.root.join(&path))?;
-        let place = Place {
+        let place = SourcePlace {
             path: &path,
             area: &area,
         };
@@ -452,7 +452,7 @@ fn enforced(text: &str, entries: &[Entry], counts: &[usize]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Index, Place, enforced, parse, parts};
+    use super::{Index, SourcePlace, enforced, parse, parts};
     use std::path::Path;
 
     const TABLE: &str = r#"words = [
@@ -467,7 +467,7 @@ mod tests {
     /// The uses as `line old`.
     fn found(path: &str, area: &str, text: &str) -> Vec<String> {
         let table = parse(TABLE).unwrap();
-        let place = Place {
+        let place = SourcePlace {
             path: Path::new(path),
             area,
         };

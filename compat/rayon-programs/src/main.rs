@@ -1,4 +1,4 @@
-//! Programs that use rayon, and say nothing of who provides `rayon-core`.
+//! Programs that use rayon, and do not say which `rayon-core` they use.
 //!
 //! `cargo xtask rayon` builds this package twice, with the original and with ours, and compares what the two
 //! print: `speed` times, `threads` what programs rely on that index arrays by thread, `real` the results of

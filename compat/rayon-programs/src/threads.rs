@@ -14,7 +14,7 @@ thread_local! {
 }
 
 /// Makes all checks with 1, 2, 4 and 8 threads, and prints how many threads have run closures of nested
-/// loops. The exit code tells whether all held.
+/// loops. The exit code says whether all held.
 pub(crate) fn check() -> ExitCode {
     let mut is_fine = true;
     for threads in [1, 2, 4, 8] {
@@ -77,7 +77,7 @@ fn alone(threads: usize) -> usize {
     clashes.into_inner()
 }
 
-/// Adds into a slot per thread without an atomic addition, which is right if nobody else has the index.
+/// Adds into a slot per thread without an atomic addition, which is right if no other thread has the index.
 fn slots(threads: usize) -> bool {
     let slots: Vec<AtomicUsize> = (0..threads).map(|_| AtomicUsize::new(0)).collect();
     (0..300).into_par_iter().for_each(|_| {
@@ -94,7 +94,7 @@ fn slots(threads: usize) -> bool {
         == 300 * 300
 }
 
-/// Buffers per thread, each in a lock that nobody else may hold.
+/// Buffers per thread, each in a lock that no other thread may hold.
 fn held(threads: usize) -> bool {
     let buffers: Vec<Mutex<Vec<usize>>> = (0..threads).map(|_| Mutex::default()).collect();
     let is_alone = AtomicBool::new(true);

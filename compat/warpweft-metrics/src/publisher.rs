@@ -200,7 +200,7 @@ fn sample(new: &Distribution, most: u64) -> impl Iterator<Item = (Duration, usiz
     })
 }
 
-/// Tells the recorder units and descriptions of the [names](crate#names). Optional; exporters show them.
+/// Registers units and descriptions of the [names](crate#names). Optional; exporters show them.
 pub fn describe() {
     describe_gauge!("warpweft_tasks", "Tasks that have not ended, by kind");
     describe_gauge!("warpweft_queue_length", "Tasks in a queue of the policy");

@@ -40,7 +40,7 @@ pub trait Listener: Send + 'static {
     ///
     /// # Errors
     ///
-    /// A kind of `Connection…` is about one client: the server goes on. An error of the system makes it
+    /// A kind of `Connection…` is about one client: the server continues. An error of the system makes it
     /// pause. `InvalidInput`, `NotConnected`, and an error that is not of the system end it.
     fn accept(&mut self) -> impl Future<Output = io::Result<(Self::Io, Self::Address)>> + Send;
 }

@@ -27,7 +27,7 @@ use warpweft_platform::atomic::{AtomicBool, Ordering};
 
 /// How long the server pauses after an error of `accept` that may pass, such as a lack of descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
-/// A client that takes longer for the head of its request is let go.
+/// A client that takes longer for the head of its request is disconnected.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 type BoxError = Box<dyn Error + Send + Sync>;
@@ -45,14 +45,14 @@ type OnError<A> = Arc<dyn Fn(&ServeError<A>) + Send + Sync>;
 /// Handlers run on the pool's workers, so they may [`join`](warpweft::join) and wait in direct style. If they
 /// use crates that need tokio, the pool needs [`tokio_context`](crate::BuilderExt::tokio_context).
 ///
-/// A client that takes 30 seconds for the head of a request of HTTP/1 is let go; [`Serve::configure`] changes
-/// that. One that connects and sends nothing at all is kept, as long as nothing else times it out.
+/// A client that takes 30 seconds for the head of a request of HTTP/1 is disconnected; [`Serve::configure`]
+/// changes that. One that connects and sends nothing at all is kept, as long as nothing else times it out.
 ///
 /// # Errors
 ///
 /// `accept` fails for a reason that does not pass, such as that the runtime shuts down. Other errors are told
 /// to [`Serve::on_error`]. After one of these that is not about a single connection, the server pauses for
-/// 100 ms, and goes on.
+/// 100 ms, and continues.
 ///
 /// ```
 /// use bytes::Bytes;
@@ -134,7 +134,7 @@ where
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Peer<A>(pub A);
 
-/// What went wrong while a server went on.
+/// What went wrong while a server continued.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ServeError<A> {
@@ -270,7 +270,7 @@ struct Ending {
     _alive: channel::Sender<()>,
 }
 
-/// Its drop tells all connections to end.
+/// Its drop asks all connections to end.
 struct EndOnDrop {
     has_come: Arc<AtomicBool>,
     /// Dropped after the flag was set.

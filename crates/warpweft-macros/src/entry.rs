@@ -121,13 +121,13 @@ fn around(arguments: TokenStream, item: TokenStream, attribute: &str) -> syn::Re
     if !signature.inputs.is_empty() {
         return Err(Error::new_spanned(
             &signature.inputs,
-            format!("nobody gives arguments to a function with `#[warpweft::{attribute}]`"),
+            format!("no caller gives arguments to a function with `#[warpweft::{attribute}]`"),
         ));
     }
     if !signature.generics.params.is_empty() {
         return Err(Error::new_spanned(
             &signature.generics,
-            format!("nobody says what they are in a function with `#[warpweft::{attribute}]`"),
+            format!("no caller chooses them in a function with `#[warpweft::{attribute}]`"),
         ));
     }
     let span = Span::mixed_site();

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 use crate::thread_word;
 
-/// The number of a signal by which a user asks a process for something of its own.
+/// The number of a signal by which a user asks a process for something that the program defines.
 #[cfg(unix)]
 pub const SIGUSR1: i32 = libc::SIGUSR1;
 

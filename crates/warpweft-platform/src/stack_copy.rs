@@ -5,7 +5,7 @@
 //! unwound later, on another thread. Asking does not wait, because the other thread may have no CPU.
 //!
 //! The system reads the stack on behalf of the handler, by `process_vm_readv`. So the handler need not know
-//! where the stack ends: fibers have stacks of their own, and so may code that this library does not know.
+//! where the stack ends: fibers have their own stacks, and so may code that this library does not know.
 //!
 //! # Invariants
 //!

@@ -124,13 +124,13 @@ impl Scale {
         Self { now, ns_per_tick }
     }
 
-    /// Returns how many nanoseconds so many ticks take.
+    /// Returns the length of a number of ticks in nanoseconds.
     #[must_use]
     pub fn span_ns(self, ticks: u64) -> f64 {
         ticks as f64 * self.ns_per_tick
     }
 
-    /// Returns how many ticks so many nanoseconds take.
+    /// Returns the length of a number of nanoseconds in ticks.
     #[must_use]
     pub fn ticks(self, ns: f64) -> f64 {
         ns / self.ns_per_tick

@@ -131,7 +131,7 @@ impl Policy for Edf {
         shared.ready.pop()
     }
 
-    /// A worker has no tasks of its own.
+    /// A worker has no own tasks.
     fn drain(_: &Shared, _: &mut u64, _: &Cx<'_>) -> Option<TaskRef> {
         None
     }

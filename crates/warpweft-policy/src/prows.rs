@@ -33,7 +33,7 @@
 //! | 5 | free | the last task is taken from a deque that is not suspended | the deque is gone, and its set has lost it, unless its own worker took it |
 //! | 6 | steal | they draw a suspended deque | the oldest task is taken; if that was the last: it leaves its set, which has lost it |
 //! | | | they draw an active one, or a muggable one in a turn of `poll_global` | the oldest task is taken |
-//! | 7 | mug | they draw a muggable deque for a worker without tasks of its own; not `poll_global` in a turn | the worker's active deque, and in its set; the former set has lost it; the youngest task is taken |
+//! | 7 | mug | they draw a muggable deque for a worker without own tasks; not `poll_global` in a turn | the worker's active deque, and in its set; the former set has lost it; the youngest task is taken |
 //! | | rebalance | a set has lost a deque | of a random set, if it is another and has deques that are not active, a random one of them moves over |
 //!
 //! # Invariants

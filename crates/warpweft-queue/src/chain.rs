@@ -42,13 +42,13 @@ struct Link<R> {
 }
 
 /// The state that owner and thieves share besides the rings.
-struct Shared<T: Word> {
+struct ChainShared<T: Word> {
     links: Mutex<VecDeque<Link<FifoThief<T>>>>,
     /// How many links there are, stored under the lock.
     count: AtomicUsize,
 }
 
-impl<T: Word> Shared<T> {
+impl<T: Word> ChainShared<T> {
     fn lock(&self) -> MutexGuard<'_, VecDeque<Link<FifoThief<T>>>> {
         self.links.lock()
     }
@@ -112,7 +112,7 @@ pub struct Chain<T: Word> {
     more: VecDeque<Link<Fifo<T>>>,
     /// The number of the next ring.
     next: u64,
-    shared: Arc<Shared<T>>,
+    shared: Arc<ChainShared<T>>,
 }
 
 impl<T: Word> Chain<T> {
@@ -124,7 +124,7 @@ impl<T: Word> Chain<T> {
             first: Fifo::with_start(capacity, start)?,
             more: VecDeque::new(),
             next: 0,
-            shared: Arc::new(Shared {
+            shared: Arc::new(ChainShared {
                 links: Mutex::new(VecDeque::new()),
                 count: AtomicUsize::new(0),
             }),
@@ -226,7 +226,7 @@ impl<T: Word> fmt::Debug for Chain<T> {
 /// A thief's end of a [`Chain`].
 pub struct ChainThief<T: Word> {
     first: FifoThief<T>,
-    shared: Arc<Shared<T>>,
+    shared: Arc<ChainShared<T>>,
 }
 
 impl<T: Word> ChainThief<T> {

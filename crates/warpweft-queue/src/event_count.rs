@@ -243,7 +243,8 @@ impl EventCount {
         // Ordering: Relaxed. This claim reads only this worker's slot, which this thread wrote.
         self.word.fetch_add(CLAIM, Ordering::Relaxed);
         delay::point("event_count.cancel: claimed");
-        // Ordering: Relaxed. The state only decides who ends the announcement; the parker carries the data.
+        // Ordering: Relaxed. The state only decides which thread ends the announcement; the parker carries
+        // the data.
         if place
             .state
             .compare_exchange(SLEEPING, AWAKE, Ordering::Relaxed, Ordering::Relaxed)
@@ -432,7 +433,8 @@ impl EventCount {
     /// that sleeps elsewhere finds the token in both cases: it was woken, or it returned by itself.
     fn choose(&self, w: usize) -> bool {
         let place = &self.places[w];
-        // Ordering: Relaxed, both. The state only decides who ends the announcement; `unpark` publishes.
+        // Ordering: Relaxed, both. The state only decides which thread ends the announcement; `unpark`
+        // publishes.
         let chosen = place.state.load(Ordering::Relaxed) == SLEEPING
             && place
                 .state

@@ -58,7 +58,7 @@ use crate::ring::{Ring, RingClaim, Slots, SlotsRef};
 /// is never mistaken for a real one.
 const LOCK: u64 = 1 << 62;
 
-struct Shared<T: Word> {
+struct FifoShared<T: Word> {
     head: CachePadded<AtomicU64>,
     tail: CachePadded<AtomicU64>,
     ring: Ring<T>,
@@ -124,7 +124,7 @@ impl FifoSpan {
 /// Fifo::<Box<std::rc::Rc<u8>>>::with_capacity(8);
 /// ```
 pub struct Fifo<T: Word> {
-    shared: Arc<Shared<T>>,
+    shared: Arc<FifoShared<T>>,
     /// The live ring; only this owner replaces it.
     slots: SlotsRef,
     /// The same as `shared.tail`, which only this owner writes.
@@ -140,7 +140,7 @@ impl<T: Word> Fifo<T> {
     pub fn with_start(capacity: usize, start: u64) -> Result<Self, CapacityError> {
         let slots = Slots::new(capacity)?;
         let view = slots.view();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(FifoShared {
             head: CachePadded::new(AtomicU64::new(start)),
             tail: CachePadded::new(AtomicU64::new(start)),
             ring: Ring::new(slots),
@@ -175,9 +175,9 @@ impl<T: Word> Fifo<T> {
     /// The long part of a growth: copies the elements to `bigger` while thieves continue taking them. Returns
     /// the index of the first element that it has copied.
     fn copy_to(&self, bigger: SlotsRef) -> u64 {
-        // Ordering: Relaxed; a stale head is below the true one, so some elements are copied in vain. It is
-        // not stale enough for a slot to count twice: the owner has refilled a slot only after `is_free` saw
-        // what its claimer did after the swap.
+        // Ordering: Relaxed; a stale head is below the true one, so some elements are copied needlessly. It
+        // is not stale enough for a slot to count twice: the owner has refilled a slot only after `is_free`
+        // saw what its claimer did after the swap.
         let seen = self.shared.head.load(Ordering::Relaxed);
         let count = self.tail.wrapping_sub(seen) as usize;
         let to = self.restart() as usize;
@@ -303,7 +303,7 @@ impl<T: Word> fmt::Debug for Fifo<T> {
 
 /// A thief's end of a [`Fifo`].
 pub struct FifoThief<T: Word> {
-    shared: Arc<Shared<T>>,
+    shared: Arc<FifoShared<T>>,
 }
 
 impl<T: Word> FifoThief<T> {

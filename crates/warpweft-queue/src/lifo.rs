@@ -62,7 +62,7 @@ const POP: u64 = 1 << 32;
 /// that the distance stays negative.
 const LOCK: u32 = 3 << 29;
 
-struct Shared<T: Word> {
+struct LifoShared<T: Word> {
     /// `pops` in the upper half, `head` in the lower one.
     word: CachePadded<AtomicU64>,
     pushes: CachePadded<AtomicU32>,
@@ -140,7 +140,7 @@ impl LifoSpan {
 /// Lifo::<Box<std::rc::Rc<u8>>>::with_capacity(8);
 /// ```
 pub struct Lifo<T: Word> {
-    shared: Arc<Shared<T>>,
+    shared: Arc<LifoShared<T>>,
     /// The live ring; only this owner replaces it.
     slots: SlotsRef,
     /// The same as `shared.pushes`, which only this owner writes.
@@ -160,7 +160,7 @@ impl<T: Word> Lifo<T> {
         let view = slots.view();
         let (pops, head) = split(start);
         let pushes = pops.wrapping_add(head);
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(LifoShared {
             word: CachePadded::new(AtomicU64::new(start)),
             pushes: CachePadded::new(AtomicU32::new(pushes)),
             ring: Ring::new(slots),
@@ -191,9 +191,9 @@ impl<T: Word> Lifo<T> {
     /// The long part of a growth: copies the elements to `bigger` while thieves continue taking them. Returns
     /// the index of the first element that it has copied.
     fn copy_to(&self, bigger: SlotsRef) -> u32 {
-        // Ordering: Relaxed; a stale head is below the true one, so some elements are copied in vain. It is
-        // not stale enough for a slot to count twice: the owner has refilled a slot only after `is_free` saw
-        // what its claimer did after the swap.
+        // Ordering: Relaxed; a stale head is below the true one, so some elements are copied needlessly. It
+        // is not stale enough for a slot to count twice: the owner has refilled a slot only after `is_free`
+        // saw what its claimer did after the swap.
         let (_, seen) = split(self.shared.word.load(Ordering::Relaxed));
         let count = self.tail().wrapping_sub(seen) as usize;
         // SAFETY: the live ring is not freed before its owner replaces it; `bigger` is new, empty, and twice
@@ -319,7 +319,7 @@ impl<T: Word> fmt::Debug for Lifo<T> {
 
 /// A thief's end of a [`Lifo`].
 pub struct LifoThief<T: Word> {
-    shared: Arc<Shared<T>>,
+    shared: Arc<LifoShared<T>>,
 }
 
 impl<T: Word> LifoThief<T> {

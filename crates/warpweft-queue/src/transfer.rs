@@ -48,7 +48,7 @@ const CLAIMED: u32 = 1;
 /// let deque = Transfer::new(Fifo::with_capacity(8)?);
 /// let n = NonZeroUsize::new(7).unwrap();
 ///
-/// let mut claim = deque.try_claim().expect("nobody else has it");
+/// let mut claim = deque.try_claim().expect("no other thread has it");
 /// assert_eq!(claim.push(n), Ok(()));
 /// assert!(deque.try_claim().is_none());
 /// drop(claim);
@@ -57,11 +57,11 @@ const CLAIMED: u32 = 1;
 /// # Ok::<(), warpweft_queue::CapacityError>(())
 /// ```
 pub struct Transfer<T: Word, O: Owner<T>> {
-    shared: Arc<Shared<O, O::Thief>>,
+    shared: Arc<TransferShared<O, O::Thief>>,
 }
 
-struct Shared<O, H> {
-    /// On its own line: threads that try in vain do not slow down the holder.
+struct TransferShared<O, H> {
+    /// On its own line: threads whose attempts fail do not slow down the holder.
     state: CachePadded<AtomicU32>,
     owner: UnsafeCell<O>,
     thief: H,
@@ -69,7 +69,7 @@ struct Shared<O, H> {
 
 // SAFETY: `owner` is reached through the one `Claim` only, and passing the claim on synchronises. So it is
 // sent from thread to thread, never shared. `thief` is shared.
-unsafe impl<O: Send, H: Send + Sync> Sync for Shared<O, H> {}
+unsafe impl<O: Send, H: Send + Sync> Sync for TransferShared<O, H> {}
 
 impl<T: Word, O: Owner<T>> Transfer<T, O> {
     /// Makes the owner's end of a queue claimable. It is free at first.
@@ -78,7 +78,7 @@ impl<T: Word, O: Owner<T>> Transfer<T, O> {
         let thief = owner.thief();
         let state = CachePadded::new(AtomicU32::new(FREE));
         Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(TransferShared {
                 state,
                 owner: UnsafeCell::new(owner),
                 thief,

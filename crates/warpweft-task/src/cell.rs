@@ -210,7 +210,8 @@ fn drop_payload(payload: Box<dyn Any + Send>) {
     }
 }
 
-/// Returns the outcome of a task that was unwound with `payload`, and tells its pool if that was a panic.
+/// Returns the outcome of a task that was unwound with `payload`, and reports it to its pool if that was a
+/// panic.
 ///
 /// # Safety
 ///
@@ -231,7 +232,7 @@ unsafe fn panicked(header: NonNull<Header>, kind: TaskKind, payload: Box<dyn Any
     outcome::panicked(panic)
 }
 
-/// Tells the task's pool of a panic. Returns true if somebody was told.
+/// Reports a panic to the task's pool. Returns true if it was reported.
 ///
 /// # Safety
 ///
@@ -247,7 +248,7 @@ unsafe fn tell(task: &Header, panic: &TaskPanic) -> bool {
     unsafe { (vtable.panicked)(pool, panic) }
 }
 
-/// Tells the task's pool of a panic of the work's `Drop`, which is not the outcome of the task.
+/// Reports a panic of the work's `Drop`, which is not the outcome of the task, to the task's pool.
 ///
 /// # Safety
 ///
@@ -328,7 +329,7 @@ unsafe fn drop_result<W: Work>(header: NonNull<Header>) {
     }
 }
 
-/// Drops the error of a task that no joiner gets. A panic that nobody was told of is written to the standard
+/// Drops the error of a task that no joiner gets. A panic that was not reported is written to the standard
 /// error.
 #[cold]
 #[inline(never)]

@@ -26,7 +26,7 @@ pub trait StackRunner: Send + 'static {
 
 /// A task that is about to run on another stack: its runnable, and its step.
 #[derive(Debug)]
-#[must_use = "somebody waits for the task"]
+#[must_use = "a joiner may wait for the task"]
 pub struct OnStackJob {
     task: Runnable,
     step: unsafe fn(NonNull<Header>) -> Step,

@@ -68,9 +68,9 @@ pub struct PoolVtable {
     /// The header belongs to a pool of this table, whose memory is still there; the pool may have ended. The
     /// pool has handed the task to its policy by [`Runnable::into_task_ref`].
     pub dropped: unsafe fn(NonNull<PoolHeader>, Runnable),
-    /// Tells the pool that a task of it has panicked, on the thread that runs or ends the task, before its
-    /// joiner is woken. Returns true if somebody was told. Otherwise the panic is written to the standard
-    /// error if no joiner gets it.
+    /// Reports to the pool that one of its tasks has panicked, on the thread that runs or ends the task,
+    /// before its joiner is woken. Returns true if it was reported. Otherwise the panic is written to the
+    /// standard error if no joiner gets it.
     ///
     /// It does not unwind.
     ///

@@ -53,7 +53,7 @@ impl Deref for Runnable {
 pub enum Ran {
     /// It has ended, and its joiner was woken.
     Ended,
-    /// It waits. The caller tells the policy, [registers](Pending::register) the task if need be, and then
+    /// It waits. The caller informs the policy, [registers](Pending::register) the task if need be, and then
     /// [suspends](Pending::suspend) it.
     Pending(Pending),
 }

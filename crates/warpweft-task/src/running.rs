@@ -42,8 +42,8 @@ impl Running {
     /// Its closure has not ended.
     #[must_use]
     pub unsafe fn policy_word(self) -> u64 {
-        // SAFETY: by contract, and by that of `new`. While the closure runs no policy has the task, so nobody
-        // writes the word.
+        // SAFETY: by contract, and by that of `new`. While the closure runs no policy has the task, so no
+        // code writes the word.
         unsafe { self.0.as_ref() }.policy.with(|word| unsafe { *word })
     }
 }

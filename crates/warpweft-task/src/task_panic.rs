@@ -49,7 +49,7 @@ struct Parts {
     kind: TaskKind,
     name: Option<Cow<'static, str>>,
     location: Option<&'static Location<'static>>,
-    /// True if somebody was told: then nothing is lost with it.
+    /// True if it was reported: then nothing is lost with it.
     told: bool,
 }
 
@@ -115,22 +115,22 @@ impl TaskPanic {
         self.0.location
     }
 
-    /// Writes the panic to the standard error, unless somebody was told of it.
+    /// Writes the panic to the standard error, unless it was reported before.
     #[cold]
     pub fn write_unless_told(&self) {
         if !self.0.told {
-            // Without a standard error nobody can be told.
+            // Without a standard error there is no place for the report.
             drop(writeln!(io::stderr(), "{self}"));
         }
     }
 
-    /// Returns true if somebody was told of the panic.
+    /// Returns true if the panic was reported.
     #[must_use]
     pub fn is_told(&self) -> bool {
         self.0.told
     }
 
-    /// Notes whether somebody was told of the panic.
+    /// Notes whether the panic was reported.
     pub fn set_told(&mut self, told: bool) {
         self.0.told = told;
     }

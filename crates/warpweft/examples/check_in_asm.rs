@@ -1,11 +1,11 @@
 //! Functions with and without checks: `cargo xtask asm` counts what a check adds to them in machine code.
 //!
-//! The loops end nobody knows when, so that the compiler leaves each turn a turn.
+//! The loops end at an unknown time, so that the compiler leaves each turn a turn.
 
 use std::hint::black_box;
 use warpweft::cooperative;
 
-/// Each function twice: as it stands, and cooperative.
+/// Each function twice: as it is, and cooperative.
 macro_rules! twice {
     ($(fn $plain:ident/$checked:ident $arguments:tt -> $output:ty { $($body:tt)* })*) => {$(
         #[inline(never)]

@@ -12,12 +12,14 @@
     reason = "outside the checkers the system's own threads and locks are what is tested against"
 )]
 
+#[path = "support/again.rs"]
+mod again;
 #[path = "support/inout.rs"]
 mod support;
 
+use again::in_child;
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::fd::AsRawFd as _;
-use std::process::Command;
 use std::time::{Duration, Instant};
 use support::both_ways;
 use warpweft::net::{TcpListener, TcpStream, UnixStream};
@@ -25,26 +27,6 @@ use warpweft::time::{sleep, timeout};
 use warpweft::{Io, Runtime, block_on, spawn};
 
 const HERE: ([u8; 4], u16) = ([127, 0, 0, 1], 0);
-const ROLE: &str = "WARPWEFT_IO_FAULT";
-
-/// Runs `body` in a child process: this test, called again with the variable set.
-fn in_child(test: &str, body: fn()) {
-    if std::env::var(ROLE).is_ok_and(|role| role == test) {
-        return body();
-    }
-    let child = Command::new(std::env::current_exe().expect("this program"))
-        .args(["--exact", test, "--nocapture"])
-        .env(ROLE, test)
-        .output()
-        .expect("a child");
-    assert!(
-        child.status.success(),
-        "{}\n{}",
-        String::from_utf8_lossy(&child.stdout),
-        String::from_utf8_lossy(&child.stderr)
-    );
-}
-
 fn limit_descriptors(now: u64, most: u64) {
     let limit = libc::rlimit {
         rlim_cur: now,

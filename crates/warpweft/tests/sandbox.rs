@@ -8,34 +8,16 @@
     reason = "the system's own threads surround the runtime"
 )]
 
-use std::process::Command;
+#[path = "support/again.rs"]
+mod again;
+
+use again::in_child;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 use warpweft::time::sleep;
 use warpweft::{ForkCx, Runtime, block_on, fiber, yield_now};
 use warpweft_platform::barrier::Asymmetric;
-
-const ROLE: &str = "WARPWEFT_SANDBOX";
-
-/// Runs `body` in a child process: this test, called again with the variable set.
-fn in_child(test: &str, body: fn()) {
-    if std::env::var(ROLE).is_ok_and(|role| role == test) {
-        // SAFETY: it ends a child that hangs, and the test with it.
-        unsafe { libc::alarm(60) };
-        return body();
-    }
-    let child = Command::new(std::env::current_exe().expect("this program"))
-        .args(["--exact", test, "--nocapture"])
-        .env(ROLE, test)
-        .output()
-        .expect("a child");
-    let said = String::from_utf8_lossy(&child.stderr);
-    assert!(child.status.success(), "{}: {said}", child.status);
-    if said.contains("skipped") {
-        eprintln!("{said}");
-    }
-}
 
 /// Makes these system calls fail with these errors, on all threads of this process. Returns false if the
 /// kernel has no such filters.

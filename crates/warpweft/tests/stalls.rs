@@ -11,9 +11,11 @@
     reason = "the system's own threads and locks surround the runtime"
 )]
 
+#[path = "support/again.rs"]
+mod again;
+
+use again::{child, said};
 use std::hint::black_box;
-use std::io::Read as _;
-use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -358,35 +360,6 @@ fn a_stall_is_reported_in_time() {
             "{kind:?}: after, stuck for, named: {late:?}"
         );
     }
-}
-
-const ROLE: &str = "WARPWEFT_STALLS";
-
-/// Starts a child process: this test, called again with the variable set. Returns `None` in the child, after
-/// `body`.
-fn child(test: &str, body: fn()) -> Option<std::process::Child> {
-    if std::env::var(ROLE).is_ok_and(|role| role == test) {
-        // SAFETY: it ends a child that hangs, and the test with it.
-        unsafe { libc::alarm(600) };
-        body();
-        return None;
-    }
-    let child = Command::new(std::env::current_exe().expect("this program"))
-        .args(["--exact", test, "--nocapture"])
-        .env(ROLE, test)
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn();
-    Some(child.expect("a child"))
-}
-
-fn said(mut child: std::process::Child) -> String {
-    let mut text = String::new();
-    let stderr = child.stderr.as_mut().expect("it is piped");
-    stderr.read_to_string(&mut text).expect("it is text");
-    let status = child.wait().expect("it ends");
-    assert!(status.success(), "{status}: {text}");
-    text
 }
 
 /// Nothing is set: a worker that sleeps is reported.

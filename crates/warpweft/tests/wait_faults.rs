@@ -8,6 +8,8 @@
     reason = "outside the checkers the system's own threads and locks are what is tested against"
 )]
 
+#[path = "support/again.rs"]
+mod again;
 #[allow(dead_code, reason = "a part of the table is used")]
 #[path = "support/matrix.rs"]
 mod support;
@@ -15,8 +17,8 @@ mod support;
 #[path = "support/waits.rs"]
 mod waits;
 
+use again::in_child;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
@@ -27,22 +29,6 @@ use warpweft::net::UnixStream;
 use warpweft::time::sleep;
 use warpweft::{JoinError, Runtime, SpawnError, block_on, fiber};
 use warpweft_platform::thread::refuse;
-
-const ROLE: &str = "WARPWEFT_FAULT";
-
-/// Runs `body` in a child process: this test, called again with the variable set.
-fn in_child(test: &str, body: fn()) {
-    if std::env::var(ROLE).is_ok_and(|role| role == test) {
-        return body();
-    }
-    let child = Command::new(std::env::current_exe().expect("this program"))
-        .args(["--exact", test, "--nocapture"])
-        .env(ROLE, test)
-        .output()
-        .expect("a child");
-    let said = String::from_utf8_lossy(&child.stderr);
-    assert!(child.status.success(), "{said}");
-}
 
 #[test]
 fn the_matrix_in_a_storm_of_signals() {

@@ -153,7 +153,7 @@ fn attempt(setting: &Setting, measures: bool, body: &mut impl FnMut(&Runtime)) -
     let runtime = builder.build().map_err(|error| refused(&error))?;
     runtime.recorder().measure_steps(measures);
     let (start, cpu) = (Instant::now(), process_cpu());
-    // Unwind: the closure is the user's, who is told; the next run has a fresh runtime.
+    // Unwind: the closure is the user's, and the user gets the panic; the next run has a fresh runtime.
     let ended = catch_unwind(AssertUnwindSafe(|| body(&runtime)));
     let (wall, after) = (start.elapsed(), process_cpu());
     if let Err(panic) = ended {

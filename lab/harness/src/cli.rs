@@ -79,7 +79,7 @@ const COMMANDS: [&str; 8] = [
     "completions",
 ];
 
-/// Examples of each command; `$` stands for the name of the program.
+/// Examples of each command; `$` means the name of the program.
 const EXPLORE: &str = "Examples:
   $ explore                                      the usual workload, all that differs most
   $ explore packet/heavier --open                and the report in the browser

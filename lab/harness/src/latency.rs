@@ -35,7 +35,7 @@ pub fn middle_of(bucket: usize) -> u64 {
     lowest + ((1_u64 << shift) >> 1)
 }
 
-/// The percentiles that are drawn, as shares; a plot of all buckets would be no more telling.
+/// The percentiles that are drawn, as shares; a plot of all buckets would show no more.
 const DRAWN: [f64; 26] = [
     0.01, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.925, 0.95, 0.97, 0.98, 0.985, 0.99,
     0.995, 0.9975, 0.999, 0.9995, 0.99975, 0.9999, 0.99999, 1.0,

@@ -13,6 +13,7 @@ use crate::progress::Progress;
 use crate::session::{self, CellRuns, Job, Session};
 use crate::summary::{self, Row};
 use crate::table;
+use crate::text::csv_bytes;
 
 /// A job that was run.
 pub(crate) struct Measured {
@@ -223,9 +224,7 @@ pub(crate) fn lines<'a>(sessions: impl IntoIterator<Item = &'a Session>) -> Resu
         cells.push(measures.collect::<Vec<_>>().join(" "));
         table.write_record(cells)?;
     }
-    table
-        .into_inner()
-        .map_err(|error| csv::Error::from(error.into_error()))
+    csv_bytes(table)
 }
 
 #[cfg(test)]

@@ -83,7 +83,7 @@ fn round_trip(length: Duration) -> Option<f64> {
     if first == last {
         return None;
     }
-    let table = Arc::new(Table {
+    let table = Arc::new(BallGame {
         ball: AtomicU64::new(0),
         over: AtomicBool::new(false),
     });
@@ -110,12 +110,12 @@ fn round_trip(length: Duration) -> Option<f64> {
 /// The ball: even values lie with the server, odd ones with the other player. Its line holds nothing else
 /// that moves.
 #[repr(align(128))]
-struct Table {
+struct BallGame {
     ball: AtomicU64,
     over: AtomicBool,
 }
 
-impl Table {
+impl BallGame {
     /// Answers every odd value with the next even one until the game is over.
     fn return_balls(&self) {
         loop {

@@ -12,7 +12,7 @@ use crate::lab::Lab;
 use crate::measured::{Measured, prepared};
 use crate::output::Pending;
 use crate::plan::Measurement;
-use crate::session::{Job, Session};
+use crate::session::{ReadJobs, Session};
 use crate::summary::Row;
 use crate::table;
 use crate::text::{date, nanos, si};
@@ -42,11 +42,8 @@ const MARKERS: [&str; 2] = ["<!-- results: begin -->", "<!-- results: end -->"];
 /// Rounds of a quick line.
 const QUICK: &str = "--repeat 4";
 
-/// Reads a line of `bench`: the command line passes this function in.
-pub(crate) type Plan = fn(&Lab, &str) -> Result<Vec<Job>, LabError>;
-
 /// Measures, and writes the document.
-pub(crate) fn run(lab: &Lab, arguments: &ResultsArgs, plan: Plan) -> Result<(), LabError> {
+pub(crate) fn run(lab: &Lab, arguments: &ResultsArgs, plan: ReadJobs) -> Result<(), LabError> {
     let names: Vec<&str> = lab.results.iter().map(|one| one.name).collect();
     for name in &arguments.names {
         choose("results", name, &names)?;
@@ -88,7 +85,7 @@ fn measure(
     lab: &Lab,
     one: &Measurement,
     arguments: &ResultsArgs,
-    plan: Plan,
+    plan: ReadJobs,
 ) -> Result<(String, Vec<Row>), LabError> {
     let line = match arguments.full {
         true => one.line.to_owned(),

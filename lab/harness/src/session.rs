@@ -28,6 +28,9 @@ const RETRIES: usize = 2;
 /// Retries of a whole session, per cell.
 const RETRIES_PER_CELL: usize = 4;
 
+/// Reads a line of `bench` into jobs.
+pub(crate) type ReadJobs = fn(&Lab, &str) -> Result<Vec<Job>, LabError>;
+
 /// A contestant with a number of workers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cell {

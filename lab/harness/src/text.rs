@@ -84,6 +84,13 @@ pub(crate) fn list(names: &[String]) -> String {
     }
 }
 
+/// Returns the text of a table of comma-separated values.
+pub(crate) fn csv_bytes(table: csv::Writer<Vec<u8>>) -> Result<Vec<u8>, csv::Error> {
+    table
+        .into_inner()
+        .map_err(|error| csv::Error::from(error.into_error()))
+}
+
 /// A table whose columns line up. Columns of names and of free text are set to the left, figures to the
 /// right.
 #[derive(Debug, Default)]

@@ -22,9 +22,12 @@
 //! - No contestant gets a hand-over, a batch or a hint that another is denied. Where an idiom lacks something
 //!   (a handle), the row says so ([`harness::Caveat`]).
 
+use std::fmt::Debug;
 use std::future::{self, Future};
 use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 
 use harness::Counters;
 
@@ -35,6 +38,18 @@ pub mod mixed;
 pub mod parks;
 pub mod remote;
 pub(crate) mod textbook;
+
+/// A join handle whose output is the task's value; the task's panic is passed on.
+pub(crate) struct Joined<H>(pub(crate) H);
+
+impl<T, E: Debug, H: Future<Output = Result<T, E>> + Unpin> Future for Joined<H> {
+    type Output = T;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
+        Poll::Ready(ready!(Pin::new(&mut self.0).poll(context)).expect("a task of the workload panicked"))
+    }
+}
 
 /// The idiom that a workload needs of a contestant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

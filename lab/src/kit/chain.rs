@@ -191,6 +191,30 @@ impl Listening {
     }
 }
 
+/// The methods of a program that sends the items of one source out: `|plan|` names the program.
+macro_rules! sends {
+    (|$plan:ident| $source:expr) => {
+        fn warm_up(&self) -> Option<Self> {
+            Some(Self {
+                listening: self.listening.warm_up(),
+                ..*self
+            })
+        }
+
+        fn tasks<P: TaskPool>(&self, pool: &P) -> Result<Outcome, LabError> {
+            let $plan = self;
+            self.outcome(&self.listening.tasks(pool, $source))
+        }
+
+        fn jobs<P: JobPool>(&self, pool: &P) -> Result<Outcome, LabError> {
+            let $plan = self;
+            self.outcome(&self.listening.jobs(pool, $source))
+        }
+    };
+}
+
+pub(crate) use sends;
+
 /// A spawner as a future.
 async fn task<T: SpawnApi, I: Item>(
     tasks: T,

@@ -28,7 +28,7 @@ use hdrhistogram::Histogram;
 
 use harness::{BUCKETS, add_bucket, bucket_of, empty_histogram};
 
-/// Threads that have a shard of their own.
+/// Threads that have their own shard.
 const OWNED: usize = 64;
 /// The number of things that a workload can count.
 pub(crate) const COUNTS: usize = 4;

@@ -3,8 +3,6 @@
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use harness::{LabError, Outcome, Peer, PeerInfo, Request};
@@ -25,7 +23,7 @@ use crate::idioms::mixed::Wire;
 use crate::idioms::parks::{Parks, WakerParkSlot};
 use crate::idioms::remote::{Remote, RemotePool};
 use crate::idioms::textbook::Buffer;
-use crate::idioms::{HttpPool, Idiom, SpawnApi, TaskPool};
+use crate::idioms::{HttpPool, Idiom, Joined, SpawnApi, TaskPool};
 use crate::kit::answer::{Asks, Compute, Inline, answer};
 use crate::kit::backends::Addresses;
 use crate::kit::sockets::listener;
@@ -93,29 +91,20 @@ pub(crate) fn runtime(request: &Request, idiom: Idiom) -> Result<Runtime, LabErr
 #[derive(Clone, Copy)]
 pub(crate) struct Api;
 
-/// A join handle whose output is the task's value; the task's panic is passed on.
-pub(crate) struct Handle<T>(JoinHandle<T>);
-
-impl<T> Future for Handle<T> {
-    type Output = T;
-
-    #[inline]
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
-        Poll::Ready(ready!(Pin::new(&mut self.0).poll(context)).expect("a task of the workload panicked"))
-    }
-}
+/// A handle whose output is the task's value.
+pub(crate) type Handle<T> = Joined<JoinHandle<T>>;
 
 impl SpawnApi for Api {
     type Handle<T: Send + 'static> = Handle<T>;
 
     #[inline]
     fn spawn<T: Send + 'static>(self, future: impl Future<Output = T> + Send + 'static) -> Handle<T> {
-        Handle(tokio::spawn(future))
+        Joined(tokio::spawn(future))
     }
 
     #[inline]
     fn spawn_job<T: Send + 'static>(self, job: impl FnOnce() -> T + Send + 'static) -> Handle<T> {
-        Handle(tokio::spawn(async move { job() }))
+        Joined(tokio::spawn(async move { job() }))
     }
 
     #[inline]
@@ -149,7 +138,7 @@ impl TaskPool for Pool {
     }
 
     fn submit<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> Handle<T> {
-        Handle(self.0.spawn(async move { job() }))
+        Joined(self.0.spawn(async move { job() }))
     }
 
     fn submit_and_forget(&self, job: impl FnOnce() + Send + 'static) {

@@ -7,6 +7,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::kit::task_bench::Apart;
 use crate::prelude::*;
 
 /// The workload, ready to run.
@@ -19,10 +20,7 @@ pub(crate) struct Plan {
     std: bool,
 }
 
-/// A lock on its own pair of cache lines: tasks with a lock each must not meet.
-#[repr(align(128))]
-struct Apart<T>(T);
-
+/// Locks that share no cache line: tasks with a lock each must not meet.
 type Locks<M> = Vec<Arc<Apart<M>>>;
 
 impl Program for Plan {

@@ -83,7 +83,7 @@ pub(crate) struct Plan {
 
 /// The source of an item's wait.
 #[derive(Clone, Copy)]
-enum Wait {
+enum WaitSource {
     Nothing,
     Timer(Duration),
     Answer(Ends),
@@ -92,7 +92,7 @@ enum Wait {
 /// The work of the items.
 #[derive(Clone, Copy)]
 struct Items {
-    wait: Wait,
+    wait: WaitSource,
     fib: Fib,
     heavy: Fib,
     which: &'static [bool],
@@ -118,9 +118,9 @@ impl Items {
                 return (left + right) % MODULUS;
             }
             match self.wait {
-                Wait::Nothing => {}
-                Wait::Timer(wait) => api.wait(wait).await,
-                Wait::Answer(ends) => ends.ask(api, from).await,
+                WaitSource::Nothing => {}
+                WaitSource::Timer(wait) => api.wait(wait).await,
+                WaitSource::Answer(ends) => ends.ask(api, from).await,
             }
             api.computed(self.work(from)).await % MODULUS
         })
@@ -202,7 +202,7 @@ impl Program for Plan {
             wait,
             tcp,
             items: Items {
-                wait: Wait::Nothing,
+                wait: WaitSource::Nothing,
                 fib: Fib {
                     n: params.number("fib"),
                     base,
@@ -229,8 +229,8 @@ impl Program for Plan {
         }
         let server = self.tcp.then(|| Server::start(self.n, self.wait)).transpose()?;
         let wait = match &server {
-            Some(server) => Wait::Answer(server.ends),
-            None => Wait::Timer(self.wait),
+            Some(server) => WaitSource::Answer(server.ends),
+            None => WaitSource::Timer(self.wait),
         };
         let items = Items { wait, ..ideal };
         let earlier = timed(pool, ideal, self.n)?;

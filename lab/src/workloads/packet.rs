@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 
-use crate::kit::chain::{Feed, Listening};
+use crate::kit::chain::{Feed, Listening, sends};
 use crate::kit::packets::{Packets, newlines_of};
 use crate::kit::task_recorder::{Counts, Recorded};
 use crate::prelude::*;
@@ -110,20 +110,7 @@ impl Program for Plan {
         })
     }
 
-    fn warm_up(&self) -> Option<Self> {
-        Some(Self {
-            listening: self.listening.warm_up(),
-            ..*self
-        })
-    }
-
-    fn tasks<P: TaskPool>(&self, pool: &P) -> Result<Outcome, LabError> {
-        self.outcome(&self.listening.tasks(pool, self.scan))
-    }
-
-    fn jobs<P: JobPool>(&self, pool: &P) -> Result<Outcome, LabError> {
-        self.outcome(&self.listening.jobs(pool, self.scan))
-    }
+    sends!(|plan| plan.scan);
 }
 
 impl Plan {

@@ -131,24 +131,24 @@ struct Bimodal<S> {
 }
 
 /// A packet on its way.
-struct Packet<S> {
+struct BimodalPacket<S> {
     item: PacketItem,
     heavy: Option<S>,
 }
 
 impl<S: Start> Source for Bimodal<S> {
-    type Item = Packet<S>;
+    type Item = BimodalPacket<S>;
 
-    fn items(self, spawner: u64) -> impl FnMut(&TaskRecorder, u64) -> Packet<S> + Send + 'static {
+    fn items(self, spawner: u64) -> impl FnMut(&TaskRecorder, u64) -> BimodalPacket<S> + Send + 'static {
         let first = spawner * self.plan.listening.share();
-        move |recorder, number| Packet {
+        move |recorder, number| BimodalPacket {
             item: self.plan.reading.item(recorder, spawner, number),
             heavy: self.plan.heavy[(first + number) as usize].then_some(self.start),
         }
     }
 }
 
-impl<S: Start> Item for Packet<S> {
+impl<S: Start> Item for BimodalPacket<S> {
     #[inline]
     fn step(&mut self) -> bool {
         self.item.step()

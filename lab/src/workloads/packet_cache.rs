@@ -4,7 +4,7 @@
 //! with the packet says, and then spawns its successor. The result of a chain depends on nothing but the
 //! packet and its number, so the sum over all chains is known beforehand.
 
-use crate::kit::chain::{Item, Listening, Source};
+use crate::kit::chain::{Item, Listening, Source, sends};
 use crate::kit::packets::{POOL, Packets};
 use crate::kit::task_recorder::{Recorded, TaskRecorder};
 use crate::prelude::*;
@@ -170,20 +170,7 @@ impl Program for Plan {
         })
     }
 
-    fn warm_up(&self) -> Option<Self> {
-        Some(Self {
-            listening: self.listening.warm_up(),
-            ..*self
-        })
-    }
-
-    fn tasks<P: TaskPool>(&self, pool: &P) -> Result<Outcome, LabError> {
-        self.outcome(&self.listening.tasks(pool, self.reading))
-    }
-
-    fn jobs<P: JobPool>(&self, pool: &P) -> Result<Outcome, LabError> {
-        self.outcome(&self.listening.jobs(pool, self.reading))
-    }
+    sends!(|plan| plan.reading);
 }
 
 impl Plan {

@@ -10,7 +10,7 @@ use std::path::Path;
 use etherparse::{SlicedPacket, TransportSlice};
 
 use crate::kit::capture::{BUNDLED_NAME, Capture};
-use crate::kit::chain::{Feed, Listening};
+use crate::kit::chain::{Feed, Listening, sends};
 use crate::kit::task_recorder::{COUNTS, Counts, Recorded};
 use crate::prelude::*;
 
@@ -159,20 +159,7 @@ impl Program for Plan {
         })
     }
 
-    fn warm_up(&self) -> Option<Self> {
-        Some(Self {
-            listening: self.listening.warm_up(),
-            ..*self
-        })
-    }
-
-    fn tasks<P: TaskPool>(&self, pool: &P) -> Result<Outcome, LabError> {
-        self.outcome(&self.listening.tasks(pool, self.replay))
-    }
-
-    fn jobs<P: JobPool>(&self, pool: &P) -> Result<Outcome, LabError> {
-        self.outcome(&self.listening.jobs(pool, self.replay))
-    }
+    sends!(|plan| plan.replay);
 }
 
 impl Plan {

@@ -179,7 +179,7 @@ impl Program for Plan {
             )));
         }
         let expected = protocol.terms * (self.tasks as u64 - 1);
-        check("times that somebody saw a leader", &acknowledged, &expected)?;
+        check("times that a task saw a leader", &acknowledged, &expected)?;
         Ok(protocol.outcome(counters))
     }
 }

@@ -2,7 +2,7 @@
 //! from an example.
 //!
 //! The way through a function on which nothing is due is its text from the top to the first `ret`, as long as
-//! what is due stands further down: the jumps there are not taken. A turn of a loop is the text from where
+//! what is due is further down: the jumps there are not taken. A turn of a loop is the text from where
 //! the loop jumps back to, to that jump.
 
 use super::{code_of, load};
@@ -80,7 +80,7 @@ fn turn(code: &[u8], address: u64) -> Option<usize> {
         let head = text
             .iter()
             .position(|other| other.ip() == it.near_branch_target())?;
-        // Else it is no loop, or what is due stands inside of it.
+        // Else it is no loop, or what is due is inside of it.
         let straight = !text
             .get(head..at)?
             .iter()

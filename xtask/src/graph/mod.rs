@@ -29,7 +29,7 @@ use cargo_metadata::{Package, TargetKind};
 use circles::Weights;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use tree::{FileId, How, ModuleId, Tree, What};
+use tree::{FileId, How, Meaning, ModuleId, Tree};
 
 /// An import, from a line of one file to an item of another one. Files are numbers in [`Graph::files`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -216,7 +216,7 @@ fn targets(tree: &Tree, mention: &tree::Mention) -> Vec<(String, FileId)> {
                     .values()
                     .flatten()
                     .filter_map(|d| match d.what {
-                        What::Item(file) => Some(file),
+                        Meaning::Item(file) => Some(file),
                         _ => None,
                     });
                 result.extend(files.map(|file| ("*".to_owned(), file)));
@@ -328,18 +328,20 @@ impl<'a> Resolver<'a> {
             .filter(visible);
         for definition in candidates {
             match &definition.what {
-                What::Item(file) => add(vec![Target::Item {
+                Meaning::Item(file) => add(vec![Target::Item {
                     name: name.to_owned(),
                     file: *file,
                     module,
                 }]),
-                What::Module(inner) => add(vec![Target::Module(*inner)]),
-                What::Import(path) => add(self.follow(module, path)),
+                Meaning::Module(inner) => add(vec![Target::Module(*inner)]),
+                Meaning::Import(path) => add(self.follow(module, path)),
             }
         }
         if definitions.is_none() {
             for glob in tree.modules[module].globs.iter().filter(visible) {
-                let What::Import(path) = &glob.what else { continue };
+                let Meaning::Import(path) = &glob.what else {
+                    continue;
+                };
                 for target in self.follow(module, path) {
                     if let Target::Module(inner) = target
                         && inner != module

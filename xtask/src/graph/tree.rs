@@ -25,7 +25,7 @@ pub(super) struct Module {
 /// A meaning of a name, and where it holds.
 #[derive(Debug, Clone)]
 pub(super) struct Definition {
-    pub(super) what: What,
+    pub(super) what: Meaning,
     /// The file that says so: a module may have a file for each system.
     pub(super) file: FileId,
     /// The module inside of which the name is visible. `None`: everywhere.
@@ -34,7 +34,7 @@ pub(super) struct Definition {
 
 /// A meaning of a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum Meaning {
     Item(FileId),
     Module(ModuleId),
     Import(Vec<String>),
@@ -116,7 +116,7 @@ impl Tree {
             path.with_extension("")
         };
         let file = self.file(path);
-        let mut reader = Reader {
+        let mut reader = TreeReader {
             tree: self,
             module,
             file,
@@ -147,7 +147,7 @@ impl Tree {
 }
 
 /// Walks over the items of one file.
-struct Reader<'a> {
+struct TreeReader<'a> {
     tree: &'a mut Tree,
     module: ModuleId,
     file: FileId,
@@ -161,7 +161,7 @@ struct Reader<'a> {
     body: usize,
 }
 
-impl Reader<'_> {
+impl TreeReader<'_> {
     fn mention(&mut self, path: Vec<String>, how: How, span: Span) {
         if path.first().is_some_and(|first| first == "Self") {
             return;
@@ -175,7 +175,7 @@ impl Reader<'_> {
         });
     }
 
-    fn define(&mut self, name: &str, what: What, sight: Option<ModuleId>) {
+    fn define(&mut self, name: &str, what: Meaning, sight: Option<ModuleId>) {
         let definitions = self.tree.modules[self.module]
             .names
             .entry(name.to_owned())
@@ -208,13 +208,13 @@ impl Reader<'_> {
         let known = self.tree.modules[self.module].names.get(&name);
         let known = known.and_then(|definitions| {
             definitions.iter().find_map(|d| match d.what {
-                What::Module(module) => Some(module),
+                Meaning::Module(module) => Some(module),
                 _ => None,
             })
         });
         let module = known.unwrap_or_else(|| self.tree.module(Some(self.module)));
         let sight = self.sight(&item.vis);
-        self.define(&name, What::Module(module), sight);
+        self.define(&name, Meaning::Module(module), sight);
         if let Some((_, items)) = &item.content {
             let outer = (self.module, self.children.clone(), self.body);
             (self.module, self.body) = (module, 0);
@@ -261,7 +261,7 @@ impl Reader<'_> {
         let leaf = |reader: &mut Self, path: Vec<String>, name: &str, span: Span| {
             reader.mention(path.clone(), how, span);
             if name != "_" {
-                reader.define(name, What::Import(path), sight);
+                reader.define(name, Meaning::Import(path), sight);
             }
         };
         match tree {
@@ -289,7 +289,7 @@ impl Reader<'_> {
             syn::UseTree::Glob(glob) => {
                 let how = if exported { How::ExportGlob } else { How::Glob };
                 self.mention(prefix.clone(), how, glob.star_token.spans[0]);
-                let what = What::Import(prefix.clone());
+                let what = Meaning::Import(prefix.clone());
                 self.tree.modules[self.module].globs.push(Definition {
                     what,
                     file: self.file,
@@ -341,7 +341,7 @@ impl Reader<'_> {
     }
 }
 
-impl<'ast> Visit<'ast> for Reader<'_> {
+impl<'ast> Visit<'ast> for TreeReader<'_> {
     fn visit_item(&mut self, item: &'ast syn::Item) {
         if source::is_test(attributes::of_item(item)) {
             return;
@@ -353,7 +353,7 @@ impl<'ast> Visit<'ast> for Reader<'_> {
             }
             syn::Item::Macro(item) if item.mac.path.is_ident("macro_rules") => {
                 if let Some(name) = &item.ident {
-                    let what = What::Item(self.file);
+                    let what = Meaning::Item(self.file);
                     self.define(&name.to_string(), what.clone(), None);
                     if item.attrs.iter().any(|a| a.path().is_ident("macro_export")) {
                         let inner = self.module;
@@ -368,7 +368,7 @@ impl<'ast> Visit<'ast> for Reader<'_> {
         }
         if let (0, Some((name, visibility))) = (self.body, attributes::name_of(item)) {
             let sight = self.sight(visibility);
-            self.define(&name.to_string(), What::Item(self.file), sight);
+            self.define(&name.to_string(), Meaning::Item(self.file), sight);
         }
         visit::visit_item(self, item);
     }

@@ -15,8 +15,8 @@ const INCIDENTS: [(&str, &[usize]); 6] = [
     ("957", &[2]),
     ("1054", &[4, 8]),
     ("1105", &[1, 2]),
-    // With one thread the first half waits in a channel of the standard library, which nobody but the
-    // system sees.
+    // With one thread the first half waits in a channel of the standard library, which only the system
+    // sees.
     ("mutual", &[2, 4]),
 ];
 

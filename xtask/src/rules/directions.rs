@@ -63,7 +63,7 @@ pub(super) fn check(repo: &Repo) -> Result<Vec<String>> {
             continue;
         };
         for used in repo::dependencies(package) {
-            // What has no storey, but is of this house, stands on top of it: `compat/`, the lab.
+            // What has no floor, but is in this repository, is above all floors: `compat/`, the lab.
             let ours = repo.packages().any(|package| package.name == used);
             if ours && storey(used).is_none_or(|used| used >= own) {
                 broken.push(format!("{} must not depend on {used}", package.name));

@@ -6,7 +6,7 @@ use anyhow::Result;
 
 /// The crate that may.
 const DOOR: &str = "warpweft-platform";
-/// The simulator, which stands in for `std` behind the door.
+/// The simulator, which replaces `std` behind the door.
 const SIMULATOR: &str = "warpweft-sim";
 /// The kit that brings policies before the checkers: it may name those.
 const KIT: &str = "warpweft-conformance";
@@ -18,7 +18,7 @@ const CHECKERS: [&str; 5] = [
     "warpweft_platform::shuttle",
 ];
 
-/// What nobody else names. `thread_local` is a macro, the rest are modules and types.
+/// What no other code names. `thread_local` is a macro, the rest are modules and types.
 const BEHIND_THE_DOOR: [&str; 11] = [
     "std::sync::atomic",
     "core::sync::atomic",

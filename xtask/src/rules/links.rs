@@ -99,7 +99,7 @@ fn names_an_item(link: &str) -> bool {
     link.contains("::") || matches!(first, "self" | "Self" | "crate" | "super")
 }
 
-/// Without `.` and `..`, as far as the text of the path tells.
+/// Without `.` and `..`, as far as the text of the path says.
 fn normal(path: &Path) -> PathBuf {
     let mut result = PathBuf::new();
     for part in path.components() {

@@ -1,4 +1,4 @@
-//! House rules that neither the compiler nor clippy checks.
+//! Rules of the repository that neither the compiler nor clippy checks.
 
 mod directions;
 mod doors;

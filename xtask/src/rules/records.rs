@@ -49,7 +49,7 @@ impl Records {
         self.written.contains(&number) || self.given_up.contains(&number)
     }
 
-    /// The numbers that nothing explains, and those that are explained in vain.
+    /// The numbers that nothing explains, and explanations of numbers that exist.
     fn gaps(&self) -> Vec<String> {
         let last = self.written.last().copied().unwrap_or(0);
         let missing = (1..=last).filter(|number| !self.known(*number));

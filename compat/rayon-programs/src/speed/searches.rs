@@ -44,7 +44,7 @@ fn shortest(distances: &[Vec<u64>]) -> u64 {
     best.into_inner()
 }
 
-/// Tries all continuations of a part of a tour: in closures of their own, as long as many cities are left.
+/// Tries all continuations of a part of a tour: in closures, as long as many cities are left.
 fn tours<'scope>(
     scope: &rayon::Scope<'scope>,
     distances: &'scope [Vec<u64>],

@@ -203,7 +203,7 @@ pub fn panics_end_cleanly<P: Policy>(name: &str, make: impl Fn() -> P) -> Verdic
             let complaint = if life.is_finished() {
                 life.join().unwrap_or_else(|panic| resume_unwind(panic)).err()
             } else {
-                Some(String::from("somebody waits for ever"))
+                Some(String::from("a task waits for ever"))
             };
             if let Some(complaint) = complaint {
                 let how = format!("After a panic in call {call} of {hook:?}: {complaint}.");

@@ -77,7 +77,7 @@ pub fn urgent_comes_first<P: Policy>(name: &str, policy: &P) -> Verdict {
             for source in SOURCES {
                 for warm_up in WARM_UPS {
                     for &levels in &pairs {
-                        Scene {
+                        UrgencyCase {
                             workers,
                             less,
                             source,
@@ -93,7 +93,7 @@ pub fn urgent_comes_first<P: Policy>(name: &str, policy: &P) -> Verdict {
     Ok(())
 }
 
-struct Scene {
+struct UrgencyCase {
     workers: usize,
     less: Less,
     /// The pusher of the urgent tasks, and the reason.
@@ -103,7 +103,7 @@ struct Scene {
     levels: (u8, u8),
 }
 
-impl Scene {
+impl UrgencyCase {
     fn play<P: Policy>(&self, name: &str, policy: &P) -> Verdict {
         let limit = urgent_steps(P::INTERVAL);
         // They must not run out before the bound, neither inside nor outside, nor in one of the few queues of

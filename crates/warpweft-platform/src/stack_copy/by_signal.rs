@@ -80,7 +80,7 @@ pub struct Asked {
 }
 
 /// Asks for a copy of the stack of the thread with that kernel's number, which belongs to this process.
-/// `describe` is called in its handler. `signal` is the number of the signal; `None` stands for `SIGURG`,
+/// `describe` is called in its handler. `signal` is the number of the signal; `None` means `SIGURG`,
 /// which is refused if the program handles it.
 ///
 /// It does not wait. The thread is disturbed for some microseconds, and system calls that are not restarted

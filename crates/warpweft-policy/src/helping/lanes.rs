@@ -54,7 +54,7 @@ pub struct Shared<O: Order> {
 }
 
 /// A worker's own half of a [`Helping`] pool.
-pub struct Own<O: Order> {
+pub struct Local<O: Order> {
     pub(super) lanes: Box<[OwnQueue<O>]>,
     /// The number of its first local queue.
     pub(super) first: usize,
@@ -84,7 +84,7 @@ pub(super) struct OwnQueue<O: Order> {
     pub(super) wait: u32,
 }
 
-impl<O: Order> Own<O> {
+impl<O: Order> Local<O> {
     #[inline]
     pub(super) fn push(&mut self, shared: &Shared<O>, lane: usize, task: TaskRef, cx: &Cx<'_>) {
         let queue = &mut self.lanes[lane].queue;
@@ -227,7 +227,7 @@ impl<O: Order> Shared<O> {
 
     /// Takes a task from outside that is more urgent than all of this worker's.
     #[inline]
-    pub(super) fn more_urgent(&self, own: &Own<O>) -> Option<TaskRef> {
+    pub(super) fn more_urgent(&self, own: &Local<O>) -> Option<TaskRef> {
         let class = self.injector.first()?;
         let levels = own.lanes.iter().map(|lane| lane.queue.first_level());
         let limit = levels.min().unwrap_or(usize::MAX);

@@ -35,7 +35,7 @@ use crate::WorkerId;
 use crate::by_class::{self, Ranked};
 use crate::order::{Classes as _, FifoOrder, LocalQueue as _, LocalQueueThief as _, Order};
 use crate::{Count, Cx, Policy, PolicyError, PoolEnv, Wake};
-use lanes::{Own, OwnQueue, Shared, SharedQueue, stamp};
+use lanes::{Local, OwnQueue, Shared, SharedQueue, stamp};
 use std::fmt;
 use warpweft_platform::CachePadded;
 use warpweft_platform::counter::Gauge;
@@ -253,14 +253,14 @@ impl<O: Order> fmt::Debug for Helping<O> {
 
 impl<O: Order> Policy for Helping<O> {
     type Shared = Shared<O>;
-    type Local = Own<O>;
+    type Local = Local<O>;
     const INHERITS_PRIORITY: bool = O::Classes::BY_PRIORITY;
 
     fn priorities(&self) -> u8 {
         self.order.priorities()
     }
 
-    fn build(&self, env: &PoolEnv) -> Result<(Shared<O>, Vec<Own<O>>), PolicyError> {
+    fn build(&self, env: &PoolEnv) -> Result<(Shared<O>, Vec<Local<O>>), PolicyError> {
         self.check()?;
         let lane = |_| {
             let queue = self.order.local_queue(self.capacity)?;
@@ -282,7 +282,7 @@ impl<O: Order> Policy for Helping<O> {
                 let lanes = workers.flat_map(|other| other * self.lanes..(other + 1) * self.lanes);
                 lanes.chain([env.workers * self.lanes]).collect()
             };
-            owns.push(Own {
+            owns.push(Local {
                 lanes: own,
                 first: me * self.lanes,
                 near: others(true),
@@ -306,7 +306,13 @@ impl<O: Order> Policy for Helping<O> {
     }
 
     #[inline]
-    fn push(shared: &Shared<O>, own: Option<&mut Own<O>>, mut task: TaskRef, why: Why, cx: &Cx<'_>) -> Wake {
+    fn push(
+        shared: &Shared<O>,
+        own: Option<&mut Local<O>>,
+        mut task: TaskRef,
+        why: Why,
+        cx: &Cx<'_>,
+    ) -> Wake {
         match own {
             Some(own) if !(O::NEWEST_FIRST && why == Why::Yielded) => {
                 stamp::<O>(&mut task, own.now);
@@ -333,7 +339,7 @@ impl<O: Order> Policy for Helping<O> {
     }
 
     #[inline]
-    fn next(shared: &Shared<O>, own: &mut Own<O>, cx: &Cx<'_>) -> Option<TaskRef> {
+    fn next(shared: &Shared<O>, own: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
         let config = &shared.config;
         if own.until_clock == 0 {
             own.until_clock = config.clock_every;
@@ -359,7 +365,7 @@ impl<O: Order> Policy for Helping<O> {
         own.pop(shared, cx)
     }
 
-    fn poll_global(shared: &Shared<O>, own: &mut Own<O>, cx: &Cx<'_>) -> Option<TaskRef> {
+    fn poll_global(shared: &Shared<O>, own: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
         own.turn = own.turn.wrapping_add(1);
         let task = (0..PLACES).find_map(|place| match own.turn.wrapping_add(place) % PLACES {
             0 => shared.injected_by_turns(own.turn / PLACES),
@@ -381,7 +387,7 @@ impl<O: Order> Policy for Helping<O> {
     }
 
     /// With priorities `next` also takes from shared queues.
-    fn drain(shared: &Shared<O>, own: &mut Own<O>, cx: &Cx<'_>) -> Option<TaskRef> {
+    fn drain(shared: &Shared<O>, own: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
         if O::Classes::BY_PRIORITY {
             own.pop(shared, cx)
         } else {
@@ -389,7 +395,7 @@ impl<O: Order> Policy for Helping<O> {
         }
     }
 
-    fn search(shared: &Shared<O>, own: &mut Own<O>, cx: &Cx<'_>) -> Option<TaskRef> {
+    fn search(shared: &Shared<O>, own: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
         own.now = cx.now_ns();
         // One at random, then all.
         let start = cx.random(own.all.len());
@@ -404,7 +410,7 @@ impl<O: Order> Policy for Helping<O> {
         })
     }
 
-    fn scan(shared: &Shared<O>, own: &mut Own<O>, cx: &Cx<'_>) -> Option<TaskRef> {
+    fn scan(shared: &Shared<O>, own: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
         if let Some(task) = own.pop(shared, cx).or_else(|| shared.take_injected()) {
             return Some(task);
         }
@@ -431,7 +437,7 @@ impl<O: Order> Policy for Helping<O> {
         Some(shared.injector.len())
     }
 
-    fn is_only_ready(shared: &Shared<O>, own: &Own<O>) -> bool {
+    fn is_only_ready(shared: &Shared<O>, own: &Local<O>) -> bool {
         // `next` helps others, too.
         own.lanes.iter().all(|lane| lane.queue.is_empty()) && !own.all.iter().any(|&lane| shared.has(lane))
     }

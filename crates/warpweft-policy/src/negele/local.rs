@@ -16,8 +16,8 @@ const SHARE: usize = 8;
 /// As [`Negele`](super::Negele), with a set of queues for each worker and one for pushes from outside.
 ///
 /// A worker pushes to its own queues and takes from them. Every 32 tasks it looks at a random other worker,
-/// and takes a task that is more urgent than all of its own. When it has nothing it takes a task from another
-/// worker, and up to eight more.
+/// and takes a task that is more urgent than all its own tasks. When it has nothing it takes a task from
+/// another worker, and up to eight more.
 ///
 /// # What is promised
 ///
@@ -123,7 +123,7 @@ impl Shared {
 
 /// A worker's own half of a [`NegeleLocal`] pool.
 #[derive(Debug)]
-pub struct Own {
+pub struct Local {
     processor: Processor,
     home: usize,
     /// Tasks taken since it last looked at another worker.
@@ -138,7 +138,7 @@ pub struct Own {
 
 impl Policy for NegeleLocal {
     type Shared = Shared;
-    type Local = Own;
+    type Local = Local;
 
     const WATCHES_COMPLETIONS: bool = true;
     const INHERITS_PRIORITY: bool = true;
@@ -149,13 +149,13 @@ impl Policy for NegeleLocal {
     }
 
     #[inline]
-    fn build(&self, env: &PoolEnv) -> Result<(Shared, Vec<Own>), PolicyError> {
+    fn build(&self, env: &PoolEnv) -> Result<(Shared, Vec<Local>), PolicyError> {
         self.check()?;
         let (nodes, processors) = Nodes::new(env.workers, EXTERNAL_SLOTS);
         let affine = (0..=env.workers)
             .map(|_| Levels::new(&nodes, self.levels))
             .collect();
-        let own = |(home, processor)| Own {
+        let own = |(home, processor)| Local {
             processor,
             home,
             taken: 0,
@@ -172,7 +172,7 @@ impl Policy for NegeleLocal {
     }
 
     #[inline]
-    fn push(shared: &Shared, own: Option<&mut Own>, task: TaskRef, _: Why, cx: &Cx<'_>) -> Wake {
+    fn push(shared: &Shared, own: Option<&mut Local>, task: TaskRef, _: Why, cx: &Cx<'_>) -> Wake {
         match own {
             Some(own) => shared.affine[own.home].push(Some(&own.processor), task, cx),
             None => shared.outside().push(None, task, cx),
@@ -185,7 +185,7 @@ impl Policy for NegeleLocal {
     }
 
     #[inline]
-    fn next(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
+    fn next(shared: &Shared, own: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
         own.taken += 1;
         if own.taken >= shared.balance {
             own.taken = 0;
@@ -205,7 +205,7 @@ impl Policy for NegeleLocal {
     }
 
     #[inline]
-    fn poll_global(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
+    fn poll_global(shared: &Shared, own: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
         if std::mem::take(&mut own.ran_dry) && own.in_a_row < Self::INTERVAL {
             own.in_a_row += 1;
             let most_urgent = shared.outside().pop(&own.processor);
@@ -231,7 +231,7 @@ impl Policy for NegeleLocal {
     }
 
     #[inline]
-    fn search(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
+    fn search(shared: &Shared, own: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
         let affine = shared.affine.len();
         let first = cx.random(affine);
         (first..affine)
@@ -241,18 +241,18 @@ impl Policy for NegeleLocal {
     }
 
     #[inline]
-    fn scan(shared: &Shared, own: &mut Own, _: &Cx<'_>) -> Option<TaskRef> {
+    fn scan(shared: &Shared, own: &mut Local, _: &Cx<'_>) -> Option<TaskRef> {
         shared.affine.iter().find_map(|home| home.scan(&own.processor))
     }
 
     /// Does not look for more urgent tasks at other workers.
     #[inline]
-    fn drain(shared: &Shared, own: &mut Own, _: &Cx<'_>) -> Option<TaskRef> {
+    fn drain(shared: &Shared, own: &mut Local, _: &Cx<'_>) -> Option<TaskRef> {
         shared.affine[own.home].pop(&own.processor)
     }
 
     #[inline]
-    fn completed(shared: &Shared, _: &mut Own, policy_word: u64) {
+    fn completed(shared: &Shared, _: &mut Local, policy_word: u64) {
         shared.nodes.release(levels::carried(policy_word));
     }
 }
@@ -260,7 +260,7 @@ impl Policy for NegeleLocal {
 /// Takes a task of a random other worker that is more urgent than all of this one's.
 #[cold]
 #[inline]
-fn balance(shared: &Shared, own: &Own, cx: &Cx<'_>) -> Option<TaskRef> {
+fn balance(shared: &Shared, own: &Local, cx: &Cx<'_>) -> Option<TaskRef> {
     let other = cx.random(shared.affine.len());
     if other == own.home {
         return None;
@@ -274,7 +274,7 @@ fn balance(shared: &Shared, own: &Own, cx: &Cx<'_>) -> Option<TaskRef> {
 
 /// Takes the most urgent task of another worker, and a few more.
 #[inline]
-fn share(shared: &Shared, own: &Own, other: usize, cx: &Cx<'_>) -> Option<TaskRef> {
+fn share(shared: &Shared, own: &Local, other: usize, cx: &Cx<'_>) -> Option<TaskRef> {
     cx.count(Count::StealAttempts, 1);
     let (home, other) = (&shared.affine[own.home], &shared.affine[other]);
     let task = other.pop(&own.processor)?;

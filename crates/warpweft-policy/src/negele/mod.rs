@@ -114,7 +114,7 @@ pub struct Shared {
 
 /// A worker's own half of a [`Negele`] pool.
 #[derive(Debug)]
-pub struct Own {
+pub struct Local {
     processor: Processor,
     /// The level whose turn it is in `poll_global`.
     turn: usize,
@@ -122,7 +122,7 @@ pub struct Own {
 
 impl Policy for Negele {
     type Shared = Shared;
-    type Local = Own;
+    type Local = Local;
 
     const WATCHES_COMPLETIONS: bool = true;
     const INHERITS_PRIORITY: bool = true;
@@ -133,11 +133,11 @@ impl Policy for Negele {
     }
 
     #[inline]
-    fn build(&self, env: &PoolEnv) -> Result<(Shared, Vec<Own>), PolicyError> {
+    fn build(&self, env: &PoolEnv) -> Result<(Shared, Vec<Local>), PolicyError> {
         self.check()?;
         let (nodes, processors) = Nodes::new(env.workers, EXTERNAL_SLOTS);
         let levels = Levels::new(&nodes, self.levels);
-        let own = |processor| Own { processor, turn: 0 };
+        let own = |processor| Local { processor, turn: 0 };
         Ok((
             Shared { nodes, levels },
             processors.into_iter().map(own).collect(),
@@ -145,7 +145,7 @@ impl Policy for Negele {
     }
 
     #[inline]
-    fn push(shared: &Shared, own: Option<&mut Own>, task: TaskRef, _: Why, cx: &Cx<'_>) -> Wake {
+    fn push(shared: &Shared, own: Option<&mut Local>, task: TaskRef, _: Why, cx: &Cx<'_>) -> Wake {
         shared.levels.push(own.map(|own| &own.processor), task, cx)
     }
 
@@ -155,12 +155,12 @@ impl Policy for Negele {
     }
 
     #[inline]
-    fn next(shared: &Shared, own: &mut Own, _: &Cx<'_>) -> Option<TaskRef> {
+    fn next(shared: &Shared, own: &mut Local, _: &Cx<'_>) -> Option<TaskRef> {
         shared.levels.pop(&own.processor)
     }
 
     #[inline]
-    fn poll_global(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
+    fn poll_global(shared: &Shared, own: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
         own.turn = own.turn.wrapping_add(1);
         let task = shared.levels.pop_by_turns(&own.processor, own.turn);
         cx.count(Count::GlobalPolls, u64::from(task.is_some()));
@@ -168,28 +168,28 @@ impl Policy for Negele {
     }
 
     #[inline]
-    fn search(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
+    fn search(shared: &Shared, own: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
         Self::next(shared, own, cx)
     }
 
     #[inline]
-    fn scan(shared: &Shared, own: &mut Own, _: &Cx<'_>) -> Option<TaskRef> {
+    fn scan(shared: &Shared, own: &mut Local, _: &Cx<'_>) -> Option<TaskRef> {
         shared.levels.scan(&own.processor)
     }
 
     /// Returns nothing: all ready tasks are in shared queues.
     #[inline]
-    fn drain(_: &Shared, _: &mut Own, _: &Cx<'_>) -> Option<TaskRef> {
+    fn drain(_: &Shared, _: &mut Local, _: &Cx<'_>) -> Option<TaskRef> {
         None
     }
 
     #[inline]
-    fn is_only_ready(shared: &Shared, own: &Own) -> bool {
+    fn is_only_ready(shared: &Shared, own: &Local) -> bool {
         shared.levels.is_empty(&own.processor)
     }
 
     #[inline]
-    fn completed(shared: &Shared, _: &mut Own, policy_word: u64) {
+    fn completed(shared: &Shared, _: &mut Local, policy_word: u64) {
         shared.nodes.release(levels::carried(policy_word));
     }
 }

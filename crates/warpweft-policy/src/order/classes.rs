@@ -2,7 +2,7 @@
 //!
 //! The shared queues of a pool are compiled for one of these two types, and not for each order.
 
-/// Tells whether an order uses the [priority](crate::priority) of a task.
+/// True if an order uses the [priority](crate::priority) of a task.
 pub trait Classes: 'static {
     /// True if it does. Then the shared queues have levels, too, and a worker compares them with
     /// [`LocalQueue::first_level`](super::LocalQueue::first_level) before each of its own tasks. Otherwise

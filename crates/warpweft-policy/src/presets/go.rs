@@ -1,9 +1,9 @@
 //! The scheduler of Go: a ring of 256 and a *run next* slot per worker, one global queue.
 
-use super::ring::{self, RING, make, refill, take_one};
+use super::ring::{self, RING, make, refill, steal_half, take_one};
 use crate::{Count, Cx, Policy, PolicyError, PoolEnv, Wake, WorkerId};
 use std::fmt;
-use warpweft_queue::{Amount, Fifo, FifoThief, Full, Locked, Owner, Thief};
+use warpweft_queue::{Fifo, FifoThief, Full, Locked, Owner, Thief};
 use warpweft_task::{TaskRef, Why};
 
 /// Rounds through all victims before a worker gives up. In the last round it also takes from the slots.
@@ -54,7 +54,7 @@ pub struct Shared {
 }
 
 /// A worker's slot and ring.
-pub struct Own {
+pub struct Local {
     /// Holds at most one task: a push takes the old one out.
     next: Fifo<TaskRef>,
     ring: Fifo<TaskRef>,
@@ -63,12 +63,12 @@ pub struct Own {
 
 impl Policy for Go {
     type Shared = Shared;
-    type Local = Own;
+    type Local = Local;
 
     #[inline]
-    fn build(&self, env: &PoolEnv) -> Result<(Shared, Vec<Own>), PolicyError> {
+    fn build(&self, env: &PoolEnv) -> Result<(Shared, Vec<Local>), PolicyError> {
         let own = |_| {
-            Ok(Own {
+            Ok(Local {
                 next: Fifo::with_capacity(2)?,
                 ring: make()?,
                 turn: 0,
@@ -76,7 +76,7 @@ impl Policy for Go {
         };
         let owns = (0..env.workers)
             .map(own)
-            .collect::<Result<Vec<Own>, PolicyError>>()?;
+            .collect::<Result<Vec<Local>, PolicyError>>()?;
         let shared = Shared {
             rings: owns.iter().map(|own| own.ring.thief()).collect(),
             next: owns.iter().map(|own| own.next.thief()).collect(),
@@ -86,7 +86,7 @@ impl Policy for Go {
     }
 
     #[inline]
-    fn push(shared: &Shared, own: Option<&mut Own>, task: TaskRef, why: Why, cx: &Cx<'_>) -> Wake {
+    fn push(shared: &Shared, own: Option<&mut Local>, task: TaskRef, why: Why, cx: &Cx<'_>) -> Wake {
         match own {
             Some(own) if why != Why::Yielded => {
                 let before = own.next.pop();
@@ -107,12 +107,12 @@ impl Policy for Go {
     }
 
     #[inline]
-    fn next(_: &Shared, own: &mut Own, _: &Cx<'_>) -> Option<TaskRef> {
+    fn next(_: &Shared, own: &mut Local, _: &Cx<'_>) -> Option<TaskRef> {
         own.next.pop().or_else(|| own.ring.pop())
     }
 
     #[inline]
-    fn poll_global(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
+    fn poll_global(shared: &Shared, own: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
         own.turn = own.turn.wrapping_add(1);
         let from_ring = own.turn.is_multiple_of(2);
         let task = from_ring.then(|| own.ring.pop()).flatten();
@@ -122,7 +122,7 @@ impl Policy for Go {
     }
 
     #[inline]
-    fn search(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
+    fn search(shared: &Shared, own: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
         if let Some(task) = refill(&mut own.ring, &shared.global, cx) {
             return Some(task);
         }
@@ -130,22 +130,17 @@ impl Policy for Go {
     }
 
     #[inline]
-    fn steal_from_stuck(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
+    fn steal_from_stuck(shared: &Shared, own: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
         let workers = cx.workers();
         let first = cx.random(workers);
         (0..ROUNDS * workers).find_map(|attempt| {
             let victim = (first + attempt) % workers;
-            let ring = &shared.rings[victim];
             if cx.worker().is_some_and(|me| me.0 == victim) {
                 return None;
             }
-            if ring.glance().len != 0 {
-                cx.count(Count::StealAttempts, 1);
-                let stolen = ring.steal_into(&mut own.ring, Amount::Half).taken();
-                cx.count(Count::Steals, u64::from(stolen.is_some()));
-                if stolen.is_some() {
-                    return stolen;
-                }
+            let stolen = steal_half(&shared.rings[victim], &mut own.ring, cx);
+            if stolen.is_some() {
+                return stolen;
             }
             // A task that was just woken is about to run: it is left to its worker until nothing else is
             // found.
@@ -155,7 +150,7 @@ impl Policy for Go {
     }
 
     #[inline]
-    fn scan(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
+    fn scan(shared: &Shared, own: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
         let own = own.next.pop().or_else(|| own.ring.pop());
         own.or_else(|| shared.global.pop()).or_else(|| {
             let places = shared.rings.iter().chain(&shared.next);
@@ -173,7 +168,7 @@ impl Policy for Go {
     }
 
     #[inline]
-    fn is_only_ready(shared: &Shared, own: &Own) -> bool {
+    fn is_only_ready(shared: &Shared, own: &Local) -> bool {
         own.next.is_empty() && own.ring.is_empty() && shared.global.is_empty()
     }
 }

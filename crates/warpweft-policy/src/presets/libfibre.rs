@@ -73,7 +73,7 @@ struct WorkerQueue {
 pub struct Shared(Box<[WorkerQueue]>);
 
 /// A worker's half of its queue.
-pub struct Own {
+pub struct Local {
     me: usize,
     queue: Fifo<TaskRef>,
     /// True if the tasks of others have their turn.
@@ -84,12 +84,12 @@ pub struct Own {
 
 impl Policy for Libfibre {
     type Shared = Shared;
-    type Local = Own;
+    type Local = Local;
 
     #[inline]
-    fn build(&self, env: &PoolEnv) -> Result<(Shared, Vec<Own>), PolicyError> {
+    fn build(&self, env: &PoolEnv) -> Result<(Shared, Vec<Local>), PolicyError> {
         let own = |me| {
-            Ok(Own {
+            Ok(Local {
                 me,
                 queue: Fifo::with_capacity(CAPACITY)?,
                 brought_first: false,
@@ -98,8 +98,8 @@ impl Policy for Libfibre {
         };
         let owns = (0..env.workers)
             .map(own)
-            .collect::<Result<Vec<Own>, PolicyError>>()?;
-        let queue = |own: &Own| WorkerQueue {
+            .collect::<Result<Vec<Local>, PolicyError>>()?;
+        let queue = |own: &Local| WorkerQueue {
             own: own.queue.thief(),
             brought: Locked::new(),
         };
@@ -107,7 +107,7 @@ impl Policy for Libfibre {
     }
 
     #[inline]
-    fn push(shared: &Shared, own: Option<&mut Own>, task: TaskRef, why: Why, cx: &Cx<'_>) -> Wake {
+    fn push(shared: &Shared, own: Option<&mut Local>, task: TaskRef, why: Why, cx: &Cx<'_>) -> Wake {
         // The word is the worker's number plus one; 0 is a task that never waited.
         let last_ran = (task.policy_word() as usize)
             .checked_sub(1)
@@ -128,12 +128,12 @@ impl Policy for Libfibre {
     }
 
     #[inline]
-    fn suspended(_: &Shared, own: &mut Own, mut task: Waiting<'_>, _: &Cx<'_>) {
+    fn suspended(_: &Shared, own: &mut Local, mut task: Waiting<'_>, _: &Cx<'_>) {
         task.set_policy_word(own.me as u64 + 1);
     }
 
     #[inline]
-    fn next(shared: &Shared, own: &mut Own, _: &Cx<'_>) -> Option<TaskRef> {
+    fn next(shared: &Shared, own: &mut Local, _: &Cx<'_>) -> Option<TaskRef> {
         own.brought_first = !own.brought_first;
         let brought = &shared.0[own.me].brought;
         if own.brought_first {
@@ -145,7 +145,7 @@ impl Policy for Libfibre {
 
     /// Takes a task of another worker, which may be stuck: the others in turn, both halves of each.
     #[inline]
-    fn poll_global(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
+    fn poll_global(shared: &Shared, own: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
         own.turn = own.turn.wrapping_add(1);
         let (home, half) = (own.turn / 2 % shared.0.len(), own.turn % 2);
         let home = Some(&shared.0[home]).filter(|_| home != own.me)?;
@@ -159,7 +159,7 @@ impl Policy for Libfibre {
     }
 
     #[inline]
-    fn search(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
+    fn search(shared: &Shared, own: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
         let victim = cx.random(shared.0.len());
         let home = Some(&shared.0[victim]).filter(|_| victim != own.me)?;
         cx.count(Count::StealAttempts, 1);
@@ -170,7 +170,7 @@ impl Policy for Libfibre {
     }
 
     #[inline]
-    fn scan(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
+    fn scan(shared: &Shared, own: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
         own.queue.pop().or_else(|| {
             let affine = shared.0.iter();
             affine
@@ -191,7 +191,7 @@ impl Policy for Libfibre {
     }
 
     #[inline]
-    fn is_only_ready(shared: &Shared, own: &Own) -> bool {
+    fn is_only_ready(shared: &Shared, own: &Local) -> bool {
         // The queues of others count, too: `poll_global` may take from them.
         own.queue.is_empty()
             && shared
@@ -203,7 +203,7 @@ impl Policy for Libfibre {
 
 #[cold]
 #[inline]
-fn grow(shared: &Shared, own: &mut Own, task: TaskRef, cx: &Cx<'_>) {
+fn grow(shared: &Shared, own: &mut Local, task: TaskRef, cx: &Cx<'_>) {
     let task = if own.queue.grow().is_ok() {
         cx.count(Count::Grown, 1);
         match own.queue.push(task) {

@@ -1,7 +1,7 @@
 //! The ring of Go and tokio: 256 tasks; when it is full, its older half goes to a locked queue.
 
 use crate::{Count, Cx};
-use warpweft_queue::{CapacityError, Fifo, FifoThief, Full, Locked, Owner, Steal, Thief};
+use warpweft_queue::{Amount, CapacityError, Fifo, FifoThief, Full, Locked, Owner, Steal, Thief};
 use warpweft_task::TaskRef;
 
 /// The capacity of a ring, in tasks. The model checkers get rings that are soon full.
@@ -46,6 +46,22 @@ pub(super) fn refill(ring: &mut Fifo<TaskRef>, global: &Locked<TaskRef>, cx: &Cx
         }
     }
     Some(first)
+}
+
+/// Takes half of another worker's ring, unless it is empty, and returns the first of these tasks.
+#[inline]
+pub(super) fn steal_half(
+    victim: &FifoThief<TaskRef>,
+    ring: &mut Fifo<TaskRef>,
+    cx: &Cx<'_>,
+) -> Option<TaskRef> {
+    if victim.glance().len == 0 {
+        return None;
+    }
+    cx.count(Count::StealAttempts, 1);
+    let stolen = victim.steal_into(ring, Amount::Half).taken();
+    cx.count(Count::Steals, u64::from(stolen.is_some()));
+    stolen
 }
 
 /// Takes one task; `None` only if there is none for certain.

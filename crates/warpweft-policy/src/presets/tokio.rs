@@ -1,9 +1,9 @@
 //! The multi-thread scheduler of tokio: a LIFO slot and a ring of 256 per worker, one injector.
 
-use super::ring::{self, RING, make, refill, take_one};
+use super::ring::{self, RING, make, refill, steal_half, take_one};
 use crate::{Count, Cx, Policy, PolicyError, PoolEnv, Wake, WorkerId};
 use std::fmt;
-use warpweft_queue::{Amount, Fifo, FifoThief, Locked, Owner, Thief};
+use warpweft_queue::{Fifo, FifoThief, Locked, Owner, Thief};
 use warpweft_task::{TaskRef, Why};
 
 /// How often in a row the slot goes before the ring.
@@ -60,7 +60,7 @@ pub struct Shared {
 }
 
 /// A worker's slot and ring, and the interval at which it polls the injector.
-pub struct Own {
+pub struct Local {
     slot: Option<TaskRef>,
     in_a_row: u32,
     ring: Fifo<TaskRef>,
@@ -105,12 +105,12 @@ impl PollInterval {
 
 impl Policy for Tokio {
     type Shared = Shared;
-    type Local = Own;
+    type Local = Local;
 
     #[inline]
-    fn build(&self, env: &PoolEnv) -> Result<(Shared, Vec<Own>), PolicyError> {
+    fn build(&self, env: &PoolEnv) -> Result<(Shared, Vec<Local>), PolicyError> {
         let own = |_| {
-            Ok(Own {
+            Ok(Local {
                 slot: None,
                 in_a_row: 0,
                 ring: make()?,
@@ -120,7 +120,7 @@ impl Policy for Tokio {
         };
         let owns = (0..env.workers)
             .map(own)
-            .collect::<Result<Vec<Own>, PolicyError>>()?;
+            .collect::<Result<Vec<Local>, PolicyError>>()?;
         let shared = Shared {
             rings: owns.iter().map(|own| own.ring.thief()).collect(),
             injector: Locked::new(),
@@ -129,7 +129,7 @@ impl Policy for Tokio {
     }
 
     #[inline]
-    fn push(shared: &Shared, own: Option<&mut Own>, task: TaskRef, why: Why, cx: &Cx<'_>) -> Wake {
+    fn push(shared: &Shared, own: Option<&mut Local>, task: TaskRef, why: Why, cx: &Cx<'_>) -> Wake {
         let Some(own) = own else {
             shared.injector.push(task);
             return Wake::Any;
@@ -155,7 +155,7 @@ impl Policy for Tokio {
     }
 
     #[inline]
-    fn next(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
+    fn next(shared: &Shared, own: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
         own.ticks = own.ticks.wrapping_add(1);
         if own.ticks.is_multiple_of(EVENTS) {
             own.pace.learn(cx.now_ns());
@@ -176,14 +176,14 @@ impl Policy for Tokio {
     }
 
     #[inline]
-    fn poll_global(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
+    fn poll_global(shared: &Shared, own: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
         let task = refill(&mut own.ring, &shared.injector, cx);
         cx.count(Count::GlobalPolls, u64::from(task.is_some()));
         task
     }
 
     #[inline]
-    fn search(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
+    fn search(shared: &Shared, own: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
         own.pace.since = None;
         if let Some(task) = refill(&mut own.ring, &shared.injector, cx) {
             return Some(task);
@@ -192,23 +192,19 @@ impl Policy for Tokio {
     }
 
     #[inline]
-    fn steal_from_stuck(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
+    fn steal_from_stuck(shared: &Shared, own: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
         let workers = shared.rings.len();
         let first = cx.random(workers);
         (first..workers).chain(0..first).find_map(|victim| {
-            let ring = &shared.rings[victim];
-            if cx.worker().is_some_and(|me| me.0 == victim) || ring.glance().len == 0 {
+            if cx.worker().is_some_and(|me| me.0 == victim) {
                 return None;
             }
-            cx.count(Count::StealAttempts, 1);
-            let stolen = ring.steal_into(&mut own.ring, Amount::Half).taken();
-            cx.count(Count::Steals, u64::from(stolen.is_some()));
-            stolen
+            steal_half(&shared.rings[victim], &mut own.ring, cx)
         })
     }
 
     #[inline]
-    fn scan(shared: &Shared, own: &mut Own, cx: &Cx<'_>) -> Option<TaskRef> {
+    fn scan(shared: &Shared, own: &mut Local, cx: &Cx<'_>) -> Option<TaskRef> {
         let own = own.slot.take().or_else(|| own.ring.pop());
         own.or_else(|| shared.injector.pop())
             .or_else(|| shared.rings.iter().find_map(|ring| take_one(ring, cx)))
@@ -223,7 +219,7 @@ impl Policy for Tokio {
     }
 
     #[inline]
-    fn is_only_ready(shared: &Shared, own: &Own) -> bool {
+    fn is_only_ready(shared: &Shared, own: &Local) -> bool {
         own.slot.is_none() && own.ring.is_empty() && shared.injector.is_empty()
     }
 }

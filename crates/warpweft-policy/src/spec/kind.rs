@@ -72,7 +72,7 @@ impl Kind {
     }
 }
 
-/// Receives the policy of a [`PolicySpec`](super::PolicySpec) as a type of its own.
+/// Receives the policy of a [`PolicySpec`](super::PolicySpec) as its own type.
 pub trait PolicyVisitor {
     /// What the visit results in.
     type Output;

@@ -16,7 +16,8 @@
 //!          | "rebalance="    ( "off" | N )
 //! piece    = "go" | "tokio" | "libfibre"
 //!          | "negele" [ ":" LEVELS ] | "negele-local" [ ":" LEVELS ] [ "+balance=" N ]
-//!          | "cforall" { "+lanes=" N | "+every=" N | "+age=" LOG2 | "+far=" OF256 | "+weight=" SIXTEENTHS | "+clock=" N | "+capacity=" N }
+//!          | "cforall" { "+lanes=" N | "+every=" N | "+age=" LOG2 | "+far=" OF256 | "+weight=" SIXTEENTHS |
+//!          "+clock=" N | "+capacity=" N }
 //!          | ( "prows" | "parsimonious" ) [ "+capacity=" N ] | "edf" [ "+slack=" MS ]
 //! ```
 //!
@@ -105,7 +106,7 @@ impl Preset {
 }
 
 impl Default for PolicySpec {
-    /// `fifo`: nobody starves, whatever the workload.
+    /// `fifo`: no task starves, whatever the workload.
     fn default() -> Self {
         Self(Kind::Fifo(Fifo::new()))
     }

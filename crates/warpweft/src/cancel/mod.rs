@@ -1,4 +1,4 @@
-//! Cancellation: stop work that nobody wants any more, with everything below it.
+//! Cancellation: stop work whose result is not wanted any more, with everything below it.
 //!
 //! A [`CancelToken`] is a request to stop, once and for all. Tokens form a tree: a
 //! [child](CancelToken::child) is cancelled with its parent, and not the other way round.
@@ -38,7 +38,7 @@
 //! | a fiber that waits or yields, for whatever | unwinds there |
 //! | another closure in [`block_on`](crate::block_on), or in the `wait` of this crate's locks and channels | unwinds there |
 //! | a future | is polled once more, and dropped if it still waits: see below |
-//! | other code | goes on to its end |
+//! | other code | continues to its end |
 //!
 //! **Unwound** means: as by a panic that no hook reports, up to the `run` of the token, which returns
 //! [`Cancelled`], or to the end of the task, whose joiner gets

@@ -1,7 +1,7 @@
 //! The token, and what runs under it.
 
 use crate::cancel_tree::node::{Limits, Node, Reason};
-use crate::execution::token::{self as here, Waiting, with_token};
+use crate::execution::token::{self as here, TokenWait, with_token};
 use crate::runtime::under_token::UnderToken;
 use crate::sync::Wait;
 use std::fmt;
@@ -23,7 +23,7 @@ const GRACE: Duration = Duration::from_secs(1);
 pub struct CancelToken(pub(super) Arc<Node>);
 
 impl CancelToken {
-    /// Creates a token that is nobody's child.
+    /// Creates a token without a parent.
     #[must_use]
     pub fn new() -> Self {
         Self(Node::root(Limits {
@@ -41,7 +41,7 @@ impl CancelToken {
         Self(Node::child([Some(&self.0), None], self.0.limits()))
     }
 
-    /// Creates a child with that grace: how long a future may go on that was asked to end.
+    /// Creates a child with that grace: how long a future may continue after it was asked to end.
     ///
     /// ```
     /// use std::time::Duration;
@@ -95,7 +95,7 @@ impl CancelToken {
     ///
     /// A future that waits for this under the token gets a [grace](Self::with_grace) when it is cancelled.
     pub fn cancelled(&self) -> Wait<impl Future<Output = ()> + Send + Sync + Unpin + use<>> {
-        let mut waiting = Waiting {
+        let mut waiting = TokenWait {
             node: Arc::clone(&self.0),
             place: None,
         };
@@ -221,7 +221,7 @@ pub(super) fn nanoseconds(duration: Duration) -> u64 {
 pub struct Cancelled(Reason);
 
 impl Cancelled {
-    /// Returns true if a [deadline](crate::cancel::with_deadline) has passed, rather than that somebody
+    /// Returns true if a [deadline](crate::cancel::with_deadline) has passed, rather than that the program
     /// cancelled the token.
     ///
     /// [with_deadline]: super::with_deadline

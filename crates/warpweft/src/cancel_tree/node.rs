@@ -7,8 +7,8 @@
 //!
 //! # Invariants
 //!
-//! - The flag is set once, under the lock. Who finds it clear under the lock may enter the lists; afterwards
-//!   nothing enters, and the lists are empty. So no child and no waker is missed.
+//! - The flag is set once, under the lock. A thread that finds it clear under the lock may enter the lists;
+//!   afterwards nothing enters, and the lists are empty. So no child and no waker is missed.
 //! - A node leaves the lists of its parents when it is dropped: a long-lived parent keeps nothing of it.
 //! - No foreign code runs under a lock: wakers are cloned before it is taken, and called and dropped after it
 //!   is released. No two locks are held at a time.
@@ -43,7 +43,7 @@ pub(crate) enum Reason {
 pub(crate) struct Limits {
     /// When it is cancelled by itself; `u64::MAX`: never.
     pub(crate) deadline_ns: u64,
-    /// How long a future may go on after the request.
+    /// How long a future may continue after the request.
     pub(crate) grace_ns: u64,
 }
 

@@ -6,7 +6,7 @@ const KEPT: usize = 64;
 const NONE: usize = usize::MAX;
 
 #[derive(Debug)]
-enum Slot<T> {
+enum SlabEntry<T> {
     /// The next free place.
     Free(usize),
     Full(T),
@@ -15,7 +15,7 @@ enum Slot<T> {
 /// Values in numbered places.
 #[derive(Debug)]
 pub(crate) struct Slab<T> {
-    slots: Vec<Slot<T>>,
+    slots: Vec<SlabEntry<T>>,
     free: usize,
     len: usize,
 }
@@ -35,10 +35,10 @@ impl<T> Slab<T> {
     pub(crate) fn insert(&mut self, value: T) -> usize {
         self.len += 1;
         let Some(slot) = self.slots.get_mut(self.free) else {
-            self.slots.push(Slot::Full(value));
+            self.slots.push(SlabEntry::Full(value));
             return self.slots.len() - 1;
         };
-        if let Slot::Free(next) = std::mem::replace(slot, Slot::Full(value)) {
+        if let SlabEntry::Free(next) = std::mem::replace(slot, SlabEntry::Full(value)) {
             return std::mem::replace(&mut self.free, next);
         }
         unreachable!("a place in the list of free ones is free")
@@ -47,10 +47,10 @@ impl<T> Slab<T> {
     /// Takes the value out of that place, if there is one. The last value also gives the memory back.
     pub(crate) fn remove(&mut self, place: usize) -> Option<T> {
         let slot = self.slots.get_mut(place)?;
-        if matches!(slot, Slot::Free(_)) {
+        if matches!(slot, SlabEntry::Free(_)) {
             return None;
         }
-        let Slot::Full(value) = std::mem::replace(slot, Slot::Free(self.free)) else {
+        let SlabEntry::Full(value) = std::mem::replace(slot, SlabEntry::Free(self.free)) else {
             unreachable!("looked at above")
         };
         self.free = place;
@@ -66,16 +66,16 @@ impl<T> Slab<T> {
     /// Returns the value in that place.
     pub(crate) fn get_mut(&mut self, place: usize) -> Option<&mut T> {
         match self.slots.get_mut(place)? {
-            Slot::Full(value) => Some(value),
-            Slot::Free(_) => None,
+            SlabEntry::Full(value) => Some(value),
+            SlabEntry::Free(_) => None,
         }
     }
 
     /// Returns the values, in no particular order.
     pub(crate) fn into_values(self) -> impl Iterator<Item = T> {
         self.slots.into_iter().filter_map(|slot| match slot {
-            Slot::Full(value) => Some(value),
-            Slot::Free(_) => None,
+            SlabEntry::Full(value) => Some(value),
+            SlabEntry::Free(_) => None,
         })
     }
 

@@ -4,7 +4,7 @@
 //! workers and statistics, and a task continues in the pool of its next part.
 //!
 //! ```text
-//!   Runtime ─┬─ Pool "accept"   fifo, 1 worker             task ── enter().await ─▶ goes on there
+//!   Runtime ─┬─ Pool "accept"   fifo, 1 worker             task ── enter().await ─▶ continues there
 //!            ├─ Pool "parse"    lifo, 2 workers, bounded   job, fiber ── run(closure) ─▶ waits for it here
 //!            └─ Pool "index"    prows, 2 workers
 //! ```

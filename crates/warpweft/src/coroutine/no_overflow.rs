@@ -1,7 +1,7 @@
 //! No overflow reports: where a fiber's stack is a thread's (see `on_thread.rs`), the system reports its
 //! overflow.
 
-use super::stack::Stack;
+use super::stack::StackMemory;
 use std::panic::Location;
 use warpweft_platform::stack_copy::StackDescription;
 use warpweft_task::TaskInfo;
@@ -11,7 +11,7 @@ use warpweft_task::TaskInfo;
 pub(crate) struct Label;
 
 impl Label {
-    pub(crate) fn of(_what: &'static str, stack: &Stack) -> Self {
+    pub(crate) fn of(_what: &'static str, stack: &StackMemory) -> Self {
         debug_assert!(stack.limit() < stack.top() && stack.bytes() > 0);
         Self
     }

@@ -7,7 +7,7 @@
 //!
 //! One of the two threads runs at any time. The baton's lock orders what they do.
 
-use super::stack::Stack;
+use super::stack::StackMemory;
 use crate::coroutine::Input;
 use std::cell::Cell;
 use std::sync::Arc;
@@ -93,7 +93,7 @@ impl Sent {
 
 /// A closure and its stack.
 pub(crate) struct RawCoroutine {
-    stack: Stack,
+    stack: StackMemory,
     baton: Arc<Baton>,
     body: Cell<Option<Sent>>,
     thread: Cell<Option<JoinHandle<()>>>,
@@ -103,7 +103,7 @@ impl RawCoroutine {
     /// # Safety
     ///
     /// What `body` borrows is there until it has returned. `body` does not unwind.
-    pub(crate) unsafe fn new<'a>(stack: Stack, body: impl FnOnce(&Switch) + 'a) -> Self {
+    pub(crate) unsafe fn new<'a>(stack: StackMemory, body: impl FnOnce(&Switch) + 'a) -> Self {
         let body: Box<dyn FnOnce(&Switch) + 'a> = Box::new(body);
         // SAFETY: only the lifetime changes; by contract what it borrows is there.
         let body =
@@ -143,7 +143,7 @@ impl RawCoroutine {
         ended
     }
 
-    pub(crate) fn into_stack(self) -> Stack {
+    pub(crate) fn into_stack(self) -> StackMemory {
         self.stack
     }
 }

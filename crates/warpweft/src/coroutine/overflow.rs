@@ -12,7 +12,7 @@
 //!   allocates nothing, and calls `write` and `abort`.
 
 use super::memory::page;
-use super::stack::Stack;
+use super::stack::StackMemory;
 use std::cell::Cell;
 use std::fmt::{self, Write};
 use std::panic::Location;
@@ -44,7 +44,7 @@ pub(crate) struct Label {
 
 impl Label {
     /// Creates the label of a `stack` that belongs to `what`.
-    pub(crate) fn of(what: &'static str, stack: &Stack) -> Self {
+    pub(crate) fn of(what: &'static str, stack: &StackMemory) -> Self {
         Self {
             what,
             limit: stack.limit(),
@@ -95,7 +95,7 @@ impl Label {
         note.length = self.length.get().min(SHOWN);
     }
 
-    fn report(&self, to: &mut Message) -> fmt::Result {
+    fn report(&self, to: &mut FixedText) -> fmt::Result {
         let name = self.name.get();
         let name = name[..self.length.get()].utf8_chunks().next();
         let name = name.map_or("", |chunk| chunk.valid());
@@ -123,12 +123,12 @@ pub(crate) fn describe(note: &mut StackDescription) {
 }
 
 /// A text that needs no allocation. What does not fit is cut off.
-struct Message {
+struct FixedText {
     bytes: [u8; 512],
     length: usize,
 }
 
-impl Write for Message {
+impl Write for FixedText {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let room = self.bytes.len() - self.length;
         let part = &text.as_bytes()[..text.len().min(room)];
@@ -170,7 +170,7 @@ impl Finder {
 }
 
 mod handler {
-    use super::{Label, Message, OF_POOLS, OUTSIDE};
+    use super::{FixedText, Label, OF_POOLS, OUTSIDE};
     use std::mem::MaybeUninit;
     use std::sync::OnceLock;
 
@@ -209,7 +209,7 @@ mod handler {
     }
 
     fn end(label: &Label) -> ! {
-        let mut line = Message {
+        let mut line = FixedText {
             bytes: [0; 512],
             length: 0,
         };
@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_cut_off() {
-        let mut line = Message {
+        let mut line = FixedText {
             bytes: [0; 512],
             length: 0,
         };

@@ -2,16 +2,16 @@
 //! systems on which `switch.rs`, with its few instructions, has not been tested. `on_thread.rs` has a thread
 //! for each stack. All have the same interface.
 
-use super::stack::Stack;
+use super::stack::StackMemory;
 use crate::coroutine::Input;
 use corosensei::CoroutineResult;
 use corosensei::stack::StackPointer;
 use std::cell::UnsafeCell;
 use warpweft_platform::stack_copy::Registers;
 
-// SAFETY: a `Stack` is a piece of a mapping that its pool keeps, and no other code uses it. A guard is at its
-// low end. It is at least a page larger than the smallest stack, and both ends are multiples of a page.
-unsafe impl corosensei::stack::Stack for Stack {
+// SAFETY: a `StackMemory` is a piece of a mapping that its pool keeps, and no other code uses it. A guard is
+// at its low end. It is at least a page larger than the smallest stack. Both ends are multiples of a page.
+unsafe impl corosensei::stack::Stack for StackMemory {
     #[inline]
     fn base(&self) -> StackPointer {
         StackPointer::new(self.top()).unwrap_or(StackPointer::MIN)
@@ -48,13 +48,13 @@ pub(crate) fn left_registers(_switch: u64, _read: impl Fn(u64) -> Option<u64>) -
 }
 
 /// A closure and its stack. It stays on the thread that resumed it first (it is not `Send`).
-pub(crate) struct RawCoroutine(UnsafeCell<corosensei::Coroutine<Input, (), (), Stack>>);
+pub(crate) struct RawCoroutine(UnsafeCell<corosensei::Coroutine<Input, (), (), StackMemory>>);
 
 impl RawCoroutine {
     /// # Safety
     ///
     /// What `body` borrows is there until it has returned. `body` does not unwind.
-    pub(crate) unsafe fn new(stack: Stack, body: impl FnOnce(&Switch)) -> Self {
+    pub(crate) unsafe fn new(stack: StackMemory, body: impl FnOnce(&Switch)) -> Self {
         // SAFETY: by contract; a coroutine that is dropped before its end is unwound.
         let inner = unsafe { corosensei::Coroutine::with_stack_unchecked(stack, |switch, _| body(switch)) };
         Self(UnsafeCell::new(inner))
@@ -69,7 +69,7 @@ impl RawCoroutine {
         matches!(inner.resume(input), CoroutineResult::Return(()))
     }
 
-    pub(crate) fn into_stack(self) -> Stack {
+    pub(crate) fn into_stack(self) -> StackMemory {
         self.0.into_inner().into_stack()
     }
 }

@@ -16,11 +16,11 @@
 //!
 //! # Invariants
 //!
-//! - A stack belongs to one `Stack` value at a time, which gives it back when it is dropped. The value keeps
-//!   its pool alive.
-//! - Where stacks are limited, the user of one holds a `StackPermit`. Stacks that
-//!   threads keep for later are not in use.
-//! - Mappings are freed when the last `Stack` and the pool are gone.
+//! - A stack belongs to one `StackMemory` value at a time, which gives it back when it is dropped. The value
+//!   keeps its pool alive.
+//! - Where stacks are limited, the user of one holds a `StackPermit`. Stacks that threads keep for later are
+//!   not in use.
+//! - Mappings are freed when the last `StackMemory` and the pool are gone.
 
 use super::memory::{self, Guards, Mapping};
 use std::fmt;
@@ -53,14 +53,14 @@ const MOST_MAPPED: usize = 256 << 20;
 
 /// The reason why there is no stack.
 #[derive(Debug)]
-pub(crate) enum NoStack {
+pub(crate) enum StackError {
     /// The largest allowed number is in use.
     Limit(usize),
     /// The system's error.
     System(io::Error),
 }
 
-impl fmt::Display for NoStack {
+impl fmt::Display for StackError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Limit(most) => write!(f, "{most} stacks of fibers are in use, as many as there may be"),
@@ -95,7 +95,7 @@ pub struct Fibers {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct StackLists {
     /// The limits of stacks that were used and are not in use now.
     free: Vec<usize>,
     /// The stacks of the last mapping that were never used: the first one's limit, and their number.
@@ -118,7 +118,7 @@ pub(crate) struct Stacks {
     /// The number of claims, where stacks are limited.
     in_use: AtomicUsize,
     guards: Guards,
-    state: Mutex<State>,
+    state: Mutex<StackLists>,
 }
 
 impl Stacks {
@@ -151,7 +151,7 @@ impl Stacks {
     /// # Errors
     ///
     /// The largest allowed number is in use.
-    pub(crate) fn claim(self: &Arc<Self>) -> Result<StackPermit, NoStack> {
+    pub(crate) fn claim(self: &Arc<Self>) -> Result<StackPermit, StackError> {
         if !self.are_limited() {
             return Ok(StackPermit::none());
         }
@@ -163,7 +163,7 @@ impl Stacks {
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
         match claimed {
             Ok(_) => Ok(StackPermit(Some(Arc::clone(self)))),
-            Err(most) => Err(NoStack::Limit(most)),
+            Err(most) => Err(StackError::Limit(most)),
         }
     }
 
@@ -172,7 +172,7 @@ impl Stacks {
     /// # Errors
     ///
     /// The largest allowed number is in use, or the system gives no more.
-    pub(crate) fn reserve(self: &Arc<Self>) -> Result<Reserved, NoStack> {
+    pub(crate) fn reserve(self: &Arc<Self>) -> Result<Reserved, StackError> {
         let claim = self.claim()?;
         let stack = self.take()?;
         Ok(Reserved { stack, claim })
@@ -183,10 +183,10 @@ impl Stacks {
     /// # Errors
     ///
     /// The system gives no more.
-    pub(crate) fn take(self: &Arc<Self>) -> Result<Stack, NoStack> {
-        let limit = self.take_limit().map_err(NoStack::System)?;
+    pub(crate) fn take(self: &Arc<Self>) -> Result<StackMemory, StackError> {
+        let limit = self.take_limit().map_err(StackError::System)?;
         let color = limit / self.distance % COLORS * COLOR_BYTES;
-        Ok(Stack {
+        Ok(StackMemory {
             limit,
             top: limit + self.distance - color,
             stacks: Arc::clone(self),
@@ -299,20 +299,20 @@ impl Drop for StackPermit {
 /// A stack that is about to be used.
 #[derive(Debug)]
 pub(crate) struct Reserved {
-    pub(crate) stack: Stack,
+    pub(crate) stack: StackMemory,
     pub(crate) claim: StackPermit,
 }
 
 /// A stack. No other code uses it.
 #[derive(Debug)]
-pub(crate) struct Stack {
+pub(crate) struct StackMemory {
     limit: usize,
     /// Kept here because each switch reads it.
     top: usize,
     stacks: Arc<Stacks>,
 }
 
-impl Stack {
+impl StackMemory {
     /// Returns its lowest address, that of its guard.
     pub(crate) fn limit(&self) -> usize {
         self.limit
@@ -330,7 +330,7 @@ impl Stack {
     }
 }
 
-impl Drop for Stack {
+impl Drop for StackMemory {
     fn drop(&mut self) {
         self.stacks.put(self.limit);
     }
@@ -345,7 +345,7 @@ mod tests {
         for guards in [memory::guards(), Guards::Protect] {
             let stacks = Arc::new(Stacks::with_guards(USUAL_BYTES, 1000, guards));
             let taken: Vec<_> = (0..1000).map(|_| stacks.take().expect("memory")).collect();
-            let mut limits: Vec<_> = taken.iter().map(Stack::limit).collect();
+            let mut limits: Vec<_> = taken.iter().map(StackMemory::limit).collect();
             limits.sort_unstable();
             limits.dedup();
             assert_eq!(limits.len(), 1000);

@@ -27,7 +27,7 @@
 //!   address of [`run`], and the closure.
 //! - `back` is right while the closure runs.
 
-use super::stack::Stack;
+use super::stack::StackMemory;
 use crate::coroutine::Input;
 use std::arch::{asm, naked_asm};
 use std::cell::Cell;
@@ -114,7 +114,7 @@ pub(crate) struct RawCoroutine {
     switch: Switch,
     /// How to drop the closure, which is on the stack; `None` from the first run on.
     unrun: Cell<Option<unsafe fn(*mut u8)>>,
-    stack: ManuallyDrop<Stack>,
+    stack: ManuallyDrop<StackMemory>,
 }
 
 impl RawCoroutine {
@@ -122,7 +122,7 @@ impl RawCoroutine {
     ///
     /// What `body` borrows is there until it has returned. `body` does not unwind. The value does not move
     /// from its first [`resume`](Self::resume) to the end of `body`.
-    pub(crate) unsafe fn new<F: FnOnce(&Switch)>(stack: Stack, body: F) -> Self {
+    pub(crate) unsafe fn new<F: FnOnce(&Switch)>(stack: StackMemory, body: F) -> Self {
         let top = ptr::with_exposed_provenance_mut::<u8>(stack.top());
         let align = align_of::<F>().max(16);
         let place = top.map_addr(|top| (top - size_of::<F>()) & !(align - 1));
@@ -177,7 +177,7 @@ impl RawCoroutine {
         word == ENDED
     }
 
-    pub(crate) fn into_stack(self) -> Stack {
+    pub(crate) fn into_stack(self) -> StackMemory {
         debug_assert!(self.switch.left.get().is_null(), "it has not ended");
         let this = ManuallyDrop::new(self);
         // SAFETY: `this` is not dropped, so the stack is taken out once.
@@ -296,14 +296,14 @@ unsafe fn switch(left: &Cell<*mut u8>, to: *mut u8, own: *const Switch, mut word
 #[cfg(test)]
 mod tests {
     use super::{Input, RawCoroutine, Switch, leave_for};
-    use crate::coroutine::stack::Stack;
+    use crate::coroutine::stack::StackMemory;
     use crate::coroutine::stack::{LEAST_BYTES, Stacks};
     use std::cell::{Cell, RefCell};
     use std::hint::black_box;
     use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
     use std::sync::Arc;
 
-    fn stack() -> Stack {
+    fn stack() -> StackMemory {
         Arc::new(Stacks::new(4 * LEAST_BYTES, 10)).take().expect("memory")
     }
 

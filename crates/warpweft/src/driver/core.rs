@@ -243,8 +243,8 @@ impl PollTurn<'_> {
         let mut ns = Some(0);
         if limit > now {
             let until = driver.sleep_deadline.set(|| {
-                // After the announcement: whoever sets the engine, or begins a wait in it, after this look
-                // notifies this sleeper.
+                // After the announcement: a thread that sets the engine, or begins a wait in it, after this
+                // look notifies this sleeper.
                 let rest = driver
                     .progress
                     .get()

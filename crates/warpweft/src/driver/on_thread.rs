@@ -9,7 +9,7 @@ use std::io;
 use warpweft_platform::sync::{Condvar, Mutex};
 
 #[derive(Debug, Default)]
-struct State {
+struct PollerState {
     notified: bool,
     fired: Vec<Ready>,
     #[cfg(not(warpweft_sim))]
@@ -18,7 +18,7 @@ struct State {
 
 #[derive(Debug)]
 pub(crate) struct Poller {
-    state: Mutex<State>,
+    state: Mutex<PollerState>,
     wakeup: Condvar,
 }
 
@@ -46,7 +46,7 @@ impl Events {
 impl Poller {
     pub(crate) fn new() -> io::Result<Self> {
         Ok(Self {
-            state: Mutex::new(State::default()),
+            state: Mutex::new(PollerState::default()),
             wakeup: Condvar::new(),
         })
     }

@@ -13,7 +13,7 @@
 //! - One shot: a direction that is noted as armed is armed, or its event is on its way to `wait`. Both change
 //!   under the lock. So a wait that need not arm has an event.
 //! - One shot: an event is passed on as one of every armed direction, because it disarms them all. A task
-//!   that was woken in vain arms its direction again.
+//!   that was woken needlessly arms its direction again.
 
 use super::pollable::Pollable;
 use super::source::Direction;

@@ -32,7 +32,7 @@ const CLOSED: u64 = 2;
 const MARKED: u64 = 4;
 const TICK: u64 = 8;
 
-/// The number of different tasks that may wait for a direction without a `WaiterId`. One more makes the
+/// The number of different tasks that may wait for a direction without a `SourceWaiter`. One more makes the
 /// oldest look again.
 const ANONYMOUS: usize = 8;
 
@@ -59,20 +59,20 @@ const UNKNOWN: u64 = u64::MAX;
 #[derive(Debug)]
 struct WaitQueue {
     word: AtomicU64,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<DirectionWaiters>,
 }
 
 /// The waiters of a direction: wakers with the number by which each is found again, 0 for those that have
 /// none.
 #[derive(Debug, Default)]
-struct Waiting {
+struct DirectionWaiters {
     wakers: Vec<(u64, Waker)>,
     last_id: u64,
 }
 
 /// A place among the waiters for a direction. Dropping it gives the place up.
 #[derive(Debug)]
-pub(crate) struct WaiterId<'a> {
+pub(crate) struct SourceWaiter<'a> {
     source: &'a Source,
     direction: Direction,
     number: u64,
@@ -83,7 +83,7 @@ impl Source {
     pub(crate) fn new() -> Self {
         let direction = || WaitQueue {
             word: AtomicU64::new(READY),
-            waiting: Mutex::new(Waiting::default()),
+            waiting: Mutex::new(DirectionWaiters::default()),
         };
         Self {
             hooks: [direction(), direction()],
@@ -204,8 +204,8 @@ impl Source {
     }
 
     /// Creates a place for a task that may have to wait.
-    pub(crate) fn waiter_id(&self, direction: Direction) -> WaiterId<'_> {
-        WaiterId {
+    pub(crate) fn waiter_id(&self, direction: Direction) -> SourceWaiter<'_> {
+        SourceWaiter {
             source: self,
             direction,
             number: 0,
@@ -218,7 +218,7 @@ impl Source {
     }
 }
 
-impl WaiterId<'_> {
+impl SourceWaiter<'_> {
     /// Attempts `operation`, and keeps the place if it would block.
     pub(crate) fn poll<R>(
         &mut self,
@@ -238,7 +238,7 @@ impl WaiterId<'_> {
     }
 }
 
-impl Drop for WaiterId<'_> {
+impl Drop for SourceWaiter<'_> {
     fn drop(&mut self) {
         if self.number != 0 {
             let mut waiting = self.source.direction(self.direction).waiting.lock();
@@ -295,7 +295,7 @@ enum Replaced {
     Oldest(Waker),
 }
 
-impl Waiting {
+impl DirectionWaiters {
     fn enter(&mut self, waker: Waker, waiter_id: Option<&mut u64>) -> Option<Replaced> {
         let place = match &waiter_id {
             Some(waiter_id) => self

@@ -21,18 +21,18 @@ pub(crate) struct Ready {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Sources(Mutex<Slab>);
+pub(crate) struct Sources(Mutex<SourceSlab>);
 
 #[derive(Debug, Default)]
-struct Slab {
-    places: Vec<Slot>,
+struct SourceSlab {
+    places: Vec<SourceSlot>,
     /// The first vacant place, plus one.
     vacant: u32,
     closed: bool,
 }
 
 #[derive(Debug)]
-struct Slot {
+struct SourceSlot {
     generation: u32,
     /// The next vacant place, plus one.
     next: u32,
@@ -60,7 +60,7 @@ impl Sources {
                     "a driver has 4294967294 sources at most",
                 ));
             }
-            slab.places.push(Slot {
+            slab.places.push(SourceSlot {
                 generation: 0,
                 next: 0,
                 source: None,

@@ -24,11 +24,11 @@ const BATCH: usize = 1024;
 
 #[derive(Debug)]
 pub(crate) struct Timers {
-    shards: Box<[CachePadded<Shard>]>,
+    shards: Box<[CachePadded<TimerShard>]>,
 }
 
 #[derive(Debug)]
-struct Shard {
+struct TimerShard {
     next: AtomicU64,
     wheel: Mutex<Open>,
 }
@@ -50,7 +50,7 @@ pub(crate) struct TimerKey {
 impl Timers {
     pub(crate) fn new(workers: usize) -> Self {
         let shard = |_| {
-            CachePadded::new(Shard {
+            CachePadded::new(TimerShard {
                 next: AtomicU64::new(NEVER),
                 wheel: Mutex::new(Open {
                     wheel: Wheel::new(),
@@ -132,7 +132,7 @@ impl Timers {
     pub(crate) fn next(&self) -> u64 {
         // Ordering: Relaxed. A thread that sets a timer and a thread that goes to sleep have a fence each
         // (`Driver`). Otherwise it is a hint.
-        let next = |shard: &CachePadded<Shard>| shard.next.load(Ordering::Relaxed);
+        let next = |shard: &CachePadded<TimerShard>| shard.next.load(Ordering::Relaxed);
         self.shards.iter().map(next).min().unwrap_or(NEVER)
     }
 
@@ -182,7 +182,7 @@ impl Timers {
     }
 }
 
-impl Shard {
+impl TimerShard {
     /// Publishes the earliest deadline. Returns true if it is earlier than the published one was.
     fn note_first(&self, wheel: &Wheel) -> bool {
         let first = wheel.next();

@@ -64,7 +64,7 @@ pub(crate) struct Wheel {
     now: [u8; LEVELS],
     /// The first tick of what is ahead of each level.
     from: [u64; LEVELS],
-    entries: Vec<Entry>,
+    entries: Vec<WheelEntry>,
     /// The first vacant entry.
     vacant: u32,
 }
@@ -73,17 +73,17 @@ pub(crate) struct Wheel {
 struct Level {
     /// One bit for each slot that is not empty.
     occupied: u64,
-    slots: [Slot; SLOTS],
+    slots: [WheelSlot; SLOTS],
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Slot {
+struct WheelSlot {
     head: u32,
     first: u64,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct WheelEntry {
     deadline: u64,
     /// Empty if the entry is vacant.
     waker: Option<Waker>,
@@ -128,7 +128,7 @@ impl Wheel {
     }
 
     pub(crate) fn new() -> Self {
-        let slot = Slot {
+        let slot = WheelSlot {
             head: NONE,
             first: NEVER,
         };
@@ -333,7 +333,7 @@ impl Wheel {
     }
 
     fn unlink(&mut self, index: u32) {
-        let Entry {
+        let WheelEntry {
             previous, next, list, ..
         } = self.entries[index as usize];
         if next != NONE {
@@ -374,7 +374,7 @@ impl Wheel {
         }
         // 2³² timers would take 160 GiB.
         let index = u32::try_from(self.entries.len()).unwrap_or_else(|_| unreachable!("memory ends before"));
-        self.entries.push(Entry {
+        self.entries.push(WheelEntry {
             deadline,
             waker: Some(waker),
             previous: NONE,
@@ -395,7 +395,7 @@ impl Wheel {
 
 #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
 mod tests {
-    use super::{Entry, NEVER, Wheel};
+    use super::{NEVER, Wheel, WheelEntry};
     use std::task::Waker;
 
     fn expired(wheel: &mut Wheel, now: u64) -> usize {
@@ -406,7 +406,7 @@ mod tests {
 
     #[test]
     fn a_timer_costs_forty_bytes() {
-        assert!(size_of::<Entry>() <= 40, "{}", size_of::<Entry>());
+        assert!(size_of::<WheelEntry>() <= 40, "{}", size_of::<WheelEntry>());
     }
 
     /// Deadlines around every power of two, where digits change, expire neither early nor late.

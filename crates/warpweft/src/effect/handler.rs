@@ -6,6 +6,7 @@ use crate::coroutine::Input;
 use crate::coroutine::stack::{Reserved, Stacks, USUAL_BYTES};
 use crate::execution::stack_context;
 use crate::observe::spans::SpawnSpan;
+use crate::pool::panics::Outcome;
 use crate::runtime::spawn_error::SpawnError;
 use std::any::{Any, TypeId, type_name};
 use std::cell::Cell;
@@ -15,19 +16,17 @@ use std::ptr::NonNull;
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 
-type Outcome<T> = Result<T, Box<dyn Any + Send>>;
-
 /// A body that a [`Handler`] can run: one that has not begun, or one whose effect was answered.
 ///
 /// It stays on its thread. If it is dropped, it is unwound, as by [`Continuation::discontinue`]. If it is
 /// leaked (`mem::forget`), it keeps its stack for ever.
 #[must_use = "dropped, the body is unwound"]
 pub struct Coroutine<T> {
-    state: State,
+    state: CoroutineState,
     outcome: Rc<Cell<Option<Outcome<T>>>>,
 }
 
-enum State {
+enum CoroutineState {
     Fresh(Box<dyn FnOnce()>, &'static Location<'static>),
     /// Suspended, and owned by this coroutine alone.
     Begun(NonNull<HandledBody>),
@@ -37,7 +36,7 @@ enum State {
 impl<T> fmt::Debug for Coroutine<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Coroutine")
-            .field("has_begun", &!matches!(self.state, State::Fresh(..)))
+            .field("has_begun", &!matches!(self.state, CoroutineState::Fresh(..)))
             .finish_non_exhaustive()
     }
 }
@@ -56,7 +55,7 @@ impl<T: 'static> Coroutine<T> {
         // Unwind: the handler that runs the body resumes the panic.
         let body = move || result.set(Some(catch_unwind(AssertUnwindSafe(body))));
         Self {
-            state: State::Fresh(Box::new(body), Location::caller()),
+            state: CoroutineState::Fresh(Box::new(body), Location::caller()),
             outcome,
         }
     }
@@ -77,24 +76,26 @@ impl<T: 'static> Coroutine<T> {
 impl<T> Coroutine<T> {
     /// Returns the body, with a stack.
     fn begin(&mut self) -> Result<&HandledBody, SpawnError> {
-        if let State::Fresh(..) = self.state {
+        if let CoroutineState::Fresh(..) = self.state {
             let reserved = reserve()?;
-            if let State::Fresh(body, made_at) = std::mem::replace(&mut self.state, State::Ended) {
-                self.state = State::Begun(HandledBody::new(reserved, made_at, body));
+            if let CoroutineState::Fresh(body, made_at) =
+                std::mem::replace(&mut self.state, CoroutineState::Ended)
+            {
+                self.state = CoroutineState::Begun(HandledBody::new(reserved, made_at, body));
             }
         }
         match &self.state {
             // SAFETY: this coroutine alone owns it, and frees it.
-            State::Begun(core) => Ok(unsafe { core.as_ref() }),
-            State::Fresh(..) | State::Ended => {
-                unreachable!("it has begun, and a coroutine that has ended is given to nobody")
+            CoroutineState::Begun(core) => Ok(unsafe { core.as_ref() }),
+            CoroutineState::Fresh(..) | CoroutineState::Ended => {
+                unreachable!("it has begun, and a coroutine that has ended is given to no handler")
             }
         }
     }
 
     /// Frees the stack of a body that has ended.
     fn clear_away(&mut self) {
-        if let State::Begun(core) = std::mem::replace(&mut self.state, State::Ended) {
+        if let CoroutineState::Begun(core) = std::mem::replace(&mut self.state, CoroutineState::Ended) {
             // SAFETY: made by `HandledBody::new`, in a box, which this coroutine owns; the body has ended.
             drop(unsafe { Box::from_raw(core.as_ptr()) });
         }
@@ -102,12 +103,12 @@ impl<T> Coroutine<T> {
 
     /// Unwinds the body, if it has begun. Returns the payload if the body panics meanwhile.
     fn unwind(&mut self) -> Option<Box<dyn Any + Send>> {
-        let State::Begun(core) = self.state else {
+        let CoroutineState::Begun(core) = self.state else {
             return None;
         };
         // SAFETY: this coroutine alone owns it.
         if !unsafe { core.as_ref() }.unwind() {
-            self.state = State::Ended;
+            self.state = CoroutineState::Ended;
             return None;
         }
         self.clear_away();

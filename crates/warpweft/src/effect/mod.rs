@@ -1,7 +1,7 @@
 //! Effects: a function requests something by a type, and is suspended until the handler of that type answers.
 //!
 //! ```text
-//!   handle(body, handler)            body, on a stack of its own
+//!   handle(body, handler)            body, on its own stack
 //!        │ ──────────── run ──────────▶ │
 //!        │                              │ perform(Ask)        Ask: Effect<Answer = u32>
 //!        │ ◀─ clause(Ask, continuation) │

@@ -1,4 +1,5 @@
-//! How a fiber yields, and waits for a future, without a call or a return between its code and the switch.
+//! `block_on` and yields on a stack of the pool. A fiber does both without a call or a return between its
+//! code and the switch.
 //!
 //! A stack continues after a switch, not after a call. Each return of its code then meets the call of another
 //! stack, or none, on the processor's list of return addresses. It is mispredicted, which costs some 20

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! If `f` is done before the spare thread has come, this thread takes the worker back, and no hand-over takes
-//! place.
+//! place. Fibers that have started on this thread wait until `f` ends, or waits in turn: they cannot move.
 //!
 //! # Invariants
 //!

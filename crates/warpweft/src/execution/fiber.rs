@@ -9,14 +9,14 @@
 //! - It never switches while it is panicking: the count of panics belongs to the thread, not to the stack.
 
 use super::fiber_probe::FiberProbe;
+use super::fiber_state::FiberState;
 pub(crate) use super::fiber_state::MustWait;
-use super::fiber_state::State;
 use super::fiber_waker::{FiberWaker, wake_of};
 use super::stack_context::StackContext;
 use super::thread_fibers::{NextStack, ThreadFibers};
 use crate::coroutine::Input;
 use crate::coroutine::overflow::{FIBER, Label};
-use crate::coroutine::stack::{Stack, StackPermit};
+use crate::coroutine::stack::{StackMemory, StackPermit};
 use crate::coroutine::switch::{RawCoroutine, SWITCHES_DIRECTLY, Switch, leave_for};
 use crate::observe::raw::FiberView;
 use crate::pool::current::WorkerRef;
@@ -56,7 +56,7 @@ const LINE: usize = 64;
 pub(crate) struct Fiber {
     /// `Some` from start to end; changed by the fiber's own thread while the fiber does not run.
     coroutine: UnsafeCell<Option<RawCoroutine>>,
-    /// A [`State`]. Written by the own thread; a report reads it.
+    /// A [`FiberState`]. Written by the own thread; a report reads it.
     state: AtomicU32,
     /// The reasons for which its waits are not plain: the constants above. Mostly 0.
     flags: Cell<u32>,
@@ -70,7 +70,7 @@ pub(crate) struct Fiber {
     context: StackContext,
     pub(super) fiber_waker: Arc<FiberWaker>,
     /// Present while it has no body.
-    stack: Cell<Option<Stack>>,
+    stack: Cell<Option<StackMemory>>,
     /// Present while it has a body.
     claim: Cell<StackPermit>,
     /// Its slot in the thread's table, once it has waited.
@@ -91,7 +91,7 @@ impl Fiber {
     /// # Safety
     ///
     /// `fibers` belongs to the calling thread, and outlives the fiber.
-    pub(crate) unsafe fn new(fibers: NonNull<ThreadFibers>, stack: Stack) -> NonNull<Self> {
+    pub(crate) unsafe fn new(fibers: NonNull<ThreadFibers>, stack: StackMemory) -> NonNull<Self> {
         let mut fiber = Box::<Self>::new_uninit();
         let place = fiber.as_mut_ptr();
         let label = Label::of(FIBER, &stack);
@@ -106,7 +106,7 @@ impl Fiber {
         let probe = FiberProbe::new(state, switch, waker, context.thread_handle());
         fiber.write(Self {
             coroutine: UnsafeCell::new(None),
-            state: AtomicU32::new(State::RUNS.0),
+            state: AtomicU32::new(FiberState::RUNS.0),
             flags: Cell::new(UNKNOWN),
             notifications: Cell::new(0),
             behind: Cell::new(ptr::null()),
@@ -137,13 +137,13 @@ impl Fiber {
     }
 
     #[inline]
-    fn state(&self) -> State {
+    fn state(&self) -> FiberState {
         // Ordering: Relaxed, here and below; only the own thread writes it.
-        State(self.state.load(Ordering::Relaxed))
+        FiberState(self.state.load(Ordering::Relaxed))
     }
 
     #[inline]
-    fn set_state(&self, state: State) {
+    fn set_state(&self, state: FiberState) {
         self.state.store(state.0, Ordering::Relaxed);
     }
 
@@ -186,7 +186,7 @@ impl Fiber {
     /// Prepares it to run, with what the thread carries on the stack of `below`.
     #[inline]
     pub(crate) fn board(&self, below: &StackContext) {
-        self.set_state(State::RUNS);
+        self.set_state(FiberState::RUNS);
         self.context.board(below);
     }
 
@@ -248,15 +248,15 @@ impl Fiber {
 
     /// Returns true if it waits in that turn.
     pub(crate) fn waits_in(&self, turn: u64) -> bool {
-        self.state().is(State::WAITS) && self.turn.get() == turn
+        self.state().is(FiberState::WAITS) && self.turn.get() == turn
     }
 
     /// Notes that it waited, and is put into the line.
     #[inline]
     pub(crate) fn get_ready(&self) {
         let state = self.state();
-        if state.is(State::WAITS) || state.is(State::LISTENS) {
-            self.set_state(State(state.0 & State::MUST_WAIT | State::READY));
+        if state.is(FiberState::WAITS) || state.is(FiberState::LISTENS) {
+            self.set_state(FiberState(state.0 & FiberState::MUST_WAIT | FiberState::READY));
         }
     }
 
@@ -264,7 +264,7 @@ impl Fiber {
     #[inline]
     pub(crate) fn hear(&self) -> bool {
         self.notifications.set(self.notifications.get().wrapping_add(1));
-        self.state().is(State::LISTENS)
+        self.state().is(FiberState::LISTENS)
     }
 
     /// Returns how often its waker was notified.
@@ -306,7 +306,7 @@ impl Fiber {
     /// Returns true if it has been left, and may be unwound.
     pub(crate) fn may_be_unwound(&self) -> bool {
         let state = self.state();
-        state != State::RUNS && state.0 & State::MUST_WAIT == 0
+        state != FiberState::RUNS && state.0 & FiberState::MUST_WAIT == 0
     }
 
     /// Makes its waits unwind it from now on.
@@ -395,7 +395,7 @@ impl Fiber {
         }
         delay::point("fiber.wait: token registered");
         self.probe.joins(ptr::from_ref(latch).addr());
-        let input = self.suspend(State::of(State::WAITS, must_wait));
+        let input = self.suspend(FiberState::of(FiberState::WAITS, must_wait));
         self.probe.joins(0);
         if input == Input::Unwind
             && let Some(token) = latch.set_and_take()
@@ -410,16 +410,16 @@ impl Fiber {
         let fibers = self.fibers();
         fibers.slot_of(self);
         fibers.line_up(self);
-        self.suspend(State::of(State::READY, must_wait)) == Input::Unwind
+        self.suspend(FiberState::of(FiberState::READY, must_wait)) == Input::Unwind
     }
 
     /// Switches away until its waker is notified. Returns true if the fiber must unwind.
     pub(crate) fn listen(&self, must_wait: MustWait) -> bool {
         self.fibers().slot_of(self);
-        self.suspend(State::of(State::LISTENS, must_wait)) == Input::Unwind
+        self.suspend(FiberState::of(FiberState::LISTENS, must_wait)) == Input::Unwind
     }
 
-    fn suspend(&self, state: State) -> Input {
+    fn suspend(&self, state: FiberState) -> Input {
         self.set_state(state);
         // SAFETY: the switch is at the foot of this stack, and was set when the body began.
         self.context.leave(|| unsafe { &*self.switch.get() }.suspend(()))
@@ -438,7 +438,7 @@ impl Fiber {
             NextStack::Fiber(next) => Some(next),
             NextStack::Loop => None,
         };
-        self.leave(State::of(State::READY, MustWait::No), next) == Input::Unwind
+        self.leave(FiberState::of(FiberState::READY, MustWait::No), next) == Input::Unwind
     }
 
     /// Does what [`listen`](Self::listen) does for a plain fiber, on its own stack, with the reference of its
@@ -450,13 +450,13 @@ impl Fiber {
             NextStack::Fiber(next) => Some(next),
             NextStack::Same | NextStack::Loop => None,
         };
-        self.leave(State::of(State::LISTENS, MustWait::No), next) == Input::Unwind
+        self.leave(FiberState::of(FiberState::LISTENS, MustWait::No), next) == Input::Unwind
     }
 
     /// Leaves the stack for that of another fiber, or for the loop's.
     #[allow(clippy::inline_always, reason = "as `give_way_plainly`")]
     #[inline(always)]
-    fn leave(&self, state: State, next: Option<&Self>) -> Input {
+    fn leave(&self, state: FiberState, next: Option<&Self>) -> Input {
         self.set_state(state);
         let here = 0_u8;
         self.left_at.set(&raw const here);

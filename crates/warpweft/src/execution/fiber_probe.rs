@@ -6,7 +6,7 @@
 //! - `task` is not 0 only while the closure of that task is on the fiber's stack: the task is alive. It
 //!   changes under its lock, under which a report looks at the task.
 
-use super::fiber_state::State;
+use super::fiber_state::FiberState;
 use crate::coroutine::switch::left_registers;
 use crate::observe::raw::{FiberView, RawState, RawTask};
 use crate::observe::recorder::event::StepEnd;
@@ -95,7 +95,7 @@ impl FiberProbe {
         let state = self.state();
         if self.who().origin.is_null() {
             StepEnd::Ended
-        } else if state.is(State::READY) {
+        } else if state.is(FiberState::READY) {
             StepEnd::Again
         } else {
             StepEnd::Waits
@@ -112,9 +112,9 @@ impl FiberProbe {
 }
 
 impl FiberProbe {
-    fn state(&self) -> State {
+    fn state(&self) -> FiberState {
         // SAFETY: by the invariant.
-        State(unsafe { self.state.as_ref() }.load(Ordering::Relaxed))
+        FiberState(unsafe { self.state.as_ref() }.load(Ordering::Relaxed))
     }
 
     /// Returns the registers with which the fiber continues; `None` if it runs, or if that is not known.
@@ -145,11 +145,13 @@ impl FiberView for FiberProbe {
             name: told.name,
             site: Some(told.location),
             state: match state {
-                State::RUNS => RawState::Running,
-                state if state.is(State::READY) => RawState::Queued,
+                FiberState::RUNS => RawState::Running,
+                state if state.is(FiberState::READY) => RawState::Queued,
                 _ => RawState::Waiting,
             },
-            worker: (state == State::RUNS).then(|| self.thread.carried()).flatten(),
+            worker: (state == FiberState::RUNS)
+                .then(|| self.thread.carried())
+                .flatten(),
             // One share is the fiber's, and one is the probe's.
             wakers: (latch == 0).then(|| Arc::strong_count(&self.waker).saturating_sub(2) as u64),
             joiner,
@@ -159,7 +161,7 @@ impl FiberView for FiberProbe {
 
     fn copy_stack(&self, wants: &dyn Fn(usize) -> bool) -> Option<(usize, Result<StackCopy, NoStack>)> {
         let (who, state) = (self.who(), self.state());
-        if who.origin.is_null() || state == State::RUNS || !wants(who.id) {
+        if who.origin.is_null() || state == FiberState::RUNS || !wants(who.id) {
             return None;
         }
         let Some(registers) = self.left_registers() else {

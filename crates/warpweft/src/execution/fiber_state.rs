@@ -9,9 +9,9 @@ pub(crate) enum MustWait {
 
 /// The state of a fiber: one of the constants, and whether the wait must reach its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct State(pub(super) u32);
+pub(super) struct FiberState(pub(super) u32);
 
-impl State {
+impl FiberState {
     pub(super) const RUNS: Self = Self(0);
     /// It waits until its key of this turn is entered.
     pub(super) const WAITS: u32 = 1;

@@ -18,7 +18,7 @@
 
 use super::fiber::Fiber;
 use super::stack_context;
-use crate::threads::thread_handle::{Entry, Key, MailboxWaker, ThreadHandle};
+use crate::threads::thread_handle::{Key, MailboxEntry, MailboxWaker, ThreadHandle};
 use std::cell::Cell;
 use std::mem::ManuallyDrop;
 use std::ptr::{self, NonNull};
@@ -90,7 +90,7 @@ impl FiberWaker {
             delay::point("fiber waker.notify: said");
             if let Some(thread_handle) = self.thread_handle.upgrade() {
                 let waker = Arc::clone(self) as Arc<dyn MailboxWaker>;
-                thread_handle.post(Entry::Notified(waker));
+                thread_handle.post(MailboxEntry::Notified(waker));
             }
         }
     }
@@ -145,7 +145,7 @@ impl Drop for Wake {
             .filter(|context| Arc::ptr_eq(context.thread_handle(), thread) && context.worker_ref().is_some());
         match here {
             Some(context) => context.fibers().wake(*key),
-            None => thread.post(Entry::Key(*key)),
+            None => thread.post(MailboxEntry::Key(*key)),
         }
     }
 }

@@ -22,12 +22,12 @@ use super::fiber::Fiber;
 use super::spawn_local::SpawnLocal;
 use super::stack_context::StackContext;
 use crate::coroutine::Input;
-use crate::coroutine::stack::{NoStack, Reserved, Stack, StackPermit};
+use crate::coroutine::stack::{Reserved, StackError, StackMemory, StackPermit};
 use crate::coroutine::switch::SWITCHES_DIRECTLY;
 use crate::pool::current::WorkerRef;
 use crate::pool::dyn_pool::DynPool;
 use crate::threads::quantum::Quantum;
-use crate::threads::thread_handle::Entry;
+use crate::threads::thread_handle::MailboxEntry;
 use crate::threads::thread_handle::{Key, ThreadHandle};
 use std::cell::{Cell, RefCell};
 use std::ptr::{self, NonNull};
@@ -74,7 +74,7 @@ pub(crate) struct ThreadFibers {
     /// True if the use of a stack needs a claim.
     is_limited: bool,
     /// The stacks of handled bodies that have ended.
-    bare: RefCell<Vec<Stack>>,
+    bare: RefCell<Vec<StackMemory>>,
     turn: Cell<u64>,
     /// The worker whose CPUs the thread runs on, if workers are pinned.
     cpus_of: Cell<Option<usize>>,
@@ -163,7 +163,7 @@ impl ThreadFibers {
         base: &StackContext,
         job: OnStackJob,
         reserved: Option<Reserved>,
-    ) -> Result<(), (OnStackJob, NoStack)> {
+    ) -> Result<(), (OnStackJob, StackError)> {
         let unloaded = match reserved {
             None => self.unloaded(),
             Some(reserved) => Ok((self.init(reserved.stack), reserved.claim)),
@@ -418,9 +418,9 @@ impl ThreadFibers {
     fn next_woken(&self) -> Option<NonNull<Fiber>> {
         loop {
             let fiber = match self.thread_handle.next()? {
-                Entry::Key(key) => self.waits(key),
+                MailboxEntry::Key(key) => self.waits(key),
                 // Only wakers of this thread's fibers are entered here.
-                Entry::Notified(waker) => waker.answer().map(NonNull::cast),
+                MailboxEntry::Notified(waker) => waker.answer().map(NonNull::cast),
             };
             // A wake-up that came too late finds no fiber.
             if fiber.is_some() {

@@ -1,7 +1,7 @@
 //! Which token counts on a stack, and what its cancellation does there.
 //!
 //! A frame of a stack sets the token for what is called from it. Forks, jobs and tasks that are made there
-//! have that token, too, and enter a frame of their own where they run. The stack looks at the token where it
+//! have that token, too, and enter their own frame where they run. The stack looks at the token where it
 //! forks, waits, yields, and at the checks of cooperative code. If the token is cancelled, it unwinds with
 //! [`Cancelled`] as the payload, up to the frame that set the token.
 //!
@@ -268,7 +268,7 @@ impl Drop for Entered<'_> {
 }
 
 impl StackContext {
-    /// Tells the fiber that owns this stack whether its waits must look at a token.
+    /// Sets whether the waits of the fiber that owns this stack must look at a token.
     fn note_token(&self) {
         if let Some(fiber) = self.own_fiber() {
             fiber.set_under_token(!self.cancel_token().is_null());
@@ -371,7 +371,7 @@ pub(crate) unsafe fn start_raw<R>(node: *const Node, f: impl FnOnce() -> R) -> R
 #[inline(never)]
 pub(crate) fn block_under<F: Future>(node: Arc<Node>, future: F) -> F::Output {
     let mut future = pin!(future);
-    let mut waiting = Waiting { node, place: None };
+    let mut waiting = TokenWait { node, place: None };
     let ended = warpweft_task::block_on(std::future::poll_fn(|cx| {
         if let Poll::Ready(output) = future.as_mut().poll(cx) {
             return Poll::Ready(Some(output));
@@ -392,12 +392,12 @@ fn may_stop_thread() -> bool {
 
 /// A future's waker in a node.
 #[derive(Debug)]
-pub(crate) struct Waiting {
+pub(crate) struct TokenWait {
     pub(crate) node: Arc<Node>,
     pub(crate) place: Option<usize>,
 }
 
-impl Waiting {
+impl TokenWait {
     /// Returns true if the node is cancelled. Otherwise the waker is called when it is.
     pub(crate) fn is_over(&mut self, waker: &Waker) -> bool {
         if self.node.is_cancelled() {
@@ -411,7 +411,7 @@ impl Waiting {
     }
 }
 
-impl Drop for Waiting {
+impl Drop for TokenWait {
     fn drop(&mut self) {
         if let Some(place) = self.place.take() {
             self.node.remove_waker(place);

@@ -167,7 +167,7 @@ impl StackContext {
     pub(crate) fn may_wait(&self) {
         assert!(
             !self.is_in_policy(),
-            "a hook of a policy cannot wait: its worker would be in nobody's hands"
+            "a hook of a policy cannot wait: no thread would carry its worker"
         );
         assert!(
             !self.keeps_worker(),

@@ -7,7 +7,7 @@
 //!   jobs. The decrement that reaches zero sets `done`, and touches nothing of the scope afterwards.
 
 use super::fork_claim::ForkClaim;
-use super::record::Record;
+use super::record::ForkRecord;
 use super::stealable_job::StealableJob;
 use crate::cancel_tree::node::Node;
 use std::any::Any;
@@ -46,7 +46,7 @@ pub(crate) struct Jobs {
     /// The claims of the jobs that are in a queue, oldest first. Only the owner's thread touches this.
     pub(crate) claims: RefCell<Vec<Arc<ForkClaim>>>,
     /// The youngest fork of the stack when the scope was opened: older than its jobs.
-    pub(crate) found: *const Record,
+    pub(crate) found: *const ForkRecord,
     pub(crate) given: AtomicUsize,
     pub(crate) done: Latch,
     /// The first panic.
@@ -57,7 +57,7 @@ pub(crate) struct Jobs {
 }
 
 impl Jobs {
-    pub(crate) fn found(&self) -> *const Record {
+    pub(crate) fn found(&self) -> *const ForkRecord {
         self.found
     }
 

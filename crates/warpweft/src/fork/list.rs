@@ -28,7 +28,7 @@ mod checked;
 use super::fork_claim::ForkClaim;
 use super::jobs::Jobs;
 use super::offer::{Offer, taken};
-use super::record::Record;
+use super::record::ForkRecord;
 use super::stealable_job::{StealableJob, Stolen};
 use super::token_frame::TokenFrame;
 use crate::cancel_tree::node::Node;
@@ -55,8 +55,8 @@ pub(crate) enum TakenBack {
 /// `repr(C)`: the words that a switch of stacks reads come first, next to each other.
 #[repr(C)]
 pub(crate) struct List {
-    tail: Cell<*const Record>,
-    public: Cell<*const Record>,
+    tail: Cell<*const ForkRecord>,
+    public: Cell<*const ForkRecord>,
     /// The fork or job that is on offer, or was when it was taken; null if there is none.
     offered: Cell<*const StealableJob>,
     /// The offer of the worker that the thread carries; null where no thief can exist.
@@ -73,7 +73,7 @@ pub(crate) struct List {
     always: AtomicU64,
     /// The stolen fork that this stack runs; null if it runs none.
     ancestor: Cell<*const StealableJob>,
-    foot: Record,
+    foot: ForkRecord,
     /// True while a token counts on this stack.
     checked: Cell<bool>,
     /// The youngest frame with a token, or with none on top of one; null if there is none.
@@ -98,7 +98,7 @@ impl List {
             unusual: Cell::new(0),
             always: AtomicU64::new(FREE),
             ancestor: Cell::new(ptr::null()),
-            foot: Record::foot(),
+            foot: ForkRecord::foot(),
             checked: Cell::new(false),
             frame: Cell::new(ptr::null()),
             decision: Cell::new((ptr::null(), CLOSED)),
@@ -157,7 +157,7 @@ impl List {
     /// The list is attached. `record` stays valid, and is removed by [`pop`](Self::pop) or
     /// [`back`](Self::back), youngest first.
     #[inline]
-    pub(crate) unsafe fn push(&self, record: NonNull<Record>) -> (*const Record, bool) {
+    pub(crate) unsafe fn push(&self, record: NonNull<ForkRecord>) -> (*const ForkRecord, bool) {
         let before = self.tail.get();
         // SAFETY: the tail is the foot or a record that its frame has not removed, so it is alive.
         unsafe { &*before }.set_next(record);
@@ -182,13 +182,13 @@ impl List {
     /// Returns true if the youngest record is latent. Public records come first, so it is public only if it
     /// is the last of them.
     #[inline]
-    pub(crate) fn is_latent(&self, youngest: *const Record) -> bool {
+    pub(crate) fn is_latent(&self, youngest: *const ForkRecord) -> bool {
         self.public.get() != youngest
     }
 
     /// Removes the youngest record, which is latent.
     #[inline]
-    pub(crate) fn pop(&self, before: *const Record) {
+    pub(crate) fn pop(&self, before: *const ForkRecord) {
         self.tail.set(before);
     }
 
@@ -235,7 +235,7 @@ impl List {
 
     /// Marks the oldest latent record, which was made under that token, as public.
     #[inline]
-    fn told(&self, record: NonNull<Record>, token: *const Node) -> NonNull<StealableJob> {
+    fn told(&self, record: NonNull<ForkRecord>, token: *const Node) -> NonNull<StealableJob> {
         // SAFETY: it is in the list, so it is alive.
         unsafe { record.as_ref() }.tell(token);
         self.public.set(record.as_ptr());
@@ -260,7 +260,7 @@ impl List {
     }
 
     /// Returns true if that record of the list is latent. It walks the list; only scopes call it.
-    fn is_in_latent_part(&self, record: *const Record) -> bool {
+    fn is_in_latent_part(&self, record: *const ForkRecord) -> bool {
         let mut at = self.public.get();
         while at != self.tail.get() {
             // SAFETY: it is the foot or in the list, so it is alive.
@@ -275,7 +275,7 @@ impl List {
     }
 
     #[inline]
-    fn oldest_latent(&self) -> Option<NonNull<Record>> {
+    fn oldest_latent(&self) -> Option<NonNull<ForkRecord>> {
         if self.public.get() == self.tail.get() {
             return None;
         }
@@ -287,7 +287,7 @@ impl List {
 
     /// Removes the youngest record, which is not latent any more.
     #[inline]
-    pub(crate) fn back(&self, record: &Record, before: *const Record) -> TakenBack {
+    pub(crate) fn back(&self, record: &ForkRecord, before: *const ForkRecord) -> TakenBack {
         debug_assert!(ptr::eq(self.tail.get(), record));
         // All that is left in the list is older than a public record, so it is public, too.
         self.tail.set(before);
@@ -347,7 +347,7 @@ impl List {
         {
             push_job(if scope.is_null() {
                 // SAFETY: it was on offer, and no thief has taken it.
-                unsafe { Record::claimable(offered.cast()) }
+                unsafe { ForkRecord::claimable(offered.cast()) }
             } else {
                 // SAFETY: the job on offer belongs to an open scope, which is alive.
                 unsafe { &*scope }.claim_offered(offered)
@@ -356,7 +356,7 @@ impl List {
         while let Some(record) = self.oldest_latent() {
             self.told(record, self.token_of(record));
             // SAFETY: it was made public just now.
-            push_job(unsafe { Record::claimable(record) });
+            push_job(unsafe { ForkRecord::claimable(record) });
         }
         for &jobs in &*self.scopes.borrow() {
             // SAFETY: an open scope is alive.
@@ -388,7 +388,7 @@ impl List {
     }
 
     #[inline]
-    pub(crate) fn tail(&self) -> *const Record {
+    pub(crate) fn tail(&self) -> *const ForkRecord {
         self.tail.get()
     }
 }

@@ -20,16 +20,16 @@ use warpweft_task::Latch;
 /// The part of a fork that does not depend on its closure.
 #[derive(Debug)]
 #[repr(C)]
-pub(crate) struct Record {
+pub(crate) struct ForkRecord {
     head: StealableJob,
     /// The next younger record; written when there is one.
-    next: UnsafeCell<MaybeUninit<NonNull<Record>>>,
+    next: UnsafeCell<MaybeUninit<NonNull<ForkRecord>>>,
     /// Written when other threads learn of the fork. A join that stays latent does not pay for it.
-    told: UnsafeCell<MaybeUninit<Told>>,
+    told: UnsafeCell<MaybeUninit<ForkShared>>,
 }
 
 /// What a fork needs once other threads can see it.
-struct Told {
+struct ForkShared {
     /// Set when the thread that took the fork is done with it.
     done: Latch,
     /// The owner's share of its claim.
@@ -38,7 +38,7 @@ struct Told {
     token: *const Node,
 }
 
-impl Record {
+impl ForkRecord {
     /// The thread that has the fork calls `run`: see [`StealableJob`].
     #[inline]
     pub(crate) fn new(run: unsafe fn(NonNull<StealableJob>, By)) -> Self {
@@ -73,21 +73,21 @@ impl Record {
     /// under which it was made, or null.
     #[inline]
     pub(crate) fn tell(&self, token: *const Node) {
-        let told = Told {
+        let told = ForkShared {
             done: Latch::new(),
             claim: Cell::new(None),
             token,
         };
         // SAFETY: a latent record belongs to its owner alone.
-        unsafe { self.told.get().cast::<Told>().write(told) };
+        unsafe { self.told.get().cast::<ForkShared>().write(told) };
     }
 
     /// # Safety
     ///
     /// `tell` was called.
-    unsafe fn told(&self) -> &Told {
+    unsafe fn told(&self) -> &ForkShared {
         // SAFETY: `tell` has written it, and afterwards it is only reached by `&`.
-        unsafe { &*self.told.get().cast::<Told>() }
+        unsafe { &*self.told.get().cast::<ForkShared>() }
     }
 
     /// Returns the latch that is set when the thread that took the fork is done with it.

@@ -1,6 +1,6 @@
 //! The frame of a stack from which on a token counts.
 
-use super::record::Record;
+use super::record::ForkRecord;
 use crate::cancel_tree::node::Node;
 use std::cell::Cell;
 use std::ptr;
@@ -17,7 +17,7 @@ pub(crate) struct TokenFrame {
     /// The next older frame of the stack; null if there is none.
     pub(super) before: Cell<*const Self>,
     /// The youngest record when the frame was entered: older than all that are made under its token.
-    pub(super) found: Cell<*const Record>,
+    pub(super) found: Cell<*const ForkRecord>,
     /// True if the list was checked before.
     pub(super) was_checked: Cell<bool>,
     /// The place of the fiber's waker in the node, once the fiber has waited under this frame.

@@ -11,7 +11,7 @@ use crate::execution::stack_context::{self, StackContext};
 use crate::execution::token;
 use crate::fork::list::TakenBack;
 use crate::fork::offer_board::OfferView;
-use crate::fork::record::Record;
+use crate::fork::record::ForkRecord;
 use crate::fork::stealable_job::StealableJob;
 use crate::runtime::install::install_here;
 use std::any::Any;
@@ -105,7 +105,7 @@ fn on_a_worker<T: Send>(body: impl FnOnce(ForkCx<'_>) -> T + Send) -> T {
 /// Removes a published fork from the list. Returns true if no thread has taken it, and false if it is done.
 // Out of line, and small: the outermost fork of each tree comes here.
 #[inline(never)]
-fn come_back(context: &StackContext, record: &Record, before: *const Record) -> bool {
+fn come_back(context: &StackContext, record: &ForkRecord, before: *const ForkRecord) -> bool {
     match context.forks().back(record, before) {
         TakenBack::Mine => true,
         TakenBack::Taken => taken(context, record),
@@ -116,7 +116,7 @@ fn come_back(context: &StackContext, record: &Record, before: *const Record) -> 
 /// Takes back a fork that is not on offer. Its owner needs a claim, if there is one.
 #[cold]
 #[inline(never)]
-fn promoted_back(context: &StackContext, record: &Record) -> bool {
+fn promoted_back(context: &StackContext, record: &ForkRecord) -> bool {
     // SAFETY: the fork was published.
     unsafe { record.take_claim() }.is_some_and(|claim| claim.take()) || taken(context, record)
 }
@@ -124,7 +124,7 @@ fn promoted_back(context: &StackContext, record: &Record) -> bool {
 /// Waits for the thief that runs the fork.
 #[cold]
 #[inline(never)]
-fn taken(context: &StackContext, record: &Record) -> bool {
+fn taken(context: &StackContext, record: &ForkRecord) -> bool {
     delay::point("join: taken");
     wait(context, record);
     false
@@ -138,7 +138,7 @@ const LOOKS: u32 = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
     400
 };
 
-/// The number of checks after which it gives way to another thread.
+/// The number of checks after which it yields to another thread.
 const YIELD_AFTER: u32 = 50;
 
 /// How long it continues to check if no other thread could use its worker, in nanoseconds. To wake a thread
@@ -150,7 +150,7 @@ const PATIENCE_NS: u64 = 300_000;
 /// Meanwhile it runs parts of that fork that the thief offers: what would run in this frame, and here, if no
 /// thread had taken anything. So a lock may still be held, and the stack does not become deeper than without
 /// thieves.
-fn wait(context: &StackContext, record: &Record) {
+fn wait(context: &StackContext, record: &ForkRecord) {
     // SAFETY: the fork was published.
     let done = unsafe { record.done() };
     let ancestor = ptr::from_ref(record).cast::<StealableJob>();
@@ -199,7 +199,7 @@ fn wait(context: &StackContext, record: &Record) {
 /// The token that counts here is cancelled: neither half runs. The fork is latent.
 #[cold]
 #[inline(never)]
-fn stopped<B, R>(context: &StackContext, fork: &LatentFork<B, R>, before: *const Record) -> !
+fn stopped<B, R>(context: &StackContext, fork: &LatentFork<B, R>, before: *const ForkRecord) -> !
 where
     R: Send,
     B: FnOnce(ForkCx<'_>) -> R + Send,
@@ -216,7 +216,7 @@ where
 fn first_panicked<B, R>(
     context: &StackContext,
     fork: &LatentFork<B, R>,
-    before: *const Record,
+    before: *const ForkRecord,
     panic: Box<dyn Any + Send>,
 ) -> !
 where

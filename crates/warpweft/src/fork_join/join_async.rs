@@ -4,7 +4,7 @@
 //!   first poll: a join of   poll first   and   make a task of second
 //!
 //!   Waits ──┬─ taken by a thief, or `first` waits ─▶ Elsewhere (a task) ─▶ Done
-//!           └─ `first` is ready, nobody came ──────▶ Here (polled in place) ─▶ Done
+//!           └─ `first` is ready, none has it ──────▶ Here (polled in place) ─▶ Done
 //! ```
 //!
 //! # Invariants
@@ -15,10 +15,10 @@
 //! - The join does not end before both halves have: an `Elsewhere` is awaited, cancelled or not.
 
 use super::abort_on_drop::AbortOnDrop;
-use super::latent_fork::Outcome;
 use super::panics::report_displaced;
 use crate::execution::fork_cx::ForkCx;
 use crate::execution::stack_context;
+use crate::pool::panics::Outcome;
 use std::any::Any;
 use std::fmt;
 use std::mem;
@@ -52,7 +52,7 @@ enum Second<B: Future> {
 }
 
 /// The state of the second half after the first poll's join.
-enum Begun<B: Future> {
+enum SecondHalf<B: Future> {
     /// Another worker has made a task of it.
     Elsewhere(AbortOnDrop<B::Output>),
     /// No worker has taken it.
@@ -141,21 +141,21 @@ where
             |_| first.go_on(cx),
             move |_| {
                 if stack_context::here().is_some_and(|context| ptr::from_ref(context).addr() == owner) {
-                    Begun::TakenBack(second)
+                    SecondHalf::TakenBack(second)
                 } else {
-                    Begun::Elsewhere(AbortOnDrop::spawn(second, site))
+                    SecondHalf::Elsewhere(AbortOnDrop::spawn(second, site))
                 }
             },
         );
         match begun {
-            Begun::Elsewhere(task) => Second::Elsewhere(task),
-            Begun::TakenBack(second) if !ready => Second::Elsewhere(AbortOnDrop::spawn(second, site)),
-            Begun::TakenBack(second) if matches!(first, First::Done(Err(_))) => {
+            SecondHalf::Elsewhere(task) => Second::Elsewhere(task),
+            SecondHalf::TakenBack(second) if !ready => Second::Elsewhere(AbortOnDrop::spawn(second, site)),
+            SecondHalf::TakenBack(second) if matches!(first, First::Done(Err(_))) => {
                 // Unwind: a panic is about to continue. What is dropped here must not start a second one.
                 let _ = catch_unwind(AssertUnwindSafe(|| drop(second)));
                 Second::Given
             }
-            Begun::TakenBack(second) => Second::Here(second),
+            SecondHalf::TakenBack(second) => Second::Here(second),
         }
     }
 

@@ -5,27 +5,24 @@
 //! - A fork stays where it is, and valid, until its owner has it back or its thief has set `done`.
 //! - Publish last: after `done` the thief touches nothing of the frame.
 
+use crate::execution::current_task::as_part_of;
 use crate::execution::fork_cx::{ForkCx, with_forks};
 use crate::execution::token::start_raw;
 use crate::execution::wait::resume;
-use crate::execution::who::as_part_of;
-use crate::fork::record::Record;
+use crate::fork::record::ForkRecord;
 use crate::fork::stealable_job::{By, StealableJob};
 use crate::observe::spans::SpawnSpan;
-use std::any::Any;
+use crate::pool::panics::Outcome;
 use std::cell::UnsafeCell;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 
-/// The outcome of a half: its value, or the payload of its panic.
-pub(crate) type Outcome<R> = Result<R, Box<dyn Any + Send>>;
-
 /// A fork of one kind. `repr(C)`: a pointer to the record is a pointer to the fork.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct LatentFork<B, R> {
-    pub(crate) record: Record,
+    pub(crate) record: ForkRecord,
     body: UnsafeCell<ManuallyDrop<B>>,
     /// In which a thief runs it. The owner is there.
     span: SpawnSpan,
@@ -36,7 +33,7 @@ impl<R: Send, B: FnOnce(ForkCx<'_>) -> R + Send> LatentFork<B, R> {
     #[inline]
     pub(crate) fn new(body: B) -> Self {
         Self {
-            record: Record::new(Self::run),
+            record: ForkRecord::new(Self::run),
             body: UnsafeCell::new(ManuallyDrop::new(body)),
             span: SpawnSpan::current(),
             result: UnsafeCell::new(MaybeUninit::uninit()),
@@ -45,7 +42,7 @@ impl<R: Send, B: FnOnce(ForkCx<'_>) -> R + Send> LatentFork<B, R> {
 
     /// Returns a pointer that is valid for the whole fork.
     #[inline]
-    pub(crate) fn as_record(&self) -> NonNull<Record> {
+    pub(crate) fn as_record(&self) -> NonNull<ForkRecord> {
         NonNull::from(self).cast()
     }
 

@@ -2,10 +2,10 @@
 //!
 //! A report is made where a panic is caught, so nothing here runs without one.
 
-use super::latent_fork::Outcome;
 use crate::effect::Discontinued;
 use crate::execution::stack_context;
 use crate::fork::jobs::Panic;
+use crate::pool::panics::Outcome;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use warpweft_task::{Cancelled, TaskKind, TaskPanic, Unwound};
@@ -15,7 +15,7 @@ pub(crate) fn is_end(payload: &(dyn Any + Send)) -> bool {
     payload.is::<Unwound>() || payload.is::<Cancelled>() || payload.is::<Discontinued>()
 }
 
-/// Tells the pool of the calling stack. Returns true if panics cancel the other tasks of a scope there.
+/// Reports to the pool of the calling stack. Returns true if panics cancel the other tasks of a scope there.
 fn report(panic: &mut TaskPanic) -> bool {
     let Some(context) = stack_context::here() else {
         return false;

@@ -15,12 +15,12 @@
 
 use super::panics::report_displaced;
 use crate::cancel_tree::node::Node;
+use crate::execution::current_task::as_part_of;
 use crate::execution::fiber_start::Start;
 use crate::execution::fork_cx::ForkCx;
 use crate::execution::stack_context::{self, StackContext};
 use crate::execution::token::{start_here, start_raw};
 use crate::execution::wait;
-use crate::execution::who::as_part_of;
 use crate::fork::jobs::{FirstPanic, Jobs, Panic};
 use crate::fork::list::List;
 use crate::fork::stealable_job::{By, StealableJob, Stolen};
@@ -77,13 +77,13 @@ unsafe fn run_own(job: NonNull<StealableJob>) {
 
 /// A job in its box.
 #[repr(C)]
-struct Job<F> {
+struct ScopeJob<F> {
     head: StealableJob,
     scope: NonNull<Jobs>,
     body: F,
 }
 
-impl<F: FnOnce()> Job<F> {
+impl<F: FnOnce()> ScopeJob<F> {
     /// # Safety
     ///
     /// As for [`StealableJob::run`]; the pointer is to a boxed job of this type, whose scope has not ended.
@@ -275,14 +275,14 @@ impl<'scope, 'env> Scope<'scope, 'env> {
 
     /// Wraps a job for a task. It counts as ended when it has run or is dropped.
     #[track_caller]
-    fn pinned(&self, job: Box<dyn FnOnce() + Send + 'scope>) -> (Run, SpawnInfo) {
+    fn pinned(&self, job: Box<dyn FnOnce() + Send + 'scope>) -> (PinnedRun, SpawnInfo) {
         let (pinned, info) = self.pinned_task();
         // SAFETY: only the lifetime changes. The job is run or dropped before its pinned task ends, and the
         // scope waits for that.
         let job = unsafe {
             std::mem::transmute::<Box<dyn FnOnce() + Send + 'scope>, Box<dyn FnOnce() + Send>>(job)
         };
-        (Run { job, pinned }, info)
+        (PinnedRun { job, pinned }, info)
     }
 
     /// Counts one more job to wait for.
@@ -304,12 +304,12 @@ impl<'scope, 'env> Scope<'scope, 'env> {
 }
 
 /// A job with its count. The order of the fields drops the job before its pinned task.
-struct Run {
+struct PinnedRun {
     job: Box<dyn FnOnce() + Send>,
     pinned: RemoteJob,
 }
 
-impl Run {
+impl PinnedRun {
     fn go(self) {
         let Self { job, pinned } = self;
         pinned.run(job);
@@ -317,8 +317,10 @@ impl Run {
 }
 
 fn boxed<F: FnOnce()>(jobs: &Jobs, body: F) -> NonNull<StealableJob> {
-    let job = Box::new(Job {
-        head: StealableJob { run: Job::<F>::run },
+    let job = Box::new(ScopeJob {
+        head: StealableJob {
+            run: ScopeJob::<F>::run,
+        },
         scope: NonNull::from(jobs),
         body,
     });

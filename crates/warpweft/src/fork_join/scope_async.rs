@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   scope_async: body ─▶ all tasks have left ─▶ the body's value      spawn ─▶ enters ─▶ runs ─▶ leaves
-//!       │ dropped: closed, all cancelled, nobody is waited for           (also when it is dropped unrun)
+//!       │ dropped: closed, all cancelled, none is waited for             (also when it is dropped unrun)
 //! ```
 //!
 //! # Invariants
@@ -27,7 +27,7 @@ use warpweft_platform::sync::Mutex;
 use warpweft_task::JoinHandle;
 
 #[derive(Default)]
-struct State {
+struct ScopeState {
     /// The tasks by number; a task has no handle yet while it is being spawned.
     inside: HashMap<u64, Option<JoinHandle<()>>>,
     entered: u64,
@@ -38,12 +38,12 @@ struct State {
     waiting: Option<Waker>,
 }
 
-struct Shared {
-    state: Mutex<State>,
+struct AsyncScopeShared {
+    state: Mutex<ScopeState>,
     panic: FirstPanic,
 }
 
-impl FutureScope for Shared {
+impl FutureScope for AsyncScopeShared {
     fn first_panic(&self) -> &FirstPanic {
         &self.panic
     }
@@ -54,7 +54,7 @@ impl FutureScope for Shared {
     }
 }
 
-impl Shared {
+impl AsyncScopeShared {
     /// Returns ready when the last task has left; until then `cx` is registered.
     fn last_has_left(&self, cx: &Context<'_>) -> Poll<()> {
         let mut state = self.state.lock();
@@ -86,7 +86,7 @@ struct Inside {
     number: u64,
     /// True once the task's future has ended.
     ended: bool,
-    scope: Arc<Shared>,
+    scope: Arc<AsyncScopeShared>,
 }
 
 impl Drop for Inside {
@@ -117,7 +117,7 @@ impl<F> Member<F> {
 }
 
 /// Ends the tasks when the scope's future ends or is dropped.
-struct Ending(Arc<Shared>);
+struct Ending(Arc<AsyncScopeShared>);
 
 impl Drop for Ending {
     fn drop(&mut self) {
@@ -129,7 +129,7 @@ impl Drop for Ending {
 ///
 /// It may be cloned, for the tasks of the scope and for others.
 #[derive(Clone)]
-pub struct AsyncScope(Arc<Shared>);
+pub struct AsyncScope(Arc<AsyncScopeShared>);
 
 impl AsyncScope {
     /// Spawns a future as a task of the scope, on the pool of the caller, or outside of any pool on the
@@ -240,8 +240,8 @@ impl fmt::Debug for AsyncScope {
 /// With [`PanicPolicy::CancelScope`](crate::PanicPolicy::CancelScope) the panic of one task cancels the
 /// others.
 pub async fn scope_async<F: Future>(body: impl FnOnce(AsyncScope) -> F) -> F::Output {
-    let shared = Arc::new(Shared {
-        state: Mutex::new(State::default()),
+    let shared = Arc::new(AsyncScopeShared {
+        state: Mutex::new(ScopeState::default()),
         panic: FirstPanic::new(None),
     });
     let ending = Ending(Arc::clone(&shared));

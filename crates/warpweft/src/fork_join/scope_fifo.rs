@@ -16,12 +16,12 @@ use std::fmt;
 use std::sync::Arc;
 use warpweft_platform::sync::Mutex;
 
-type Job<'scope, 'env> = Box<dyn FnOnce(&ScopeFifo<'scope, 'env>) + Send + 'scope>;
+type FifoJob<'scope, 'env> = Box<dyn FnOnce(&ScopeFifo<'scope, 'env>) + Send + 'scope>;
 
 /// Spawns jobs that begin oldest first; the body of [`scope_fifo`] gets one.
 pub struct ScopeFifo<'scope, 'env: 'scope> {
     scope: &'scope Scope<'scope, 'env>,
-    queue: Arc<Mutex<VecDeque<Job<'scope, 'env>>>>,
+    queue: Arc<Mutex<VecDeque<FifoJob<'scope, 'env>>>>,
 }
 
 impl<'scope, 'env> ScopeFifo<'scope, 'env> {

@@ -26,12 +26,12 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use warpweft_task::Why;
 
-type Borrowed<'scope> = Pin<Box<dyn Future<Output = ()> + Send + 'scope>>;
+type BorrowedFuture<'scope> = Pin<Box<dyn Future<Output = ()> + Send + 'scope>>;
 
 /// A future of a scope, as a task. The order of the fields drops the future before its pinned task.
 struct Borrowing {
     /// `None` after the future has ended.
-    future: Option<Borrowed<'static>>,
+    future: Option<BorrowedFuture<'static>>,
     pinned: Option<RemoteJob>,
 }
 
@@ -112,7 +112,7 @@ impl<'scope> Scope<'scope, '_> {
         F: Future<Output: Send + 'scope> + Send + 'scope,
     {
         let (sender, receiver) = oneshot::channel();
-        let lent: Borrowed<'scope> = Box::pin(answered(
+        let lent: BorrowedFuture<'scope> = Box::pin(answered(
             future,
             sender,
             PanicLocation::Borrowed(self),
@@ -120,7 +120,7 @@ impl<'scope> Scope<'scope, '_> {
         ));
         // SAFETY: only the lifetime changes. The future is dropped before its pinned task ends, and the scope
         // waits for that.
-        let future = unsafe { mem::transmute::<Borrowed<'scope>, Borrowed<'static>>(lent) };
+        let future = unsafe { mem::transmute::<BorrowedFuture<'scope>, BorrowedFuture<'static>>(lent) };
         let (pinned, info) = self.pinned_task();
         let node = pinned.token();
         let task = Borrowing {

@@ -5,10 +5,10 @@
 //! - The handle that is awaited takes the panic. If the panic is dropped on any other way, it becomes its
 //!   scope's. So it is in one place, or has been raised.
 
-use super::latent_fork::Outcome;
 use super::panics::{of_future, report_displaced};
 use crate::execution::block_on::block_on;
 use crate::fork::jobs::{FirstPanic, Panic, note};
+use crate::pool::panics::Outcome;
 use crate::sync::oneshot;
 use std::fmt;
 use std::future::poll_fn;

@@ -75,7 +75,7 @@ pub(crate) trait PollerPark {
 }
 
 /// The number of looks before sleep is announced, with a yield between any two: 5 to 20 microseconds. The
-/// search is short and gives way, because the system takes a CPU with a searcher for a busy one, and places
+/// search is short and yields, because the system takes a CPU with a searcher for a busy one, and places
 /// threads that wake beside each other on another: see `docs/decisions/0060-searchers-give-way.md`.
 const LOOKS: u32 = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
     2

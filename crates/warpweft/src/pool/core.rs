@@ -68,7 +68,7 @@ pub(crate) struct PoolCore {
 }
 
 /// The parts of which a pool is made.
-pub(crate) struct Parts {
+pub(crate) struct PoolParts {
     pub(crate) info: PoolInfo,
     pub(crate) threads: ThreadSet,
     pub(crate) monitor: Monitor,
@@ -80,7 +80,7 @@ pub(crate) struct Parts {
 
 impl PoolCore {
     /// Creates the core of the pool at `address`, which has that header.
-    pub(crate) fn new(parts: Parts, header: PoolHeader, address: usize) -> Self {
+    pub(crate) fn new(parts: PoolParts, header: PoolHeader, address: usize) -> Self {
         let (asked, slots) = (parts.info.workers, parts.info.slots);
         let recorder = PoolRecorder::new(parts.recorder, slots, parts.info.priorities);
         Self {

@@ -57,7 +57,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    const fn nobody() -> Self {
+    const fn nothing() -> Self {
         Self {
             id: Gauge::new(),
             origin: PointerHint::null(),
@@ -115,7 +115,7 @@ pub(crate) struct WorkerVtable {
     ///
     /// As for `push`.
     pub(crate) step: unsafe fn(&WorkerRef) -> bool,
-    /// Returns true if tasks or fibers wait for this worker in queues of its own.
+    /// Returns true if tasks or fibers wait for this worker in its own queues.
     ///
     /// # Safety
     ///
@@ -158,7 +158,7 @@ impl WorkerRef {
             transfer_request: TransferRequest::default(),
             counters: Counters::new(),
             expected: Gauge::new(),
-            running: Running::nobody(),
+            running: Running::nothing(),
             class: Gauge::new(),
             lines_seen: Cell::new(0),
         }
@@ -279,8 +279,8 @@ impl NoWorker {
         step: |_| false,
         has_own: |_| false,
         fetch: |_| false,
-        driver: |_| unreachable!("nobody is asked for a driver"),
-        keep: |_| unreachable!("nobody is asked for a pool"),
+        driver: |_| unreachable!("no worker is asked for a driver"),
+        keep: |_| unreachable!("no worker is asked for a pool"),
     };
 
     /// A reference for a thread that spawns tasks of any pool, by `spawned`.
@@ -295,7 +295,7 @@ impl NoWorker {
             transfer_request: TransferRequest::none(),
             counters: Counters::new(),
             expected: Gauge::new(),
-            running: Running::nobody(),
+            running: Running::nothing(),
             class: Gauge::new(),
             lines_seen: Cell::new(0),
         })
@@ -397,12 +397,12 @@ impl Spawner {
         pool: Option<NonNull<PoolHeader>>,
         otherwise: impl FnOnce() -> NonNull<PoolHeader>,
     ) -> Self {
-        let somebody = !std::ptr::eq(found, &raw const NO_WORKER.0);
+        let has_worker = !std::ptr::eq(found, &raw const NO_WORKER.0);
         // SAFETY: as in `with_taker`.
         let here = unsafe { &*found };
         let (worker_ref, pool) = match pool {
-            Some(pool) if !somebody || pool != here.pool => (&raw const NO_WORKER.0, pool),
-            None if !somebody => (&raw const NO_WORKER.0, otherwise()),
+            Some(pool) if !has_worker || pool != here.pool => (&raw const NO_WORKER.0, pool),
+            None if !has_worker => (&raw const NO_WORKER.0, otherwise()),
             // An external thread; or the worker is in its policy.
             _ if here.worker.is_none() => (found, here.pool),
             _ => (&raw const HOOK.0, here.pool),

@@ -2,7 +2,8 @@
 //!
 //! A task of low priority has a lock, many of middle priority are ready, and one of high priority waits for
 //! the lock. Without more, it waits for all in the middle (priority inversion). So while a task waits for a
-//! lock, the lock's owner, and those who wait in front of it, have its priority, if theirs is less urgent.
+//! lock, the lock's owner, and the tasks that wait in front of it, have its priority, if theirs is less
+//! urgent.
 //!
 //! ```text
 //!   a task waits      ──▶ line of the lock: owner, waiters, their priorities
@@ -151,7 +152,7 @@ pub(crate) fn raised(task: &TaskRef, pool: NonNull<PoolHeader>, levels: usize) -
     })
 }
 
-/// Returns the word that a task has of its own that was taken from its queue, if it was raised there.
+/// Returns the original word of a task that was taken from its queue, if it was raised there.
 #[cold]
 pub(crate) fn restored(task: &TaskRef) -> Option<u64> {
     let id = task.id_word();

@@ -26,21 +26,21 @@ pub(crate) struct PoolInfo {
     pub(crate) workers: usize,
     /// The largest number of workers, compensating workers included.
     pub(crate) slots: usize,
-    pub(crate) sources: Sources,
+    pub(crate) sources: SettingSources,
     pub(crate) order: Order,
-    pub(crate) places: Option<Box<dyn Places>>,
+    pub(crate) places: Option<Box<dyn PlaceLimit>>,
 }
 
 /// Where a setting comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(crate) enum SettingSource {
     Program,
     /// This environment variable.
     Environment(&'static str),
     Default,
 }
 
-impl Source {
+impl SettingSource {
     /// Returns one word: `program`, `default`, or the name of the variable.
     pub(crate) fn word(self) -> &'static str {
         match self {
@@ -51,7 +51,7 @@ impl Source {
     }
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for SettingSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Program => f.write_str("set by the program"),
@@ -63,9 +63,9 @@ impl fmt::Display for Source {
 
 /// Where the settings come from that the environment may replace.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Sources {
-    pub(crate) workers: Source,
-    pub(crate) policy: Source,
+pub(crate) struct SettingSources {
+    pub(crate) workers: SettingSource,
+    pub(crate) policy: SettingSource,
 }
 
 /// The position of a pool in its runtime.
@@ -76,7 +76,7 @@ pub(crate) struct Order {
 }
 
 /// The places of a bounded pool: a task from elsewhere has one while it is there.
-pub(crate) trait Places: Any + fmt::Debug + Send + Sync {
+pub(crate) trait PlaceLimit: Any + fmt::Debug + Send + Sync {
     /// Gives the place of one task back.
     fn give_back(&self);
     /// Closes admission with the pool: tasks that wait for places are woken.

@@ -30,18 +30,18 @@ const ADMITTED: usize = 1 << (usize::BITS - 1);
 
 #[derive(Debug)]
 pub(crate) struct OwnedTasks {
-    shards: Box<[CachePadded<Shard>]>,
+    shards: Box<[CachePadded<TaskShard>]>,
 }
 
 #[derive(Debug, Default)]
-struct Shard {
+struct TaskShard {
     slots: Mutex<Slots>,
     /// The number of entries, readable without the lock.
     live: AtomicUsize,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Slot {
+enum TaskSlot {
     /// The next vacant slot, plus one; 0 ends the list.
     Vacant(usize),
     Task(NonNull<Header>),
@@ -57,7 +57,7 @@ struct Slots {
     orphaned: bool,
 }
 
-impl Slot {
+impl TaskSlot {
     /// A header's address is even; a vacant slot's word is odd.
     fn encode(self) -> usize {
         match self {
@@ -82,7 +82,7 @@ impl Slots {
     fn insert(&mut self, task: NonNull<Header>) -> usize {
         let index = if self.vacant != 0 {
             let index = self.vacant - 1;
-            let Slot::Vacant(next) = Slot::decode(*self.place(index)) else {
+            let TaskSlot::Vacant(next) = TaskSlot::decode(*self.place(index)) else {
                 unreachable!("the list of vacant slots led to a task")
             };
             self.vacant = next;
@@ -94,16 +94,16 @@ impl Slots {
             self.used += 1;
             self.used - 1
         };
-        *self.place(index) = Slot::Task(task).encode();
+        *self.place(index) = TaskSlot::Task(task).encode();
         index
     }
 
     fn remove(&mut self, index: usize, task: NonNull<Header>) {
-        let next = Slot::Vacant(self.vacant).encode();
+        let next = TaskSlot::Vacant(self.vacant).encode();
         let slot = self.place(index);
-        let found = Slot::decode(*slot);
+        let found = TaskSlot::decode(*slot);
         assert!(
-            matches!(found, Slot::Task(found) if found == task),
+            matches!(found, TaskSlot::Task(found) if found == task),
             "a task is struck off where it was not entered"
         );
         *slot = next;
@@ -117,9 +117,9 @@ impl Slots {
         segment
             .flat_map(move |segment| &segment[place..place + BATCH])
             .take(self.used.saturating_sub(from))
-            .filter_map(|&word| match Slot::decode(word) {
-                Slot::Task(task) => Some(task),
-                Slot::Vacant(_) => None,
+            .filter_map(|&word| match TaskSlot::decode(word) {
+                TaskSlot::Task(task) => Some(task),
+                TaskSlot::Vacant(_) => None,
             })
     }
 
@@ -128,9 +128,9 @@ impl Slots {
             .iter()
             .flat_map(|segment| segment.iter())
             .take(self.used)
-            .filter_map(|&word| match Slot::decode(word) {
-                Slot::Task(task) => Some(task),
-                Slot::Vacant(_) => None,
+            .filter_map(|&word| match TaskSlot::decode(word) {
+                TaskSlot::Task(task) => Some(task),
+                TaskSlot::Vacant(_) => None,
             })
     }
 }
@@ -183,7 +183,7 @@ impl OwnedTasks {
     /// Marks the shards that still have entries as orphaned, because the pool has ended. Returns their
     /// number.
     pub(crate) fn orphan(&self) -> usize {
-        let is_left = |shard: &&CachePadded<Shard>| {
+        let is_left = |shard: &&CachePadded<TaskShard>| {
             let mut slots = shard.slots.lock();
             slots.orphaned = shard.live.load(Ordering::Relaxed) != 0;
             slots.orphaned
@@ -237,7 +237,7 @@ impl OwnedTasks {
     }
 }
 
-impl Shard {
+impl TaskShard {
     /// Changes the count, under the shard's lock.
     fn count(&self, change: isize) {
         // Ordering: Relaxed load, because the lock is held; Release pairs with `len`.

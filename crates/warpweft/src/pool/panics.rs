@@ -1,4 +1,4 @@
-//! What a pool does when one of its tasks panics: whom it tells, and what ends.
+//! What a pool does when one of its tasks panics: which hook it calls, and what ends.
 //!
 //! A panic ends its task and nothing else. All that is here runs on the path of a panic: a task that does
 //! not panic pays nothing.
@@ -15,6 +15,9 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::sync::{Arc, OnceLock};
 use warpweft_task::{TaskKind, TaskPanic};
+
+/// What foreign code returned: its value, or the payload of its panic.
+pub(crate) type Outcome<R> = Result<R, Box<dyn Any + Send>>;
 
 /// What happens when a task panics. Its joiner gets the panic in any case. See
 /// [`Builder::panic_policy`](crate::Builder::panic_policy).
@@ -117,7 +120,7 @@ impl fmt::Debug for Panics {
 }
 
 impl PoolCore {
-    /// Does what the program wants when a task panics. Returns true if somebody was told.
+    /// Does what the program wants when a task panics. Returns true if it was reported.
     #[cold]
     pub(crate) fn panicked(&self, panic: &TaskPanic) -> bool {
         let Panics {

@@ -15,7 +15,7 @@ use super::stats::{self, Stats};
 use crate::coroutine::stack::USUAL_BYTES;
 use crate::io::Io;
 use crate::observe::recorder::Settings;
-use crate::pool::info::{Order, Source, Sources};
+use crate::pool::info::{Order, SettingSource, SettingSources};
 use crate::pool::panics::{CloseAll, Panics};
 use crate::threads::affinity::Pin;
 use crate::threads::monitor::Watch;
@@ -123,9 +123,9 @@ impl Builder {
             watch: Watch::default(),
             quantum: Quantum::USUAL,
             policy: String::new(),
-            sources: Sources {
-                workers: Source::Default,
-                policy: Source::Default,
+            sources: SettingSources {
+                workers: SettingSource::Default,
+                policy: SettingSource::Default,
             },
             capacity: None,
             order: Order {
@@ -150,7 +150,7 @@ impl Builder {
     /// default: see [above](Self#environment).
     pub fn workers(mut self, workers: usize) -> Self {
         self.config.workers = Some(workers);
-        self.config.sources.workers = Source::Program;
+        self.config.sources.workers = SettingSource::Program;
         self
     }
 
@@ -163,7 +163,7 @@ impl Builder {
     /// ```
     pub fn default_workers(mut self, workers: usize) -> Self {
         self.config.workers = Some(workers);
-        self.config.sources.workers = Source::Default;
+        self.config.sources.workers = SettingSource::Default;
         self
     }
 
@@ -280,7 +280,7 @@ impl Builder {
     /// Sets the scheduling policy by type: one of ours or your own. `WARPWEFT_POLICY` has no effect then.
     pub fn policy<P: Policy>(mut self, policy: P) -> Self {
         self = self.default_policy(policy);
-        self.config.sources.policy = Source::Program;
+        self.config.sources.policy = SettingSource::Program;
         self
     }
 
@@ -294,7 +294,7 @@ impl Builder {
     /// ```
     pub fn default_policy<P: Policy>(mut self, policy: P) -> Self {
         self.config.policy = String::from(std::any::type_name::<P>());
-        self.config.sources.policy = Source::Default;
+        self.config.sources.policy = SettingSource::Default;
         self.launch = Some(Box::new(move |config| launch(&policy, config)));
         self
     }
@@ -303,7 +303,7 @@ impl Builder {
     /// loop compiled for its type.
     pub fn policy_spec(mut self, spec: PolicySpec) -> Self {
         self.config.policy = spec.to_string();
-        self.config.sources.policy = Source::Program;
+        self.config.sources.policy = SettingSource::Program;
         self.launch = Some(by_spec(spec));
         self
     }

@@ -4,7 +4,7 @@ use super::build_error::BuildError;
 use super::pool::Pool;
 use crate::driver::Io;
 use crate::observe::recorder::Settings;
-use crate::pool::info::{Order, Sources};
+use crate::pool::info::{Order, SettingSources};
 use crate::pool::panics::Panics;
 use crate::threads::affinity::Pin;
 use crate::threads::monitor::Watch;
@@ -34,7 +34,7 @@ pub(crate) struct Config {
     pub(crate) policy: String,
     /// Where the number of workers and the policy come from. The environment may replace defaults when the
     /// runtime is built.
-    pub(crate) sources: Sources,
+    pub(crate) sources: SettingSources,
     pub(crate) capacity: Option<usize>,
     pub(crate) order: Order,
     pub(crate) hooks: ThreadHooks,

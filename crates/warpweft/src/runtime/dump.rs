@@ -24,7 +24,7 @@ use warpweft_task::{Runnable, TaskKind, kind_of};
 const BETWEEN_NS: u64 = 2_000_000;
 
 impl Runtime {
-    /// Returns what all tasks of this runtime do, what they wait for, and which of them can never go on.
+    /// Returns what all tasks of this runtime do, what they wait for, and which of them can never continue.
     ///
     /// It lists futures, fibers, jobs and closures that block, with kind, name, spawn site, pool and state,
     /// and threads outside of the runtime that wait for one of its tasks or for a lock of this crate. **Tasks
@@ -168,7 +168,7 @@ fn collect_pool(found: &mut Collected, number: usize, pool: &dyn DynPool) {
     core.threads
         .blocking()
         .each(&mut |wait| waits.push(wait), &mut |queued| add(of_queued(queued)));
-    // A worker's words are a hint: its task and spawn site may be of two steps. So they give way to a fiber
+    // A worker's words are a hint: its task and spawn site may be of two steps. So a fiber goes before them
     // that says where it runs.
     let known: HashSet<_> = tasks
         .iter()

@@ -28,7 +28,7 @@ impl Runtime {
     ///
     /// It needs the feature `stacks`, and for fibers Linux on x86-64. Otherwise, and where a stack could not
     /// be read, [`TaskDump::stack`](crate::TaskDump::stack) says why. A future has no stack. The stack of a
-    /// job or closure that waits or blocks on a thread of its own is not read.
+    /// job or closure that waits or blocks on its own thread is not read.
     ///
     /// What runs is disturbed by a signal: see [`Builder::stack_signal`](crate::Builder::stack_signal). The
     /// calling thread waits without giving its worker away: some 20 µs a stack, and a tenth of a second or

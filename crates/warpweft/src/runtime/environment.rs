@@ -14,7 +14,7 @@
 
 use super::build_error::{BuildError, EnvironmentError};
 use super::config::{Config, Launch, MOST_WORKERS};
-use crate::pool::info::Source;
+use crate::pool::info::SettingSource;
 use std::fmt;
 use std::fs::File;
 use warpweft_policy::PolicySpec;
@@ -59,11 +59,11 @@ fn policy() -> Result<Option<PolicySpec>, BuildError> {
 ///
 /// The variable has a text that means no number of workers.
 pub(crate) fn complete_workers(config: &mut Config) -> Result<(), BuildError> {
-    if config.sources.workers == Source::Default
+    if config.sources.workers == SettingSource::Default
         && let Some(workers) = workers()?
     {
         config.workers = Some(workers);
-        config.sources.workers = Source::Environment(WORKERS);
+        config.sources.workers = SettingSource::Environment(WORKERS);
     }
     Ok(())
 }
@@ -79,10 +79,10 @@ pub(crate) fn complete_policy(
     launch: Option<Box<Launch>>,
     usual: impl FnOnce(PolicySpec) -> Box<Launch>,
 ) -> Result<Box<Launch>, BuildError> {
-    if config.sources.policy == Source::Default
+    if config.sources.policy == SettingSource::Default
         && let Some(spec) = policy()?
     {
-        config.sources.policy = Source::Environment(POLICY);
+        config.sources.policy = SettingSource::Environment(POLICY);
         return Ok(usual(spec));
     }
     Ok(launch.unwrap_or_else(|| usual(PolicySpec::default())))
@@ -144,9 +144,14 @@ impl Unset {
 
 impl fmt::Display for Unset {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let default = Source::Default;
+        let default = SettingSource::Default;
         match (std::env::var_os(self.variable), &self.default) {
-            (Some(text), _) => write!(f, "{} ({})", text.display(), Source::Environment(self.variable)),
+            (Some(text), _) => write!(
+                f,
+                "{} ({})",
+                text.display(),
+                SettingSource::Environment(self.variable)
+            ),
             (None, Some(text)) => write!(f, "{text} ({default})"),
             (None, None) => write!(f, "({default})"),
         }

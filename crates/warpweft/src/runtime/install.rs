@@ -13,8 +13,8 @@ use crate::execution::fork_cx::{ForkCx, with_forks};
 use crate::execution::stack_context::{self, StackContext};
 use crate::execution::token;
 use crate::pool::current::with_current;
+use crate::pool::panics::Outcome;
 use crate::threads::thread_context::ThreadRole;
-use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use warpweft_task::block_on;
 use warpweft_task::{JoinError, JoinHandle};
@@ -22,16 +22,16 @@ use warpweft_task::{JoinError, JoinHandle};
 /// What the caller's frame lends to the job.
 struct BorrowedCall<F, R> {
     body: Option<F>,
-    result: Option<Result<R, Box<dyn Any + Send>>>,
+    result: Option<Outcome<R>>,
 }
 
 /// The address of that frame, for the job.
-struct Borrowed<F, R>(*mut BorrowedCall<F, R>);
+struct BorrowedFrame<F, R>(*mut BorrowedCall<F, R>);
 
 // SAFETY: `lend` does not touch its frame until the job has ended, and what it lends is `Send`.
-unsafe impl<F: Send, R: Send> Send for Borrowed<F, R> {}
+unsafe impl<F: Send, R: Send> Send for BorrowedFrame<F, R> {}
 
-impl<F: FnOnce(ForkCx<'_>) -> R, R> Borrowed<F, R> {
+impl<F: FnOnce(ForkCx<'_>) -> R, R> BorrowedFrame<F, R> {
     fn run(self) {
         // SAFETY: `lend` waits for the end of the job, so the frame is there.
         let loan = unsafe { &mut *self.0 };
@@ -169,7 +169,7 @@ fn lend<R: Send>(
         body: Some(body),
         result: None,
     };
-    let lent = Borrowed(&raw mut loan);
+    let lent = BorrowedFrame(&raw mut loan);
     // SAFETY: the job is run or dropped before `wait` returns, and nothing unwinds before.
     let job = unsafe { unbound(Box::new(move || lent.run())) };
     let stay = NoUnwindGuard::new();

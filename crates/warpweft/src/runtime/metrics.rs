@@ -44,7 +44,7 @@ impl Pool {
         let (busy, age) = core.recorder.busy(self.workers());
         let (sockets, timers) = core.driver.get().map_or((0, 0), Driver::lens);
         let (injector, local) = self.any().depths();
-        let begun = Begun::of(&**self.any());
+        let begun = BegunWork::of(&**self.any());
         let classes = core.recorder.times().into_iter().enumerate();
         PoolMetrics {
             name: self.name().to_owned(),
@@ -95,14 +95,14 @@ impl Pool {
 
 /// What has begun and has not ended, and is in no other register.
 #[derive(Default)]
-struct Begun {
+struct BegunWork {
     /// The addresses of jobs. One that began to wait while it was looked for is found twice.
     jobs: BTreeSet<usize>,
     /// The number of forks. Several of a scope have the address of the scope.
     forks: usize,
 }
 
-impl Begun {
+impl BegunWork {
     /// Looks at what each worker runs, and at the frames of threads that wait.
     fn of(pool: &dyn DynPool) -> Self {
         let mut begun = Self::default();

@@ -5,12 +5,12 @@ use crate::sync::Semaphore;
 
 /// A semaphore with one permit for each task that the pool admits.
 #[derive(Debug)]
-pub(crate) struct Places {
+pub(crate) struct PlacePermits {
     pub(crate) capacity: usize,
     pub(crate) free: Semaphore,
 }
 
-impl Places {
+impl PlacePermits {
     pub(crate) fn new(capacity: usize) -> Self {
         Self {
             capacity,
@@ -20,7 +20,7 @@ impl Places {
     }
 }
 
-impl info::Places for Places {
+impl info::PlaceLimit for PlacePermits {
     fn give_back(&self) {
         self.free.add(1);
     }

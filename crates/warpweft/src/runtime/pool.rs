@@ -4,12 +4,12 @@ use super::pool_error::EnterError;
 use crate::pool::current::with_current;
 use crate::pool::transfer_request::Destination;
 
-use super::places::Places;
+use super::places::PlacePermits;
 use super::spawn_error::SpawnError;
 use crate::execution::stack_context::{self, StackContext};
 use crate::observe::PoolCounters;
 use crate::pool::dyn_pool::DynPool;
-use crate::pool::info::{PoolInfo, Sources};
+use crate::pool::info::{PoolInfo, SettingSources};
 use crate::sync::Claiming;
 use crate::sync::semaphore::TryAcquireError;
 use crate::threads::thread_set::Threads;
@@ -55,11 +55,11 @@ impl Pool {
     }
 
     /// Returns where the settings come from that the environment may replace.
-    pub(crate) fn sources(&self) -> Sources {
+    pub(crate) fn sources(&self) -> SettingSources {
         self.info().sources
     }
 
-    fn places(&self) -> Option<&Places> {
+    fn places(&self) -> Option<&PlacePermits> {
         let places: &dyn Any = &**self.info().places.as_ref()?;
         places.downcast_ref()
     }

@@ -44,7 +44,7 @@ impl Recorder {
     /// about 10 ns then, and so does a push; without it they cost nothing. The clock takes most of that. A
     /// task with a [name](crate::TaskBuilder::name) costs some 100 ns more for each step.
     ///
-    /// Closures of [`spawn_blocking`](crate::spawn_blocking) have tracks of their own, and cost a lock at
+    /// Closures of [`spawn_blocking`](crate::spawn_blocking) have their own tracks, and cost a lock at
     /// both ends. The turns of a fiber after its first one, and halves of joins that another worker took,
     /// are recorded when they are over.
     ///

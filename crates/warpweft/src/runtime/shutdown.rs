@@ -2,8 +2,8 @@
 //!
 //! # Invariants
 //!
-//! - Each thread of a pool has a share of the pool. So whoever stops waiting for it frees nothing that it
-//!   uses.
+//! - Each thread of a pool has a share of the pool. So a thread that stops waiting for it frees nothing that
+//!   it uses.
 //! - The threads are joined by one thread at most: the caller, or one that was started for that.
 
 use super::handle::Runtime;

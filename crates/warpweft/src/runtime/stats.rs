@@ -4,8 +4,8 @@
 //!
 //! # Invariants
 //!
-//! - A runtime whose figures are wanted is in [`LIVE`] until they are written. Whoever takes it out of the
-//!   list writes them, so they are written once. The end of the process waits for whoever does.
+//! - A runtime whose figures are wanted is in [`LIVE`] until they are written. The thread that takes it out
+//!   of the list writes them, so they are written once. The end of the process waits for that thread.
 //! - A line is one write to a file that is opened for appending. So processes may share the file.
 //! - Nothing is written for a runtime of a process from which this one was forked.
 //! - No failure here reaches the program. A line that cannot be written is lost.
@@ -36,7 +36,7 @@ const TRIES: u32 = 10_000;
 /// The runtimes whose figures are to be written, and how many there have been.
 struct Live {
     ever: u64,
-    runtimes: Vec<Listed>,
+    runtimes: Vec<ListedRuntime>,
     /// How many that were taken out of the list are being written.
     writing: usize,
 }
@@ -47,7 +47,7 @@ static LIVE: StaticMutex<Live> = StaticMutex::new(Live {
     writing: 0,
 });
 
-struct Listed {
+struct ListedRuntime {
     number: u64,
     file: File,
     since_ns: u64,
@@ -66,7 +66,7 @@ impl Stats {
         let pools = pools.iter().map(|pool| Arc::downgrade(pool.any())).collect();
         LIVE.with(|live| {
             live.ever += 1;
-            live.runtimes.push(Listed {
+            live.runtimes.push(ListedRuntime {
                 number: live.ever,
                 file,
                 since_ns: now_ns(),
@@ -127,7 +127,7 @@ extern "C" fn at_exit() {
     drop(written);
 }
 
-impl Listed {
+impl ListedRuntime {
     fn write(&self, written: &str) {
         for pool in &self.pools {
             let Some(pool) = pool.upgrade() else { continue };
@@ -144,16 +144,16 @@ impl Listed {
         let life = Duration::from_nanos(now_ns().saturating_sub(self.since_ns));
         let mut object = Object::new();
         object.field("runtime", self.number);
-        object.field("pool", Text(pool.name()));
-        object.field("policy", Text(pool.policy()));
-        object.field("policy_from", Text(sources.policy.word()));
+        object.field("pool", JsonText(pool.name()));
+        object.field("policy", JsonText(pool.policy()));
+        object.field("policy_from", JsonText(sources.policy.word()));
         object.field("workers", pool.workers());
-        object.field("workers_from", Text(sources.workers.word()));
-        object.field("written", Text(written));
+        object.field("workers_from", JsonText(sources.workers.word()));
+        object.field("written", JsonText(written));
         object.field("seconds", life.as_secs_f64());
         object.field("threads", threads.most);
         object.field("stalls", pool.stalls());
-        object.field("counters", Counts(pool));
+        object.field("counters", CountersJson(pool));
         let classes = pool.any().core().recorder.times();
         for (at, name) in ["queue_delay", "wake_to_run", "run_time"].into_iter().enumerate() {
             let sum = classes
@@ -170,7 +170,7 @@ impl Listed {
 /// Appends the reason why a runtime was not built.
 pub(crate) fn write_error(file: &File, error: &BuildError) {
     let mut object = Object::new();
-    object.field("error", Text(&error.to_string()));
+    object.field("error", JsonText(&error.to_string()));
     append(file, &object.end());
 }
 
@@ -203,9 +203,9 @@ impl Object {
 }
 
 /// A text of JSON.
-struct Text<'a>(&'a str);
+struct JsonText<'a>(&'a str);
 
-impl fmt::Display for Text<'_> {
+impl fmt::Display for JsonText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_char('"')?;
         for letter in self.0.chars() {
@@ -231,9 +231,9 @@ impl fmt::Display for Quantiles<'_> {
 }
 
 /// The counters of a pool as an object.
-struct Counts<'a>(&'a Pool);
+struct CountersJson<'a>(&'a Pool);
 
-impl fmt::Display for Counts<'_> {
+impl fmt::Display for CountersJson<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_char('{')?;
         for (place, (name, count)) in self.0.counters().total().fields().enumerate() {
@@ -246,14 +246,14 @@ impl fmt::Display for Counts<'_> {
 
 #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
 mod tests {
-    use super::{Object, Text};
+    use super::{JsonText, Object};
 
     #[test]
     fn texts_are_escaped() {
-        let text = Text("a \"b\" \\ \n\u{1}ü").to_string();
+        let text = JsonText("a \"b\" \\ \n\u{1}ü").to_string();
         assert_eq!(text, r#""a \"b\" \\ \u000a\u0001ü""#);
         let mut object = Object::new();
-        object.field("name", Text("x"));
+        object.field("name", JsonText("x"));
         let pid = std::process::id();
         assert_eq!(
             object.end(),

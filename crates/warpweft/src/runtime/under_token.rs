@@ -10,7 +10,7 @@ use super::current_driver::current_driver;
 use crate::cancel_tree::node::Node;
 use crate::driver::core::Driver;
 use crate::driver::timers::TimerKey;
-use crate::execution::token::{UNWINDS, Waiting, poll_under, unwind};
+use crate::execution::token::{TokenWait, UNWINDS, poll_under, unwind};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ impl Drop for Grace {
 pub(crate) struct UnderToken<F> {
     /// `None` once it has ended. Pinned.
     future: Option<F>,
-    waiting: Waiting,
+    waiting: TokenWait,
     /// True once it has waited for the cancellation itself: then it is granted the grace.
     listens: bool,
     /// When it is dropped, once it was asked to end.
@@ -46,7 +46,7 @@ impl<F: Future> UnderToken<F> {
     pub(crate) fn new(node: Arc<Node>, future: F) -> Self {
         Self {
             future: Some(future),
-            waiting: Waiting { node, place: None },
+            waiting: TokenWait { node, place: None },
             listens: false,
             ends_ns: None,
             grace: None,

@@ -2,7 +2,7 @@
 //! wait for it.
 //!
 //! A worker keeps the priority of what it runs. A fiber has its own, since it comes back without the policy.
-//! Only policies with [`Policy::INHERITS_PRIORITY`] have this code. [`donation`] knows who waits.
+//! Only policies with [`Policy::INHERITS_PRIORITY`] have this code. [`donation`] knows which tasks wait.
 //!
 //! The kept priority is a hint: a task that gets a wrong one runs too early or too late, and that is all.
 

@@ -6,7 +6,8 @@
 //!
 //! # Invariants
 //!
-//! - A worker that runs anything else looks at nobody: it would only disturb the order of what it takes.
+//! - A worker that runs anything else looks at no neighbour: it would only disturb the order of what it
+//!   takes.
 //! - The line with the counts of another worker is read once in [`LOOKS`] looks, so that workers that all
 //!   yield do not slow each other down.
 

@@ -25,7 +25,7 @@ use crate::execution::worker_claim;
 use crate::observe::PoolCounters;
 use crate::observe::recorder::event::Push;
 use crate::observe::recorder::snapshot::Snapshot;
-use crate::pool::core::{Parts, PoolCore};
+use crate::pool::core::{PoolCore, PoolParts};
 use crate::pool::current::{WorkerRef, WorkerVtable, with_current, with_taker};
 use crate::pool::dyn_pool::DynPool;
 use crate::pool::owned_tasks::OwnedTasks;
@@ -108,7 +108,7 @@ impl<P: Policy> Pool<P> {
         keep: Self::keep,
     };
 
-    pub(crate) fn new(shared: P::Shared, locals: Vec<P::Local>, parts: Parts) -> Arc<Self> {
+    pub(crate) fn new(shared: P::Shared, locals: Vec<P::Local>, parts: PoolParts) -> Arc<Self> {
         let (count, asked) = (locals.len(), parts.info.workers);
         Arc::new_cyclic(|this: &Weak<Self>| {
             let pool = NonNull::new(this.as_ptr().cast_mut().cast()).unwrap_or_else(|| unreachable!());

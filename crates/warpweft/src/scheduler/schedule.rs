@@ -1,4 +1,5 @@
-//! The place of a task that is runnable, or that waits.
+//! Where a runnable task goes: into the policy's queue of this worker or of all, and which worker is woken
+//! for it. And how a task that waits falls asleep. Wakers reach it by the table in `pool.rs`.
 //!
 //! Most pushed tasks go into the policy's `Local` and nowhere else, and most waiting tasks fall asleep at
 //! once. The rest is out of line, and comes last, so that no registers are saved for it in the common case.

@@ -41,15 +41,15 @@ struct Sample {
     reported: bool,
 }
 
-/// The time in which the monitor watches. It stands still while the process is stopped, and while the monitor
+/// The time in which the monitor watches. It stops while the process is stopped, and while the monitor
 /// has no CPU: the workers may have had none either.
 #[derive(Debug)]
-struct Watched {
+struct WatchClock {
     ns: u64,
     looked_ns: u64,
 }
 
-impl Watched {
+impl WatchClock {
     fn new() -> Self {
         Self {
             ns: 0,
@@ -113,7 +113,7 @@ impl<P: Policy> Pool<P> {
         let monitor = &self.core.monitor;
         let stuck_ns = monitor.stuck_ns();
         let mut seen = vec![Sample::default(); self.workers.len()];
-        let (mut watched, mut reports) = (Watched::new(), Reports::default());
+        let (mut watched, mut reports) = (WatchClock::new(), Reports::default());
         let mut recordings = Recordings::default();
         let mut quiet = 0;
         let is_asleep = |quiet| quiet >= QUIET_TICKS && self.everybody_sleeps();
@@ -144,7 +144,7 @@ impl<P: Policy> Pool<P> {
             // tick.
             let missing = monitor.set_needed(long.all, stuck, needed);
             // Tasks that came meanwhile wake nothing in the poller.
-            if stuck > 0 || monitor.lets_go() {
+            if stuck > 0 || monitor.has_one_too_many() {
                 self.core.driver.relieve();
             }
             for _ in 0..missing {

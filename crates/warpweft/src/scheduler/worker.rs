@@ -140,7 +140,7 @@ impl<P: Policy> Worker<P> {
     /// is stuck: it would not be back in the poller soon.
     #[inline]
     pub(crate) fn shares(&self) -> bool {
-        !self.is_compensating || self.pool().core.monitor.is_somebody_stuck()
+        !self.is_compensating || self.pool().core.monitor.is_any_stuck()
     }
 
     /// Returns work for a compensating worker, from any place, on the thread of `thread_handle`. It waits
@@ -152,12 +152,12 @@ impl<P: Policy> Worker<P> {
     #[cold]
     pub(crate) unsafe fn find_work(&self, thread_handle: &ThreadHandle) -> Option<Work> {
         let pool = self.pool();
-        while !pool.core.monitor.lets_go() {
+        while !pool.core.monitor.has_one_too_many() {
             if thread_handle.may_be_ready() {
                 return Some(Work::Fiber);
             }
             // The standby poller leaves the other workers their tasks, unless one is stuck.
-            if pool.core.monitor.is_somebody_stuck() {
+            if pool.core.monitor.is_any_stuck() {
                 // SAFETY: by contract.
                 if let Some(found) = unsafe { self.call(P::scan) } {
                     return Some(Work::Task(found));
@@ -259,7 +259,7 @@ impl<P: Policy> Worker<P> {
         if worker.worker_ref.is_in_policy()
             || !worker.pinned.is_empty()
             || core.lifecycle.is_closing()
-            || core.monitor.is_somebody_long()
+            || core.monitor.is_any_long()
             || stack_context::has_ready_fibers()
         {
             return false;
@@ -454,7 +454,7 @@ impl<P: Policy> Worker<P> {
         }
     }
 
-    /// Tells the policy of tasks that ended where no worker was.
+    /// Reports tasks to the policy that ended where no worker was.
     ///
     /// # Safety
     ///

@@ -179,7 +179,7 @@ unsafe fn look_up<P: Policy, const RECORDED: bool>(
     // SAFETY: by contract the calling thread carries the worker.
     unsafe { recorder.worker(worker.id()).compare(recorder, worker.counters()) };
     let poll_global = poll_interval.look_up(&pool.core.driver, &pool.core.idle, &pool.core.monitor);
-    if worker.is_compensating && pool.core.monitor.relieves(poll_interval.was_long()) {
+    if worker.is_compensating && pool.core.monitor.must_retire(poll_interval.was_long()) {
         return LookResult::Over;
     }
     if !poll_global || !worker.shares() {
@@ -198,7 +198,7 @@ unsafe fn look_up<P: Policy, const RECORDED: bool>(
     // Tasks that always yield never run out, and no other worker may look for the tasks behind a stuck one.
     // So every other look is for those.
     let waits = waits_for_one_that_is_stuck(pool, worker);
-    if !*helped && (waits || pool.core.monitor.is_somebody_stuck()) {
+    if !*helped && (waits || pool.core.monitor.is_any_stuck()) {
         // SAFETY: by contract.
         if let Some(task) = unsafe { worker.call(P::steal_from_stuck) } {
             *helped = true;
@@ -310,7 +310,8 @@ pub(crate) fn enter<P: Policy>(pool: &Pool<P>, context: &StackContext) -> Entere
     carried.map_or_else(EnteredContexts::none, |worker| start(pool, worker))
 }
 
-/// Enters the contexts of the pool on a thread that has got its first worker, and tells the program.
+/// Enters the contexts of the pool on a thread that has got its first worker, and calls the hook of the
+/// program.
 fn start<P: Policy>(pool: &Pool<P>, worker: usize) -> EnteredContexts {
     let hooks = pool.core.threads.hooks();
     let contexts = hooks.contexts.enter(ThreadRole::Worker(worker));

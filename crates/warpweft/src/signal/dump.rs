@@ -1,6 +1,6 @@
 //! Dumps on request of a signal.
 
-use super::asked::OnSignal;
+use super::on_signal::OnSignal;
 use crate::compose::Pool;
 use crate::observe::dump::Dump;
 use crate::runtime::Runtime;

@@ -5,11 +5,11 @@
 mod interrupt;
 
 #[cfg(unix)]
-mod asked;
-#[cfg(unix)]
 mod dump;
 #[cfg(unix)]
 mod listener;
+#[cfg(unix)]
+mod on_signal;
 #[cfg(unix)]
 mod record;
 

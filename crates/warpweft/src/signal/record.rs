@@ -1,6 +1,6 @@
 //! Snapshots of the flight recorder on request of a signal.
 
-use super::asked::OnSignal;
+use super::on_signal::OnSignal;
 use crate::observe::recorder::snapshot::Snapshot;
 use crate::runtime::Runtime;
 use std::io;

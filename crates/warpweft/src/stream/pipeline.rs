@@ -80,7 +80,7 @@ where
     S: Stream<Item: Send + 'static> + Unpin + Send + 'static,
 {
     Pipeline {
-        flow: Box::pin(Source(Some(source), Location::caller())),
+        flow: Box::pin(SourceStream(Some(source), Location::caller())),
         stages: 0,
         fault: None,
     }
@@ -119,7 +119,10 @@ impl<T: Send + 'static> Pipeline<T> {
         // It is boxed, so that it may be polled without pinning.
         let items = self.flow.map_each(Box::new(begin));
         Pipeline {
-            flow: Box::pin(Stage::Waits(Some(ParBuffered::new(items, capacity, site)), site)),
+            flow: Box::pin(PipelineStage::Waits(
+                Some(ParBuffered::new(items, capacity, site)),
+                site,
+            )),
             stages,
             fault: self.fault.or(no_room),
         }
@@ -159,9 +162,9 @@ impl<T: Send + 'static, E: Send + 'static> Pipeline<Result<T, E>> {
 }
 
 /// The source, until it ends or panics, and where the pipeline was made.
-struct Source<S>(Option<S>, &'static Location<'static>);
+struct SourceStream<S>(Option<S>, &'static Location<'static>);
 
-impl<S: Stream + Unpin> Stream for Source<S> {
+impl<S: Stream + Unpin> Stream for SourceStream<S> {
     type Item = Result<S::Item, JoinError>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -181,7 +184,7 @@ impl<S: Stream + Unpin> Stream for Source<S> {
 }
 
 /// A stage: its items, before its first poll, and then its driver's channel.
-enum Stage<S, U>
+enum PipelineStage<S, U>
 where
     S: Stream<Item: Future>,
 {
@@ -191,9 +194,9 @@ where
 }
 
 // The items are elsewhere: in a driver, or behind the pointers of a `ParBuffered`.
-impl<S: Stream<Item: Future>, U> Unpin for Stage<S, U> {}
+impl<S: Stream<Item: Future>, U> Unpin for PipelineStage<S, U> {}
 
-impl<S, U> Stream for Stage<S, U>
+impl<S, U> Stream for PipelineStage<S, U>
 where
     S: Stream<Item: Future<Output = Result<U, JoinError>> + Send + 'static> + Unpin + Send + 'static,
     U: Send + 'static,

@@ -1,6 +1,6 @@
 //! A barrier: tasks wait until all of them have arrived.
 
-use super::shelf::{Shelf, Waits};
+use super::lazy_state::{LazyState, WaitState};
 use super::suspend::{Suspend, WaitOp};
 use super::wait::Wait;
 use super::wait_list::WaitList;
@@ -27,11 +27,11 @@ use warpweft_platform::sync::Mutex;
 /// ```
 pub struct Barrier {
     size: usize,
-    state: Shelf<State>,
+    state: LazyState<BarrierState>,
 }
 
 #[derive(Debug)]
-pub(super) struct State {
+pub(super) struct BarrierState {
     /// The number of tasks that have arrived.
     here: usize,
     /// The barrier's size, once a task has arrived.
@@ -39,7 +39,7 @@ pub(super) struct State {
     list: WaitList<()>,
 }
 
-impl Waits for State {
+impl WaitState for BarrierState {
     type Beside = ();
 
     fn empty(_kind: &'static str) -> Self {
@@ -65,7 +65,7 @@ impl Barrier {
     pub fn new(size: usize) -> Self {
         Self {
             size,
-            state: Shelf::new("barrier"),
+            state: LazyState::new("barrier"),
         }
     }
 
@@ -100,15 +100,15 @@ impl Arrival {
 struct Arriving<'a>(&'a Barrier);
 
 impl WaitOp for Arriving<'_> {
-    type State = State;
+    type State = BarrierState;
     type Item = ();
     type Output = Arrival;
 
-    fn state(&self) -> &Mutex<State> {
+    fn state(&self) -> &Mutex<BarrierState> {
         &self.0.state.node().state
     }
 
-    fn list(state: &mut State) -> &mut WaitList<()> {
+    fn list(state: &mut BarrierState) -> &mut WaitList<()> {
         &mut state.list
     }
 
@@ -117,7 +117,7 @@ impl WaitOp for Arriving<'_> {
         Err(())
     }
 
-    fn recheck(&self, state: &mut State, (): (), wakers: &mut Wakers) -> Result<Arrival, ()> {
+    fn recheck(&self, state: &mut BarrierState, (): (), wakers: &mut Wakers) -> Result<Arrival, ()> {
         if state.here + 1 < self.0.size {
             state.here += 1;
             state.size = self.0.size;
@@ -135,7 +135,7 @@ impl WaitOp for Arriving<'_> {
         Arrival { leader: false }
     }
 
-    fn left(&self, state: &mut State, (): (), granted: bool, _wakers: &mut Wakers) -> Option<()> {
+    fn left(&self, state: &mut BarrierState, (): (), granted: bool, _wakers: &mut Wakers) -> Option<()> {
         if !granted {
             state.here -= 1;
         }

@@ -4,8 +4,8 @@
 //!
 //! `latest` are the last values that were sent, at most `capacity`; the newest has number `sent - 1`.
 
-use super::ends::{ReceiveEnd, SendEnd, ends};
 use super::error::Closed;
+use super::feed::{ReceiveEnd, SendEnd, ends};
 use super::wait::Wait;
 use std::collections::VecDeque;
 use std::fmt;

@@ -1,7 +1,7 @@
 //! A condition variable: waits for a change of what a mutex protects, with the mutex unlocked meanwhile.
 
 use super::mutex::MutexGuard;
-use super::notify::{Notify, Told};
+use super::notify::{Notification, Notify};
 use super::wait::Wait;
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -101,12 +101,12 @@ impl Condvar {
 /// A notification whose waiter has not checked the value yet. If it is dropped, it goes to the next waiter.
 struct Heard<'a> {
     notify: &'a Notify,
-    told: Told,
+    told: Notification,
 }
 
 impl Drop for Heard<'_> {
     fn drop(&mut self) {
-        if self.told == Told::Alone {
+        if self.told == Notification::Alone {
             self.notify.tell_one(false);
         }
     }

@@ -29,7 +29,7 @@ impl fmt::Display for TryRecvError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             TryRecvError::Empty => "nothing has been sent",
-            TryRecvError::Closed => "everything was received, and nobody is left to send more",
+            TryRecvError::Closed => "everything was received, and no sender is left",
         })
     }
 }
@@ -48,7 +48,7 @@ impl<T> fmt::Debug for SendError<T> {
 
 impl<T> fmt::Display for SendError<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("nobody is left to receive it, or the channel was closed")
+        f.write_str("no receiver is left, or the channel was closed")
     }
 }
 

@@ -53,7 +53,7 @@
 //! |---|---|
 //! | `suspend` | the one waiting primitive: look, enter the list, look again, leave |
 //! | `wait_list` | the waiters, in order |
-//! | `shelf` | the list of a primitive, where a report finds it |
+//! | `lazy_state` | the list of a primitive, where a report finds it |
 //! | `wakers` | the wakers to call after the lock |
 //! | `wait` | `.await` or `.wait()` |
 //! | `error` | errors that several have in common |
@@ -66,8 +66,9 @@ pub(crate) mod barrier;
 pub mod broadcast;
 pub mod channel;
 pub(crate) mod condvar;
-mod ends;
 pub(crate) mod error;
+mod feed;
+pub(crate) mod lazy_state;
 pub(crate) mod listed;
 #[cfg(doctest)]
 mod must_not_compile;
@@ -79,7 +80,6 @@ pub(crate) mod owner;
 pub(crate) mod requests;
 pub(crate) mod rwlock;
 pub(crate) mod semaphore;
-pub(crate) mod shelf;
 pub(crate) mod suspend;
 pub(crate) mod wait;
 pub(crate) mod wait_list;

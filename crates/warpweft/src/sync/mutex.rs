@@ -1,16 +1,16 @@
 //! Mutual exclusion.
 //!
 //! ```text
-//!   word:  LOCKED   somebody has it
-//!          QUEUED   somebody waits: unlocking is not a single compare-and-swap
-//!          WOKEN    the first in line was woken and has not looked again: unlocking wakes nobody
+//!   word:  LOCKED   a task has it
+//!          QUEUED   a task waits: unlocking is not a single compare-and-swap
+//!          WOKEN    the first in line was woken and has not looked again: unlocking wakes none
 //!          STARVED  the first in line lost too often: unlocking hands the lock over
 //! ```
 //!
 //! A caller takes a free lock at once, even if others wait: those would have to be scheduled first, and the
-//! lock would be unused meanwhile. But the first waiter that was woken in vain [`PATIENCE`] times is handed
-//! the lock. So each waiter is overtaken during a bounded number of its wake-ups, and waiters are served
-//! in order.
+//! lock would be unused meanwhile. But the first waiter that was woken [`PATIENCE`] times without getting it
+//! is handed the lock. So each waiter is overtaken during a bounded number of its wake-ups, and waiters are
+//! served in order.
 //!
 //! # Invariants
 //!
@@ -19,13 +19,13 @@
 //! - STARVED implies LOCKED.
 //! - When the list's lock is free: if the list is not empty, the lock is held, or the first waiter is WOKEN.
 
+use super::lazy_state::{LazyState, WaitState};
 use super::owner::Owner;
-use super::shelf::{Shelf, Waits};
 use super::suspend::{Suspend, WaitOp};
 use super::wait::Wait;
 use super::wait_list::{WaitList, WaiterId};
 use super::wakers::Wakers;
-use crate::execution::who::who_is_here;
+use crate::execution::current_task::current_task;
 use crate::observe::raw::{RawWait, RawWhat};
 use crate::pool::donation;
 use std::fmt;
@@ -41,7 +41,7 @@ const QUEUED: u32 = 2;
 const WOKEN: u32 = 4;
 const STARVED: u32 = 8;
 
-/// How often the first waiter is woken in vain before it is handed the lock.
+/// How often the first waiter is woken without getting the lock before it is handed the lock.
 const PATIENCE: u32 = 4;
 /// How often a caller looks for a free lock before it enters the list, after twice as many pauses each time.
 const LOOKS: u32 = 7;
@@ -76,8 +76,8 @@ const LOOKS: u32 = 7;
 pub struct Mutex<T> {
     word: AtomicU32,
     owner: Owner,
-    /// Each waiter's item counts how often it was woken in vain.
-    list: Shelf<WaitList<u32>>,
+    /// Each waiter's item counts how often it was woken without getting the lock.
+    list: LazyState<WaitList<u32>>,
     value: UnsafeCell<T>,
 }
 
@@ -92,7 +92,7 @@ impl<T> Mutex<T> {
         Self {
             word: AtomicU32::new(0),
             owner: Owner::default(),
-            list: Shelf::new("mutex"),
+            list: LazyState::new("mutex"),
             value: UnsafeCell::new(value),
         }
     }
@@ -245,7 +245,7 @@ impl<T> Mutex<T> {
     }
 }
 
-impl Waits for WaitList<u32> {
+impl WaitState for WaitList<u32> {
     /// The owner, once a task has waited.
     type Beside = Owner;
 
@@ -371,7 +371,7 @@ impl<'a, T> MutexGuard<'a, T> {
     /// Makes the guard for a caller that has locked the mutex.
     #[inline]
     fn new(mutex: &'a Mutex<T>) -> Self {
-        let who = who_is_here();
+        let who = current_task();
         mutex.owner.set(who);
         if let Some(owner) = mutex.list.beside() {
             owner.set(who);

@@ -6,12 +6,12 @@
 //! - `epoch` counts the notifications of all. It changes under the lock, and a wait that began in an earlier
 //!   one is over.
 
-use super::shelf::{Shelf, Waits};
+use super::lazy_state::{LazyState, WaitState};
 use super::suspend::{Suspend, WaitOp};
 use super::wait::{Mapped, Wait};
 use super::wait_list::WaitList;
 use super::wakers::Wakers;
-use crate::execution::who::who_is_here;
+use crate::execution::current_task::current_task;
 use crate::observe::raw::{RawWait, RawWhat};
 use std::fmt;
 use warpweft_platform::atomic::{AtomicU64, Ordering};
@@ -50,13 +50,13 @@ use warpweft_task::frame::Who;
 /// ```
 pub struct Notify {
     epoch: AtomicU64,
-    state: Shelf<State>,
+    state: LazyState<NotifyState>,
 }
 
 #[derive(Debug)]
-pub(super) struct State {
+pub(super) struct NotifyState {
     kind: &'static str,
-    list: WaitList<Told>,
+    list: WaitList<Notification>,
     /// A notification found no waiter, and is kept for the next.
     stored: bool,
     /// The last task that notified, for reports.
@@ -65,7 +65,7 @@ pub(super) struct State {
 
 /// How a waiter was notified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum Notification {
     NotYet,
     /// It alone was notified.
     Alone,
@@ -89,7 +89,7 @@ impl Notify {
     pub(crate) fn of(kind: &'static str) -> Self {
         Self {
             epoch: AtomicU64::new(0),
-            state: Shelf::new(kind),
+            state: LazyState::new(kind),
         }
     }
 
@@ -109,7 +109,7 @@ impl Notify {
             // Ordering: Acquire pairs with `notify_all`: what was done before an older one is visible.
             epoch: self.epoch.load(Ordering::Acquire),
         };
-        Suspend::new(hearing, Told::NotYet)
+        Suspend::new(hearing, Notification::NotYet)
     }
 
     /// Ends the oldest wait, or the next one.
@@ -121,7 +121,7 @@ impl Notify {
     pub(super) fn tell_one(&self, store: bool) {
         let mut wakers = Wakers::new();
         let mut state = self.state.node().state.lock();
-        state.last = who_is_here();
+        state.last = current_task();
         state.tell_one(store, &mut wakers);
         drop(state);
         wakers.wake();
@@ -135,10 +135,10 @@ impl Notify {
         // writes it, under the lock.
         self.epoch
             .store(self.epoch.load(Ordering::Relaxed) + 1, Ordering::Release);
-        state.last = who_is_here();
+        state.last = current_task();
         wakers.reserve(state.list.at_most());
         while let Some((told, waker)) = state.list.grant_front() {
-            *told = Told::WithAll;
+            *told = Notification::WithAll;
             wakers.push(waker);
         }
         drop(state);
@@ -146,7 +146,7 @@ impl Notify {
     }
 }
 
-impl Waits for State {
+impl WaitState for NotifyState {
     type Beside = ();
 
     fn empty(kind: &'static str) -> Self {
@@ -170,11 +170,11 @@ impl Waits for State {
     }
 }
 
-impl State {
+impl NotifyState {
     fn tell_one(&mut self, store: bool, wakers: &mut Wakers) {
         match self.list.grant_front() {
             Some((told, waker)) => {
-                *told = Told::Alone;
+                *told = Notification::Alone;
                 wakers.push(waker);
             }
             None => self.stored |= store,
@@ -196,41 +196,52 @@ pub(super) struct Hearing<'a> {
 }
 
 impl WaitOp for Hearing<'_> {
-    type State = State;
-    type Item = Told;
-    type Output = Told;
+    type State = NotifyState;
+    type Item = Notification;
+    type Output = Notification;
 
-    fn state(&self) -> &Mutex<State> {
+    fn state(&self) -> &Mutex<NotifyState> {
         &self.notify.state.node().state
     }
 
-    fn list(state: &mut State) -> &mut WaitList<Told> {
+    fn list(state: &mut NotifyState) -> &mut WaitList<Notification> {
         &mut state.list
     }
 
     #[inline]
-    fn try_now(&self, told: Told) -> Result<Told, Told> {
+    fn try_now(&self, told: Notification) -> Result<Notification, Notification> {
         // Ordering: Acquire as in `hear`.
         if self.notify.epoch.load(Ordering::Acquire) == self.epoch {
             Err(told)
         } else {
-            Ok(Told::WithAll)
+            Ok(Notification::WithAll)
         }
     }
 
-    fn recheck(&self, state: &mut State, told: Told, _wakers: &mut Wakers) -> Result<Told, Told> {
+    fn recheck(
+        &self,
+        state: &mut NotifyState,
+        told: Notification,
+        _wakers: &mut Wakers,
+    ) -> Result<Notification, Notification> {
         self.try_now(told).or_else(|told| {
             let told_alone = std::mem::take(&mut state.stored);
-            told_alone.then_some(Told::Alone).ok_or(told)
+            told_alone.then_some(Notification::Alone).ok_or(told)
         })
     }
 
-    fn granted(&self, told: Told) -> Told {
+    fn granted(&self, told: Notification) -> Notification {
         told
     }
 
-    fn left(&self, state: &mut State, told: Told, granted: bool, wakers: &mut Wakers) -> Option<Told> {
-        if granted && told == Told::Alone {
+    fn left(
+        &self,
+        state: &mut NotifyState,
+        told: Notification,
+        granted: bool,
+        wakers: &mut Wakers,
+    ) -> Option<Notification> {
+        if granted && told == Notification::Alone {
             state.tell_one(self.store, wakers);
         }
         None

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   word:   WAKER   the receiver has left its waker
-//!           SENT    the value is there                 ┐ whoever sets the first of these three
-//!           GONE    the sender went without a value    ├ bits decides for both who has
+//!           SENT    the value is there                 ┐ the side that sets the first of these
+//!           GONE    the sender went without a value    ├ three bits decides which side has
 //!           LEFT    the receiver has left              ┘ the waker and the value
 //! ```
 //!
@@ -36,7 +36,7 @@ const SENT: u32 = 2;
 const GONE: u32 = 4;
 const LEFT: u32 = 8;
 
-struct Shared<T> {
+struct Oneshot<T> {
     /// First, so that it is dropped first.
     listed: Listed,
     /// The address of the waker's data, for reports.
@@ -50,9 +50,9 @@ struct Shared<T> {
 
 // SAFETY: one side at a time reaches the value and the waker, as the invariants say; the value moves between
 // threads.
-unsafe impl<T: Send> Send for Shared<T> {}
+unsafe impl<T: Send> Send for Oneshot<T> {}
 // SAFETY: as above.
-unsafe impl<T: Send> Sync for Shared<T> {}
+unsafe impl<T: Send> Sync for Oneshot<T> {}
 
 /// Returns a promise and the right to its value. Costs one allocation; sending costs one atomic
 /// read-modify-write.
@@ -70,7 +70,7 @@ unsafe impl<T: Send> Sync for Shared<T> {}
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
-    let shared = Arc::new(Shared {
+    let shared = Arc::new(Oneshot {
         listed: Listed::default(),
         waiter: Gauge::new(),
         since_ns: Gauge::new(),
@@ -85,7 +85,7 @@ pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
     (sender, receiver)
 }
 
-impl<T> Watched for Shared<T> {
+impl<T> Watched for Oneshot<T> {
     fn look(&self, see: &mut dyn FnMut(RawWait)) {
         // Ordering: Relaxed. What it reads is a hint.
         let word = self.word.load(Ordering::Relaxed);
@@ -104,7 +104,7 @@ impl<T> Watched for Shared<T> {
     }
 }
 
-impl<T> Shared<T> {
+impl<T> Oneshot<T> {
     /// # Safety
     ///
     /// The value belongs to the caller's side, as the invariants say.
@@ -145,7 +145,7 @@ impl<T> Shared<T> {
 #[must_use = "dropping it tells the receiver that there will be no value"]
 pub struct Sender<T> {
     /// `None` after it has sent.
-    shared: Option<Arc<Shared<T>>>,
+    shared: Option<Arc<Oneshot<T>>>,
 }
 
 impl<T> Sender<T> {
@@ -199,9 +199,9 @@ impl<T> fmt::Debug for Sender<T> {
 /// # Panics
 ///
 /// Polling it again after it has returned its result panics, as with most futures.
-#[must_use = "dropping it tells the sender that nobody wants the value"]
+#[must_use = "if it is dropped, the value is lost"]
 pub struct Receiver<T> {
-    shared: Arc<Shared<T>>,
+    shared: Arc<Oneshot<T>>,
     /// True after it has returned its result.
     over: bool,
 }

@@ -54,14 +54,14 @@ pub(crate) struct Holder {
 }
 
 impl Holder {
-    /// Notes that the task of the caller has so many.
+    /// Notes the number of permits of the calling task.
     #[inline]
     pub(crate) fn set(&self, who: Who, count: usize) {
         self.count.set(count as u64);
         self.owner.set(who);
     }
 
-    /// Notes that the same task has given all but so many back.
+    /// Notes that the same task has given all but this number back.
     pub(crate) fn keeps(&self, count: usize) {
         self.count.set(count as u64);
     }

@@ -1,7 +1,7 @@
 //! The requests for permits that wait, and what a report sees of them.
 
+use super::lazy_state::WaitState;
 use super::owner::Holder;
-use super::shelf::Waits;
 use super::wait_list::WaitList;
 use crate::observe::raw::{RawWait, RawWhat};
 
@@ -25,7 +25,7 @@ pub(crate) struct Requests {
     kind: &'static str,
 }
 
-impl Waits for Requests {
+impl WaitState for Requests {
     type Beside = Holder;
 
     fn empty(kind: &'static str) -> Self {

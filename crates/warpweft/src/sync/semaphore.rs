@@ -1,7 +1,7 @@
 //! Permits, given in the order in which they were requested.
 //!
 //! ```text
-//!   word:  ┌───── free permits ─────┬ CLOSED ┬ LINE ┐     LINE: somebody waits, or it is closed:
+//!   word:  ┌───── free permits ─────┬ CLOSED ┬ LINE ┐     LINE: a task waits, or it is closed:
 //!          └────────────────────────┴────────┴──────┘           all changes are made under the lock
 //! ```
 //!
@@ -15,14 +15,14 @@
 //!   first wait on.
 
 use super::error::Closed;
+use super::lazy_state::LazyState;
 use super::owner::Holder;
 use super::requests::{PermitRequest, Requests};
-use super::shelf::Shelf;
 use super::suspend::{Suspend, WaitOp};
 use super::wait::Wait;
 use super::wait_list::WaitList;
 use super::wakers::Wakers;
-use crate::execution::who::who_is_here;
+use crate::execution::current_task::current_task;
 use crate::pool::donation;
 use std::fmt;
 use warpweft_platform::atomic::{AtomicUsize, Ordering};
@@ -58,7 +58,7 @@ pub struct Semaphore {
     /// The word when all permits are free, or [`UNNOTED`].
     all: AtomicUsize,
     holder: Holder,
-    list: Shelf<Requests>,
+    list: LazyState<Requests>,
 }
 
 /// The reason why permits were not given at once.
@@ -106,11 +106,12 @@ impl Semaphore {
             word: AtomicUsize::new(permits * ONE),
             all: AtomicUsize::new(permits * ONE),
             holder: Holder::default(),
-            list: Shelf::new(kind),
+            list: LazyState::new(kind),
         }
     }
 
-    /// As [`of`](Self::of), for permits that tasks have which the caller spawns: who takes them says nothing.
+    /// As [`of`](Self::of), for permits of tasks that the caller spawns: the taker of a permit is not its
+    /// user.
     pub(crate) fn of_tasks(permits: usize, kind: &'static str) -> Self {
         let mut semaphore = Self::of(permits, kind);
         semaphore.all = AtomicUsize::new(UNNOTED);
@@ -201,17 +202,17 @@ impl Semaphore {
         self.release(permits);
     }
 
-    /// Returns true if a caller that takes so many permits from that word is the only one to have any.
+    /// Returns true if a caller that takes this number of permits from that word is the only one to have any.
     #[inline]
     fn is_sole(&self, word: usize, permits: usize) -> bool {
         word == self.all.load(Ordering::Relaxed) && permits > 0
     }
 
-    /// Returns the permit of a caller that has taken so many.
+    /// Returns the permit of a caller that has taken this number.
     #[inline]
     fn permit(&self, count: usize, is_sole: bool) -> Permit<'_> {
         if is_sole {
-            let who = who_is_here();
+            let who = current_task();
             self.holder.set(who, count);
             if let Some(holder) = self.list.beside() {
                 holder.set(who, count);

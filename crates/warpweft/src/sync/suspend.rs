@@ -26,7 +26,7 @@
 //!   it is released; the same holds for values of users. `will_wake` only compares addresses.
 //! - A future holds a place exactly from `push` until `leave`; its `Drop` leaves.
 
-use super::wait_list::{Found, WaitList, WaiterId};
+use super::wait_list::{WaitList, WaiterId, WaiterState};
 use super::wakers::Wakers;
 use crate::execution::class::lend;
 use crate::pool::donation;
@@ -157,7 +157,7 @@ impl<A: WaitOp> Suspend<A> {
             let mut wakers = Wakers::new();
             let mut state = self.ask.state().lock();
             let will_wake = match A::list(&mut state).look(place, cx.waker()) {
-                Found::Granted => {
+                WaiterState::Granted => {
                     let place = self
                         .place
                         .take()
@@ -169,7 +169,7 @@ impl<A: WaitOp> Suspend<A> {
                     wakers.wake();
                     return Poll::Ready(self.ask.granted(left.item));
                 }
-                Found::InLine { will_wake } => will_wake,
+                WaiterState::InLine { will_wake } => will_wake,
             };
             if let Some(output) = self.ask.again(&mut state, place) {
                 let place = self

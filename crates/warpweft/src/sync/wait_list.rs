@@ -42,7 +42,7 @@ impl WaiterId {
 }
 
 #[derive(Debug)]
-struct Slot<I> {
+struct WaiterSlot<I> {
     /// `None` if the slot is free.
     item: Option<I>,
     waker: Option<Waker>,
@@ -59,7 +59,7 @@ struct Slot<I> {
 /// A list of waiters, each with an item: what it brings, wants, or is given.
 #[derive(Debug)]
 pub(crate) struct WaitList<I> {
-    slots: Vec<Slot<I>>,
+    slots: Vec<WaiterSlot<I>>,
     occupied: usize,
     head: usize,
     tail: usize,
@@ -67,7 +67,7 @@ pub(crate) struct WaitList<I> {
 }
 
 /// The state that a waiter finds at its place.
-pub(crate) enum Found {
+pub(crate) enum WaiterState {
     Granted,
     /// Still in the list. The flag says that its waker is there and would wake the asker.
     InLine {
@@ -105,7 +105,7 @@ impl<I> WaitList<I> {
 
     /// Appends a waiter.
     pub(crate) fn push(&mut self, waker: Waker, item: I) -> WaiterId {
-        let slot = Slot {
+        let slot = WaiterSlot {
             item: Some(item),
             waiter: waker.data().addr(),
             waker: Some(waker),
@@ -171,13 +171,13 @@ impl<I> WaitList<I> {
         Some((slot.item.as_mut()?, waker))
     }
 
-    pub(crate) fn look(&self, place: &WaiterId, waker: &Waker) -> Found {
+    pub(crate) fn look(&self, place: &WaiterId, waker: &Waker) -> WaiterState {
         let slot = &self.slots[place.0];
         if slot.in_line {
             let will_wake = slot.waker.as_ref().is_some_and(|own| own.will_wake(waker));
-            Found::InLine { will_wake }
+            WaiterState::InLine { will_wake }
         } else {
-            Found::Granted
+            WaiterState::Granted
         }
     }
 
@@ -237,7 +237,7 @@ impl<I> WaitList<I> {
 
 #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
 mod tests {
-    use super::{Found, KEPT, Slot, WaitList};
+    use super::{KEPT, WaitList, WaiterSlot, WaiterState};
     use std::collections::VecDeque;
     use std::task::Waker;
 
@@ -261,13 +261,16 @@ mod tests {
                 3 if !model.is_empty() => {
                     let at = usize::try_from(random >> 8).expect("64 bits") % model.len();
                     let (place, item) = model.remove(at).expect("in range");
-                    assert!(matches!(list.look(&place, Waker::noop()), Found::InLine { .. }));
+                    assert!(matches!(
+                        list.look(&place, Waker::noop()),
+                        WaiterState::InLine { .. }
+                    ));
                     let left = list.leave(place);
                     assert_eq!((left.item, left.granted), (item, false));
                 }
                 _ => {
                     for (place, item) in granted.drain(..) {
-                        assert!(matches!(list.look(&place, Waker::noop()), Found::Granted));
+                        assert!(matches!(list.look(&place, Waker::noop()), WaiterState::Granted));
                         let left = list.leave(place);
                         assert_eq!((left.item, left.granted), (item, true));
                     }
@@ -280,7 +283,7 @@ mod tests {
 
     #[test]
     fn a_slot_is_small() {
-        assert!(size_of::<Slot<usize>>() <= 56 + size_of::<Option<usize>>());
+        assert!(size_of::<WaiterSlot<usize>>() <= 56 + size_of::<Option<usize>>());
     }
 
     #[test]

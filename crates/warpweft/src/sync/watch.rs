@@ -1,7 +1,7 @@
 //! The latest value of something, and notifications of its changes.
 
-use super::ends::{ReceiveEnd, SendEnd, ends};
 use super::error::{Closed, SendError};
+use super::feed::{ReceiveEnd, SendEnd, ends};
 use super::wait::Wait;
 use std::fmt;
 use std::sync::Arc;

@@ -53,17 +53,17 @@ pub(crate) enum Waiter {
 
 /// A task that waits for admission.
 #[derive(Debug)]
-struct Waits {
+struct AdmissionWait {
     number: u64,
     waker: Waker,
     since_ns: u64,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct BlockingState {
     queue: VecDeque<Runnable>,
     /// The tasks that wait for admission, the one that has waited longest first.
-    waiting: VecDeque<Waits>,
+    waiting: VecDeque<AdmissionWait>,
     /// The number of promised places that have not been claimed yet.
     promised: usize,
     threads: Vec<(usize, JoinHandle<()>)>,
@@ -84,7 +84,7 @@ pub(crate) struct BlockingThreads {
     limit: usize,
     /// How long an idle thread stays, in nanoseconds.
     keep_ns: u64,
-    state: Mutex<State>,
+    state: Mutex<BlockingState>,
     work: Condvar,
     /// The closures that run.
     pub(crate) frames: Registry<Frame>,
@@ -93,14 +93,14 @@ pub(crate) struct BlockingThreads {
 /// A place in the queue for one task. The queue is locked meanwhile.
 pub(crate) struct QueueSlot<'a> {
     threads: &'a BlockingThreads,
-    state: MutexGuard<'a, State>,
+    state: MutexGuard<'a, BlockingState>,
 }
 
 /// The next action of a thread.
-enum Next {
+enum NextAction {
     Run(Runnable, Option<Waker>),
     /// The pool is closed: end what is left.
-    End(VecDeque<Runnable>, VecDeque<Waits>),
+    End(VecDeque<Runnable>, VecDeque<AdmissionWait>),
     /// There is nothing to do. Join these threads, which have ended before.
     Leave(Vec<JoinHandle<()>>),
 }
@@ -115,7 +115,7 @@ impl BlockingThreads {
             stack_bytes,
             limit,
             keep_ns,
-            state: Mutex::new(State::default()),
+            state: Mutex::new(BlockingState::default()),
             work: Condvar::new(),
             frames: Registry::new(),
         }
@@ -187,7 +187,7 @@ impl BlockingThreads {
             return None;
         }
         let number = state.number();
-        state.waiting.push_back(Waits {
+        state.waiting.push_back(AdmissionWait {
             number,
             waker: waker.clone(),
             since_ns: clock::coarse_ns(),
@@ -206,7 +206,7 @@ impl BlockingThreads {
     }
 
     /// Starts a thread, if the limit allows one more.
-    fn start(&self, state: &mut State, pool: Arc<dyn PoolRef>) -> io::Result<()> {
+    fn start(&self, state: &mut BlockingState, pool: Arc<dyn PoolRef>) -> io::Result<()> {
         if state.threads.len() >= self.limit {
             return Err(io::Error::new(
                 io::ErrorKind::QuotaExceeded,
@@ -228,7 +228,7 @@ impl BlockingThreads {
         HERE.with(|here| here.set(self));
         loop {
             match self.next(number) {
-                Next::Run(task, promised) => {
+                NextAction::Run(task, promised) => {
                     promised.into_iter().for_each(wake);
                     end_child_if(pool.is_forked());
                     delay::point("blocking: taken");
@@ -236,7 +236,7 @@ impl BlockingThreads {
                     drop(self.run(task, recorder));
                     end_child_if(pool.is_forked());
                 }
-                Next::End(tasks, waiting) => {
+                NextAction::End(tasks, waiting) => {
                     for task in tasks {
                         task.abandon(Abandon::Shutdown);
                         end_child_if(pool.is_forked());
@@ -244,7 +244,7 @@ impl BlockingThreads {
                     waiting.into_iter().for_each(|waits| wake(waits.waker));
                     end_child_if(pool.is_forked());
                 }
-                Next::Leave(others) => break join(others),
+                NextAction::Leave(others) => break join(others),
             }
         }
     }
@@ -267,17 +267,17 @@ impl BlockingThreads {
     }
 
     /// Returns the next action of the thread with this number. Sleeps until there is one.
-    fn next(&self, number: usize) -> Next {
+    fn next(&self, number: usize) -> NextAction {
         let mut state = self.state.lock();
         let mut deadline = None;
         loop {
             if state.closed && !(state.queue.is_empty() && state.waiting.is_empty()) {
                 let waiting = state.tell_all();
-                return Next::End(std::mem::take(&mut state.queue), waiting);
+                return NextAction::End(std::mem::take(&mut state.queue), waiting);
             }
             if let Some(task) = state.queue.pop_front() {
                 let promised = state.promise(self.room());
-                return Next::Run(task, promised);
+                return NextAction::Run(task, promised);
             }
             let now = clock::now_ns();
             let patience = deadline
@@ -302,7 +302,7 @@ impl BlockingThreads {
         loop {
             let threads: Vec<_> = {
                 let mut state = self.state.lock();
-                let State { threads, ended, .. } = &mut *state;
+                let BlockingState { threads, ended, .. } = &mut *state;
                 let ended = std::mem::take(ended);
                 let threads = std::mem::take(threads).into_iter();
                 threads.map(|(_, thread)| thread).chain(ended).collect()
@@ -339,7 +339,7 @@ impl BlockingThreads {
     }
 }
 
-impl State {
+impl BlockingState {
     fn number(&mut self) -> u64 {
         self.next += 1;
         self.next
@@ -359,7 +359,7 @@ impl State {
         if !self.has_room(room) {
             return None;
         }
-        let Waits { waker, .. } = self.waiting.pop_front()?;
+        let AdmissionWait { waker, .. } = self.waiting.pop_front()?;
         self.promised += 1;
         Some(waker)
     }
@@ -374,19 +374,19 @@ impl State {
     }
 
     /// Takes all waiters because the pool is closed. Each counts as promised until it has asked again.
-    fn tell_all(&mut self) -> VecDeque<Waits> {
+    fn tell_all(&mut self) -> VecDeque<AdmissionWait> {
         self.promised += self.waiting.len();
         std::mem::take(&mut self.waiting)
     }
 
     /// Ends the thread with this number.
-    fn end(&mut self, number: usize) -> Next {
+    fn end(&mut self, number: usize) -> NextAction {
         let others = std::mem::take(&mut self.ended);
         // `join_all` may have taken it already.
         if let Some(place) = self.threads.iter().position(|(other, _)| *other == number) {
             self.ended.push(self.threads.swap_remove(place).1);
         }
-        Next::Leave(others)
+        NextAction::Leave(others)
     }
 }
 

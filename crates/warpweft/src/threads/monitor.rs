@@ -112,7 +112,7 @@ impl Watch {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct MonitorState {
     /// Compensating workers that no thread carries.
     vacant: Vec<usize>,
     over: bool,
@@ -121,7 +121,7 @@ struct State {
 
 pub(crate) struct Monitor {
     watch: Watch,
-    state: Mutex<State>,
+    state: Mutex<MonitorState>,
     wakeup: Condvar,
     sleep_flag: SleepFlag,
     /// The number of workers at the last tick that were in one task for longer than `stuck_after`.
@@ -153,9 +153,9 @@ impl Monitor {
     pub(crate) fn new(watch: Watch, first: usize, end: usize) -> Self {
         Self {
             watch,
-            state: Mutex::new(State {
+            state: Mutex::new(MonitorState {
                 vacant: (first..end).collect(),
-                ..State::default()
+                ..MonitorState::default()
             }),
             wakeup: Condvar::new(),
             sleep_flag: SleepFlag::new(),
@@ -212,25 +212,25 @@ impl Monitor {
     }
 
     /// Returns true if one compensating worker too many is active. The caller must then retire.
-    pub(crate) fn lets_go(&self) -> bool {
+    pub(crate) fn has_one_too_many(&self) -> bool {
         let needed = self.needed.load(Ordering::Relaxed);
         self.active.load(Ordering::Relaxed) > needed
     }
 
     /// Returns true if a compensating worker must retire and give its tasks back. A standby poller whose task
     /// took long must do so, too: long tasks are for the workers.
-    pub(crate) fn relieves(&self, was_long: bool) -> bool {
-        self.lets_go() || was_long && !self.is_somebody_stuck()
+    pub(crate) fn must_retire(&self, was_long: bool) -> bool {
+        self.has_one_too_many() || was_long && !self.is_any_stuck()
     }
 
     /// Returns true if any worker is in a long task, stuck or not: a task that yields does not return at
     /// once.
-    pub(crate) fn is_somebody_long(&self) -> bool {
+    pub(crate) fn is_any_long(&self) -> bool {
         self.long.load(Ordering::Relaxed) > 0
     }
 
     /// Returns true if any worker is stuck, so that tasks may wait behind it.
-    pub(crate) fn is_somebody_stuck(&self) -> bool {
+    pub(crate) fn is_any_stuck(&self) -> bool {
         self.stuck.load(Ordering::Relaxed) > 0
     }
 
@@ -343,7 +343,11 @@ impl Monitor {
     }
 
     /// Waits for a tick. Under the checkers, where no time passes, it is over at once.
-    fn pause<'a>(&'a self, state: MutexGuard<'a, State>, tick_ns: u64) -> MutexGuard<'a, State> {
+    fn pause<'a>(
+        &'a self,
+        state: MutexGuard<'a, MonitorState>,
+        tick_ns: u64,
+    ) -> MutexGuard<'a, MonitorState> {
         if cfg!(any(warpweft_loom, warpweft_shuttle)) {
             drop(state);
             yield_now();

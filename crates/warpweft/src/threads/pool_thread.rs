@@ -33,12 +33,12 @@ impl fmt::Debug for ThreadHooks {
 }
 
 impl ThreadHooks {
-    /// Tells the program that a thread has started, with that worker.
+    /// Calls the hook of the program for a thread that has started with that worker.
     pub(crate) fn on_start(&self, worker: usize) {
         self.on_start.iter().for_each(|hook| call(&**hook, worker));
     }
 
-    /// Tells the program that a thread is about to end, which had that worker first.
+    /// Calls the hook of the program for a thread that is about to end, and had that worker first.
     pub(crate) fn on_stop(&self, worker: usize) {
         self.on_stop.iter().rev().for_each(|hook| call(&**hook, worker));
     }
@@ -217,12 +217,12 @@ impl Body {
         let Self { pool, handle, ended } = self;
         handle.set_os_thread();
         pool.run_thread(handle);
-        ended.set(Stage::Over);
+        ended.set(ThreadStage::Over);
     }
 
     fn abandon(self) {
         self.pool.abandon_thread(&self.handle);
-        self.ended.set(Stage::Over);
+        self.ended.set(ThreadStage::Over);
     }
 
     fn enter(self) -> Box<dyn FnOnce()> {
@@ -231,14 +231,14 @@ impl Body {
         let leave = pool.enter_thread(handle);
         Box::new(move || {
             leave();
-            ended.set(Stage::Over);
+            ended.set(ThreadStage::Over);
         })
     }
 }
 
 /// How far a thread is that the program starts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Stage {
+enum ThreadStage {
     #[default]
     New,
     /// It was dropped before the pool relied on it.
@@ -251,10 +251,10 @@ enum Stage {
 
 /// The stage of such a thread, and those that wait for its end.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Ended(Arc<(Mutex<Stage>, Condvar)>);
+pub(crate) struct Ended(Arc<(Mutex<ThreadStage>, Condvar)>);
 
 impl Ended {
-    fn set(&self, stage: Stage) {
+    fn set(&self, stage: ThreadStage) {
         *self.0.0.lock() = stage;
         self.0.1.notify_all();
     }
@@ -262,24 +262,24 @@ impl Ended {
     /// Notes that the thread will be given a worker. Returns false if it was dropped.
     pub(crate) fn rely(&self) -> bool {
         let mut stage = self.0.0.lock();
-        if *stage == Stage::New {
-            *stage = Stage::ReliedOn;
+        if *stage == ThreadStage::New {
+            *stage = ThreadStage::ReliedOn;
         }
-        *stage != Stage::Refused
+        *stage != ThreadStage::Refused
     }
 
     /// Returns true if the pool relies on the thread; else it is refused from now on.
     fn is_relied_on(&self) -> bool {
         let mut stage = self.0.0.lock();
-        if *stage == Stage::New {
-            *stage = Stage::Refused;
+        if *stage == ThreadStage::New {
+            *stage = ThreadStage::Refused;
         }
-        *stage == Stage::ReliedOn
+        *stage == ThreadStage::ReliedOn
     }
 
     fn wait(&self) {
         let mut stage = self.0.0.lock();
-        while *stage != Stage::Over {
+        while *stage != ThreadStage::Over {
             stage = self.0.1.wait(stage);
         }
     }

@@ -181,13 +181,13 @@ impl Reports {
         done
     }
 
-    /// Writes a report to the standard error stream, on a thread of its own.
+    /// Writes a report to the standard error stream, on a separate thread.
     pub(crate) fn write(&self, mut stall: Stall) {
         stall.left_out = RATE.take_left_out();
         let writing = Arc::clone(&self.writing);
         let body = move || {
             let text = text_of(&stall);
-            // If nobody reads it, nobody misses it.
+            // If no program reads it, nothing is lost.
             let _ = std::io::stderr().lock().write_all(text.as_bytes());
             drop(writing);
         };

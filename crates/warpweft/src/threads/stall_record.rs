@@ -61,7 +61,7 @@ impl RecordTo {
                     let path = path.display();
                     let text =
                         format!("warpweft: the flight recorder could not be written to `{path}`: {error}\n");
-                    // If nobody reads it, nobody misses it.
+                    // If no program reads it, nothing is lost.
                     let _ = io::stderr().lock().write_all(text.as_bytes());
                 }
             }

@@ -27,11 +27,11 @@ pub enum ThreadRole {
 }
 
 /// Enters a context, and returns what leaves it when it is dropped.
-type Enter = dyn Fn(ThreadRole) -> Box<dyn Any> + Send + Sync;
+type EnterContext = dyn Fn(ThreadRole) -> Box<dyn Any> + Send + Sync;
 
 /// The contexts of a pool.
 #[derive(Clone, Default)]
-pub(crate) struct ThreadContexts(Vec<Arc<Enter>>);
+pub(crate) struct ThreadContexts(Vec<Arc<EnterContext>>);
 
 impl ThreadContexts {
     pub(crate) fn add<C: 'static>(&mut self, enter: impl Fn(ThreadRole) -> C + Send + Sync + 'static) {

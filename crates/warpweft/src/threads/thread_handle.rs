@@ -46,7 +46,7 @@ pub(crate) trait MailboxWaker: fmt::Debug + Send + Sync {
 
 /// A message to a thread that one of its fibers may continue.
 #[derive(Debug)]
-pub(crate) enum Entry {
+pub(crate) enum MailboxEntry {
     /// This suspension is over.
     Key(Key),
     /// The fiber's waker was called.
@@ -66,7 +66,7 @@ enum Carrying {
 
 #[derive(Debug)]
 struct Mailbox {
-    ready: VecDeque<Entry>,
+    ready: VecDeque<MailboxEntry>,
     carrying: Carrying,
     /// The pool has ended: no worker will come.
     over: bool,
@@ -204,7 +204,7 @@ impl ThreadHandle {
     /// Creates what a thread registers with a latch if it sleeps without a worker and wants one only for its
     /// fibers.
     pub(crate) fn unpark(self: &Arc<Self>) -> Runnable {
-        let unpark = UnparkOnEnd(Arc::clone(self));
+        let unpark = UnparkOnDrop(Arc::clone(self));
         self.at_once(move || drop(unpark))
     }
 
@@ -222,7 +222,7 @@ impl ThreadHandle {
 
     /// Enters a wake-up of a fiber of this thread, and makes sure that the thread sees it. The caller is
     /// another thread, or this one without a worker.
-    pub(crate) fn post(self: &Arc<Self>, entry: Entry) {
+    pub(crate) fn post(self: &Arc<Self>, entry: MailboxEntry) {
         let carrying = {
             // In a forked child the lock may be lost, and the thread does not look.
             let Some(mut mailbox) = self.mailbox.lock_unless_lost() else {
@@ -275,7 +275,7 @@ impl ThreadHandle {
     }
 
     /// Takes the next entry of the mailbox, on the thread itself.
-    pub(crate) fn next(&self) -> Option<Entry> {
+    pub(crate) fn next(&self) -> Option<MailboxEntry> {
         let mut mailbox = self.mailbox.lock();
         let entry = mailbox.ready.pop_front();
         if mailbox.ready.is_empty() {
@@ -352,9 +352,9 @@ impl ThreadHandle {
 }
 
 /// Lets a thread continue that sleeps without a worker. It does so once, when it is dropped.
-struct UnparkOnEnd(Arc<ThreadHandle>);
+struct UnparkOnDrop(Arc<ThreadHandle>);
 
-impl Drop for UnparkOnEnd {
+impl Drop for UnparkOnDrop {
     fn drop(&mut self) {
         self.0.call_dropped();
         self.0.handoff.offer(None);

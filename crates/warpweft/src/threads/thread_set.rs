@@ -68,7 +68,7 @@ pub(crate) enum ThreadEvent {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ThreadLists {
     spares: Vec<Arc<ThreadHandle>>,
     running: Vec<(usize, ThreadEnd)>,
     /// Threads that retired, to be joined: they are about to end.
@@ -83,7 +83,7 @@ struct State {
     over: bool,
 }
 
-impl State {
+impl ThreadLists {
     fn add(&mut self, number: usize, end: ThreadEnd, handle: &Arc<ThreadHandle>) {
         self.running.push((number, end));
         self.thread_handles.push((number, Arc::clone(handle)));
@@ -103,7 +103,7 @@ pub(crate) struct ThreadSet {
     stack_bytes: Option<usize>,
     /// The largest number of threads at a time.
     limit: usize,
-    state: Mutex<State>,
+    state: Mutex<ThreadLists>,
     blocking: BlockingThreads,
     /// The frames of its threads that wait or block.
     frames: Registry<Frame>,
@@ -134,7 +134,7 @@ impl ThreadSet {
             name,
             stack_bytes,
             limit,
-            state: Mutex::new(State::default()),
+            state: Mutex::new(ThreadLists::default()),
             blocking,
             frames: Registry::new(),
             plan,
@@ -229,7 +229,7 @@ impl ThreadSet {
     /// # Errors
     ///
     /// The limit of threads is reached.
-    fn has_room(&self, state: &State) -> io::Result<()> {
+    fn has_room(&self, state: &ThreadLists) -> io::Result<()> {
         if state.running.len() < self.limit {
             return Ok(());
         }

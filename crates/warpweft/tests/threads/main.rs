@@ -1,6 +1,9 @@
 //! Threads of a pool: their numbers, their CPUs, and workers that are stuck.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 
+#[cfg(unix)]
+#[path = "../support/again.rs"]
+mod again;
 #[path = "../support/eventually.rs"]
 mod eventually;
 #[path = "../support/everywhere.rs"]

@@ -5,9 +5,8 @@
     reason = "what blocks here must not be seen by the runtime"
 )]
 
+use super::again::{child, said};
 use std::hint::black_box;
-use std::io::Read as _;
-use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -134,35 +133,6 @@ fn a_fiber_that_has_waited_is_not_reported_as_the_task_before() {
     drop(first);
 }
 
-const ROLE: &str = "WARPWEFT_STALL_REPORTS";
-
-/// Starts a child process: this test, called again with the variable set. Returns `None` in the child, after
-/// `body`.
-fn child(test: &str, body: fn()) -> Option<std::process::Child> {
-    if std::env::var(ROLE).is_ok_and(|role| role == test) {
-        // SAFETY: it ends a child that hangs, and the test with it.
-        unsafe { libc::alarm(600) };
-        body();
-        return None;
-    }
-    let child = Command::new(std::env::current_exe().expect("this program"))
-        .args(["--exact", &format!("stall_reports::{test}"), "--nocapture"])
-        .env(ROLE, test)
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn();
-    Some(child.expect("a child"))
-}
-
-fn said(mut child: std::process::Child) -> String {
-    let mut text = String::new();
-    let stderr = child.stderr.as_mut().expect("it is piped");
-    stderr.read_to_string(&mut text).expect("it is text");
-    let status = child.wait().expect("it ends");
-    assert!(status.success(), "{status}: {text}");
-    text
-}
-
 /// Four sites stall as often as they can for some seconds.
 #[test]
 fn at_most_one_report_a_second_is_written() {
@@ -184,7 +154,7 @@ fn at_most_one_report_a_second_is_written() {
         let seconds = start.elapsed().as_secs();
         eprintln!("it took {seconds} seconds, with {} stalls", runtime.stalls());
     };
-    let Some(child) = child("at_most_one_report_a_second_is_written", body) else {
+    let Some(child) = child("stall_reports::at_most_one_report_a_second_is_written", body) else {
         return;
     };
     let text = said(child);
@@ -226,7 +196,7 @@ fn a_process_that_was_stopped_reports_nothing() {
         let stalls = stalls.lock().expect("no panic").clone();
         assert!(stalls.is_empty(), "{stalls:#?}");
     };
-    let Some(child) = child("a_process_that_was_stopped_reports_nothing", body) else {
+    let Some(child) = child("stall_reports::a_process_that_was_stopped_reports_nothing", body) else {
         return;
     };
     let id = libc::pid_t::try_from(child.id()).expect("a number");
@@ -272,7 +242,7 @@ fn a_computation_that_forks_is_not_reported() {
             .expect("it is open");
         over.store(true, Ordering::SeqCst);
     };
-    let Some(child) = child("a_computation_that_forks_is_not_reported", body) else {
+    let Some(child) = child("stall_reports::a_computation_that_forks_is_not_reported", body) else {
         return;
     };
     let text = said(child);

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::program::{Build, digest};
-use super::rounds::Row;
+use super::rounds::JudgedRow;
 use super::verdict::{Verdict, verdict};
 use crate::error::{LabError, choose};
 use crate::lab::Lab;
@@ -60,7 +60,7 @@ pub(crate) struct Copied {
 pub(crate) struct Recorded {
     /// The row.
     #[serde(flatten)]
-    pub(crate) row: Row,
+    pub(crate) row: JudgedRow,
     /// The values of each figure.
     pub(crate) values: Vec<Vec<f64>>,
 }
@@ -107,7 +107,7 @@ impl Baseline {
     }
 
     /// Checks that this program can run a row: its workload, its contestant, its parameters.
-    pub(crate) fn check(lab: &Lab, row: &Row) -> Result<(), LabError> {
+    pub(crate) fn check(lab: &Lab, row: &JudgedRow) -> Result<(), LabError> {
         let refused =
             |reason: String| LabError::Usage(format!("the row `{}` of the baseline: {reason}", row.name));
         let about = lab
@@ -206,9 +206,9 @@ pub(crate) mod tests {
     use std::io::Write;
 
     /// A row of the laboratory of the tests.
-    pub(crate) fn row(workload: &str, figures: &[Figure]) -> Row {
+    pub(crate) fn row(workload: &str, figures: &[Figure]) -> JudgedRow {
         let request = chosen(workload, true, &[]).unwrap().request(Default::default());
-        Row {
+        JudgedRow {
             name: format!("{workload}, 1 worker"),
             request: crate::workload::Request {
                 runtime: String::from("tokio"),
@@ -273,7 +273,7 @@ pub(crate) mod tests {
 
     #[test]
     fn rows_that_this_program_has_not_are_refused() {
-        let text = |change: fn(&mut Row)| {
+        let text = |change: fn(&mut JudgedRow)| {
             let mut row = recorded().row;
             change(&mut row);
             Baseline::check(lab(), &row)

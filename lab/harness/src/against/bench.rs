@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use super::rounds::{Bench, Row, Side};
+use super::rounds::{Bench, JudgedRow, Side};
 use crate::error::LabError;
 use crate::isolate::{own_program, run_by};
 use crate::machine::Usage;
@@ -57,7 +57,7 @@ impl Processes {
 }
 
 impl Bench for Processes {
-    fn run(&mut self, row: &Row, side: Side) -> Result<Outcome, LabError> {
+    fn run(&mut self, row: &JudgedRow, side: Side) -> Result<Outcome, LabError> {
         let program = match side {
             Side::Baseline => &self.baseline,
             Side::This => &self.own,
@@ -65,7 +65,7 @@ impl Bench for Processes {
         run_by(program, &row.request, self.limit)
     }
 
-    fn probe(&mut self, row: &Row) -> Option<(f64, bool)> {
+    fn probe(&mut self, row: &JudgedRow) -> Option<(f64, bool)> {
         if row.request.workers < 2 {
             return None;
         }
@@ -85,7 +85,7 @@ impl Bench for Processes {
             .and_then(|(before, now)| now.others_since(&before))
     }
 
-    fn begins(&mut self, round: usize, open: usize, row: &Row) {
+    fn begins(&mut self, round: usize, open: usize, row: &JudgedRow) {
         let (done, most) = self.turns;
         let what = format!("round {round}, {open} rows undecided: {}", row.name);
         self.progress.begins(done, most.max(done), &what);

@@ -388,7 +388,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_row_without_runs_says_why() {
-        let rate = |row: &crate::against::rounds::Row, _, _| Err(row.request.failed("it hangs"));
+        let rate = |row: &crate::against::rounds::JudgedRow, _, _| Err(row.request.failed("it hangs"));
         let mut bench = Made::new(rate);
         let found = measure(rows(), BOTH, &PACE, &mut bench).unwrap();
         let lines = lines(&found.rows, &pairs(), false, Some(0.0));

@@ -118,7 +118,7 @@ pub(crate) fn ask(program: &Path) -> Result<Option<Build>, LabError> {
     }
 }
 
-/// The start of what a pipe says. Whoever says more finds the pipe closed.
+/// The start of what a pipe says. A program that writes more finds the pipe closed.
 fn start_of(pipe: Option<impl Read>) -> String {
     let mut bytes = Vec::new();
     if let Some(pipe) = pipe {
@@ -128,7 +128,7 @@ fn start_of(pipe: Option<impl Read>) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// A number of the contents of a file, in hexadecimal. It tells builds apart; it is no proof against
+/// A number of the contents of a file, in hexadecimal. It differs between builds; it is no proof against
 /// a file that was made to look the same.
 pub(crate) fn digest(path: &Path) -> Result<String, LabError> {
     let refused = |error: io::Error| LabError::file("read the program", path, &error);

@@ -2,14 +2,14 @@
 //!
 //! ```text
 //!  round 0   A ab  B ab  C ab     not counted: caches are cold, pages are fresh
-//!  round 1   C ba  A ba  B ba     rows in shuffled order; within a row, who is first alternates
+//!  round 1   C ba  A ba  B ba     rows in shuffled order; within a row, the first program alternates
 //!  round 2   B ab  A ab  C ab
 //!  …         look at each row: those that are decided take no further part
 //! ```
 //!
 //! # Invariants
 //! - The two runs of a pair follow each other directly, and no pair is split by the end of the time.
-//! - Who is first alternates, so being second costs both the same.
+//! - The first program alternates, so being second costs both the same.
 //! - A pair with a run that began in a slow phase is set aside whole, counted, and tried again a few times.
 
 use std::time::Duration;
@@ -30,7 +30,7 @@ const RETRIES_PER_ROW: usize = 6;
 
 /// A row: one run, and the figures of it that are judged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Row {
+pub(crate) struct JudgedRow {
     /// Its name with contestant and workers.
     pub(crate) name: String,
     /// The run.
@@ -87,7 +87,7 @@ impl RunPair {
 #[derive(Clone, Debug)]
 pub(crate) struct RowRuns {
     /// The row.
-    pub(crate) row: Row,
+    pub(crate) row: JudgedRow,
     /// Its turns, in order.
     pub(crate) turns: Vec<RunPair>,
     /// The last look at each figure.
@@ -106,15 +106,15 @@ pub(crate) struct RowRuns {
 /// What makes the runs; processes, but for tests.
 pub(crate) trait Bench {
     /// Makes a run.
-    fn run(&mut self, row: &Row, side: Side) -> Result<Outcome, LabError>;
+    fn run(&mut self, row: &JudgedRow, side: Side) -> Result<Outcome, LabError>;
     /// Passes a cache line to and fro: nanoseconds, and whether that is slow.
-    fn probe(&mut self, row: &Row) -> Option<(f64, bool)>;
+    fn probe(&mut self, row: &JudgedRow) -> Option<(f64, bool)>;
     /// The time since the start.
     fn elapsed(&self) -> Duration;
     /// The share of the machine that others used since the last call.
     fn others(&mut self) -> Option<f64>;
     /// Says how far it is.
-    fn begins(&mut self, round: usize, open: usize, row: &Row);
+    fn begins(&mut self, round: usize, open: usize, row: &JudgedRow);
 }
 
 /// How long a comparison takes at most, and what decides a row.
@@ -129,7 +129,7 @@ pub(crate) struct RoundLimits {
 }
 
 impl RowRuns {
-    fn new(row: Row) -> Self {
+    fn new(row: JudgedRow) -> Self {
         Self {
             judged: vec![None; row.figures.len()],
             row,
@@ -269,7 +269,7 @@ pub(crate) struct Rounds {
 
 /// Runs all rows round by round until they are decided, or the time is up.
 pub(crate) fn measure(
-    rows: Vec<Row>,
+    rows: Vec<JudgedRow>,
     sides: &[Side],
     pace: &RoundLimits,
     bench: &mut dyn Bench,
@@ -325,7 +325,7 @@ pub(crate) mod tests {
         pub(crate) probes: usize,
     }
 
-    impl<F: FnMut(&Row, Side, usize) -> Result<f64, LabError>> Made<F> {
+    impl<F: FnMut(&JudgedRow, Side, usize) -> Result<f64, LabError>> Made<F> {
         pub(crate) fn new(rate: F) -> Self {
             Self {
                 rate,
@@ -336,8 +336,8 @@ pub(crate) mod tests {
         }
     }
 
-    impl<F: FnMut(&Row, Side, usize) -> Result<f64, LabError>> Bench for Made<F> {
-        fn run(&mut self, row: &Row, side: Side) -> Result<Outcome, LabError> {
+    impl<F: FnMut(&JudgedRow, Side, usize) -> Result<f64, LabError>> Bench for Made<F> {
+        fn run(&mut self, row: &JudgedRow, side: Side) -> Result<Outcome, LabError> {
             let at = self.log.len();
             self.log.push((row.name.clone(), side));
             let throughput = (self.rate)(row, side, at)?;
@@ -347,7 +347,7 @@ pub(crate) mod tests {
             })
         }
 
-        fn probe(&mut self, _: &Row) -> Option<(f64, bool)> {
+        fn probe(&mut self, _: &JudgedRow) -> Option<(f64, bool)> {
             self.probes += 1;
             Some((60.0, (self.slow)(self.probes)))
         }
@@ -360,7 +360,7 @@ pub(crate) mod tests {
             Some(0.0)
         }
 
-        fn begins(&mut self, _: usize, _: usize, _: &Row) {}
+        fn begins(&mut self, _: usize, _: usize, _: &JudgedRow) {}
     }
 
     pub(crate) const PACE: RoundLimits = RoundLimits {
@@ -370,7 +370,7 @@ pub(crate) mod tests {
     };
     pub(crate) const BOTH: &[Side] = &[Side::Baseline, Side::This];
 
-    pub(crate) fn rows() -> Vec<Row> {
+    pub(crate) fn rows() -> Vec<JudgedRow> {
         vec![row("churn", &[Figure::RATE]), row("spawn", &[Figure::RATE])]
     }
 
@@ -467,7 +467,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_row_that_the_baseline_cannot_run_is_no_failure_of_this_program() {
-        let broken = |row: &Row| row.request.failed("no such workload");
+        let broken = |row: &JudgedRow| row.request.failed("no such workload");
         let mut bench = Made::new(|row, side, at| match (row.name.starts_with("churn"), side) {
             (true, Side::Baseline) => Err(broken(row)),
             (false, Side::This) => Err(broken(row)),

@@ -21,7 +21,7 @@ use crate::against::baseline::{Baseline, Copied, Recorded};
 use crate::against::bench::Processes;
 use crate::against::lines::{Compared, Kind, lines};
 use crate::against::program::{Build, ask, digest};
-use crate::against::rounds::{RoundLimits, Rounds, Row, Side, measure};
+use crate::against::rounds::{JudgedRow, RoundLimits, Rounds, Side, measure};
 use crate::against::verdict::Looks;
 use crate::error::{LabError, choose};
 use crate::isolate::own_program;
@@ -31,12 +31,9 @@ use crate::measured::{Papers, prepared};
 use crate::output::Pending;
 use crate::plan::{Guard, GuardSet};
 use crate::report::against as page;
-use crate::session::Job;
+use crate::session::ReadJobs;
 use crate::table::warning;
 use crate::text::workers;
-
-/// Reads a command line into jobs.
-pub(crate) type Plan = fn(&Lab, &str) -> Result<Vec<Job>, LabError>;
 
 /// A difference below this share does not matter unless `--fail-above` says otherwise.
 const MARGIN: f64 = 0.03;
@@ -96,8 +93,8 @@ fn percent(text: &str) -> Result<f64, String> {
 }
 
 /// What is run.
-struct Asked {
-    rows: Vec<Row>,
+struct Selection {
+    rows: Vec<JudgedRow>,
     kind: Kind,
     /// The baseline's program, if it is there.
     program: Option<PathBuf>,
@@ -105,7 +102,7 @@ struct Asked {
 }
 
 /// Compares with a baseline, or records one.
-pub(crate) fn run(lab: &Lab, arguments: &CompareArgs, plan: Plan) -> Result<(), LabError> {
+pub(crate) fn run(lab: &Lab, arguments: &CompareArgs, plan: ReadJobs) -> Result<(), LabError> {
     let own = &arguments.against;
     if own.budget == Some(0) || arguments.repeat == Some(0) || arguments.limit == Some(0) {
         return Err(LabError::Usage(String::from(
@@ -115,7 +112,7 @@ pub(crate) fn run(lab: &Lab, arguments: &CompareArgs, plan: Plan) -> Result<(), 
     let mut asked = match &own.against {
         Some(path) if !is_json(path)? => with_program(lab, arguments, plan, path)?,
         Some(path) => with_file(lab, arguments, path)?,
-        None => Asked {
+        None => Selection {
             rows: of_set(lab, arguments, plan)?,
             kind: Kind::Alone,
             program: None,
@@ -168,7 +165,12 @@ fn warn_ahead() {
 }
 
 /// Runs the rows.
-fn compared(lab: &Lab, arguments: &CompareArgs, asked: Asked, rows: Vec<Row>) -> Result<Compared, LabError> {
+fn compared(
+    lab: &Lab,
+    arguments: &CompareArgs,
+    asked: Selection,
+    rows: Vec<JudgedRow>,
+) -> Result<Compared, LabError> {
     let own = &arguments.against;
     let looks = Looks::at(rows.iter().map(|row| row.figures.len()).sum());
     let (sides, usual): (&[Side], usize) = match asked.kind {
@@ -235,11 +237,16 @@ fn is_json(path: &Path) -> Result<bool, LabError> {
 }
 
 /// The rows of the set, against that program.
-fn with_program(lab: &Lab, arguments: &CompareArgs, plan: Plan, path: &Path) -> Result<Asked, LabError> {
+fn with_program(
+    lab: &Lab,
+    arguments: &CompareArgs,
+    plan: ReadJobs,
+    path: &Path,
+) -> Result<Selection, LabError> {
     // A bare name would be looked for in the folders of the shell.
     let path = &fs::canonicalize(path).map_err(|error| LabError::file("compare with", path, &error))?;
     let notes = acquaint(lab, path)?;
-    Ok(Asked {
+    Ok(Selection {
         rows: of_set(lab, arguments, plan)?,
         kind: Kind::Paired {
             program: path.display().to_string(),
@@ -250,7 +257,7 @@ fn with_program(lab: &Lab, arguments: &CompareArgs, plan: Plan, path: &Path) -> 
 }
 
 /// The rows of the file, against its program if that is there.
-fn with_file(lab: &Lab, arguments: &CompareArgs, path: &Path) -> Result<Asked, LabError> {
+fn with_file(lab: &Lab, arguments: &CompareArgs, path: &Path) -> Result<Selection, LabError> {
     if let Some(set) = &arguments.against.set {
         return Err(LabError::Usage(format!(
             "--set {set}: the rows are those of `{}`; name some of them to have fewer",
@@ -268,7 +275,7 @@ fn with_file(lab: &Lab, arguments: &CompareArgs, path: &Path) -> Result<Asked, L
     if let Some(reason) = own.refusal(&baseline.build) {
         return Err(LabError::file("compare with", path, &reason));
     }
-    let mut rows: Vec<Row> = baseline
+    let mut rows: Vec<JudgedRow> = baseline
         .rows
         .iter()
         .map(|recorded| recorded.row.clone())
@@ -277,7 +284,7 @@ fn with_file(lab: &Lab, arguments: &CompareArgs, path: &Path) -> Result<Asked, L
     for name in &arguments.names {
         choose("rows of the baseline", name, &names)?;
     }
-    let wanted = |row: &Row| {
+    let wanted = |row: &JudgedRow| {
         arguments.names.is_empty() || arguments.names.iter().any(|name| name == family(&row.name))
     };
     rows.retain(wanted);
@@ -298,7 +305,7 @@ fn with_file(lab: &Lab, arguments: &CompareArgs, path: &Path) -> Result<Asked, L
             (Kind::Recorded { baseline }, notes)
         }
     };
-    Ok(Asked {
+    Ok(Selection {
         rows,
         kind,
         program,
@@ -332,7 +339,7 @@ fn family(name: &str) -> &str {
 }
 
 /// The rows of the set that was asked for.
-fn of_set(lab: &Lab, arguments: &CompareArgs, plan: Plan) -> Result<Vec<Row>, LabError> {
+fn of_set(lab: &Lab, arguments: &CompareArgs, plan: ReadJobs) -> Result<Vec<JudgedRow>, LabError> {
     let names: Vec<&str> = lab.guards.iter().map(|set| set.name).collect();
     let at = match &arguments.against.set {
         Some(name) => choose("sets of rows", name, &names)?,
@@ -356,7 +363,12 @@ fn of_set(lab: &Lab, arguments: &CompareArgs, plan: Plan) -> Result<Vec<Row>, La
 }
 
 /// The rows of a line.
-pub(crate) fn of_guard(lab: &Lab, guard: &Guard, quick: bool, plan: Plan) -> Result<Vec<Row>, LabError> {
+pub(crate) fn of_guard(
+    lab: &Lab,
+    guard: &Guard,
+    quick: bool,
+    plan: ReadJobs,
+) -> Result<Vec<JudgedRow>, LabError> {
     let further = if quick { guard.quick } else { "" };
     let jobs = prepared(lab, plan(lab, &format!("bench {} {further}", guard.line))?)?;
     let mut rows = Vec::new();
@@ -370,7 +382,7 @@ pub(crate) fn of_guard(lab: &Lab, guard: &Guard, quick: bool, plan: Plan) -> Res
             } else {
                 String::new()
             };
-            rows.push(Row {
+            rows.push(JudgedRow {
                 name: format!("{}, {contestant}{}", guard.name, workers(cell.cell.workers)),
                 request: cell.request,
                 figures: guard.figures.to_vec(),

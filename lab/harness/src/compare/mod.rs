@@ -15,14 +15,14 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use serde_json::{Value, json};
 
-use self::against::{AgainstArgs, Plan};
+use self::against::AgainstArgs;
 use crate::args::{Defaults, Selection, Usual};
 use crate::error::LabError;
 use crate::lab::Lab;
 use crate::measured::{Measured, Outputs, Papers, lines, prepared};
 use crate::plan::{self, Comparison};
-use crate::report::compare::{self as page, Compared};
-use crate::session::Job;
+use crate::report::compare::{self as page, MeasuredLine};
+use crate::session::{Job, ReadJobs};
 use crate::summary::Row;
 use crate::table;
 
@@ -131,7 +131,7 @@ impl CompareArgs {
 }
 
 /// Compares contestants; or, with `--against` and its like, this program with a baseline.
-pub(crate) fn run(lab: &Lab, arguments: &CompareArgs, plan: Plan) -> Result<(), LabError> {
+pub(crate) fn run(lab: &Lab, arguments: &CompareArgs, plan: ReadJobs) -> Result<(), LabError> {
     if arguments.against.is_asked() {
         return against::run(lab, arguments, plan);
     }
@@ -159,7 +159,7 @@ pub(crate) fn run(lab: &Lab, arguments: &CompareArgs, plan: Plan) -> Result<(), 
         for job in prepared(lab, vec![job])? {
             let measured = Measured::of(lab, job, false)?;
             measured.print(&mut io::stdout().lock())?;
-            compared.push(Compared { line, measured });
+            compared.push(MeasuredLine { line, measured });
         }
     }
     if !unmeasured.is_empty() {
@@ -178,8 +178,8 @@ pub(crate) fn run(lab: &Lab, arguments: &CompareArgs, plan: Plan) -> Result<(), 
 }
 
 /// All runs as one JSON document.
-fn whole(compared: &[Compared], command: &str) -> Value {
-    let line = |Compared { line, measured }: &Compared| {
+fn whole(compared: &[MeasuredLine], command: &str) -> Value {
+    let line = |MeasuredLine { line, measured }: &MeasuredLine| {
         json!({
             "name": line.name,
             "rounds": measured.session.rounds,

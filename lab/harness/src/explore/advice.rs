@@ -47,7 +47,7 @@ impl Objective {
 }
 
 /// The best cell for an objective and the other policies beside it.
-struct Verdict<'a> {
+struct Recommendation<'a> {
     objective: Objective,
     best: &'a CellRuns,
     /// Policies that cannot be told from the best.
@@ -113,7 +113,7 @@ fn verdict<'a>(
     peers: &[&CellRuns],
     default: Option<&str>,
     objective: Objective,
-) -> Option<Verdict<'a>> {
+) -> Option<Recommendation<'a>> {
     let merit = |cell: &CellRuns| median(&cell.sample(|outcome| objective.merit(outcome)));
     // Per policy the worker count that serves it best, best policy first.
     let mut champions: Vec<(f64, &'a CellRuns)> = Vec::new();
@@ -162,7 +162,7 @@ fn verdict<'a>(
     };
     let better = peers.iter().filter_map(better);
     let peer = better.max_by(|a, b| a.1.median.total_cmp(&b.1.median));
-    Some(Verdict {
+    Some(Recommendation {
         objective,
         best,
         ties,
@@ -175,15 +175,15 @@ fn verdict<'a>(
 /// The sentence for when no objective distinguishes any two policies.
 fn no_difference(
     session: &Session,
-    fastest: &Verdict<'_>,
-    quickest: Option<&Verdict<'_>>,
+    fastest: &Recommendation<'_>,
+    quickest: Option<&Recommendation<'_>>,
     chosen: &Chosen,
 ) -> Option<String> {
-    let all_tie = |verdict: &Verdict<'_>| verdict.next.is_none() && !verdict.ties.is_empty();
+    let all_tie = |verdict: &Recommendation<'_>| verdict.next.is_none() && !verdict.ties.is_empty();
     if !all_tie(fastest) || !quickest.is_none_or(all_tie) {
         return None;
     }
-    let best = |verdict: &Verdict<'_>| {
+    let best = |verdict: &Recommendation<'_>| {
         let cell = &verdict.best.cell;
         format!(
             "{} with `{}` on {}",
@@ -217,7 +217,7 @@ fn no_difference(
 }
 
 /// The figures of the best cell that belong to the objective.
-fn figures(verdict: &Verdict<'_>, chosen: &Chosen) -> String {
+fn figures(verdict: &Recommendation<'_>, chosen: &Chosen) -> String {
     let cell = verdict.best;
     let throughput = median(&cell.sample(throughput))
         .map(|value| format!("{} {}/s", si(value), chosen.unit))
@@ -233,7 +233,7 @@ fn figures(verdict: &Verdict<'_>, chosen: &Chosen) -> String {
 }
 
 /// "for throughput take `lifo` on 2 workers (1.52 M packets/s, 1.06× the next, `fifo`)".
-fn clause(verdict: &Verdict<'_>, chosen: &Chosen) -> String {
+fn clause(verdict: &Recommendation<'_>, chosen: &Chosen) -> String {
     let objective = verdict.objective;
     let cell = verdict.best;
     let best = format!("`{}` on {}", cell.cell.contestant(), workers(cell.cell.workers));
@@ -268,7 +268,7 @@ fn clause(verdict: &Verdict<'_>, chosen: &Chosen) -> String {
 
 /// By how much the best is ahead of the default policy. It is the next best instead where the default is the
 /// best itself, is not told from it, or was not measured.
-fn lead(verdict: &Verdict<'_>) -> String {
+fn lead(verdict: &Recommendation<'_>) -> String {
     let shown = |ratio: &&Ratio| ratio.is_shown() && ratio.median > 1.0;
     let next = || {
         let next = verdict.next.as_ref();

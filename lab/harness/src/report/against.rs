@@ -10,6 +10,7 @@ use crate::against::rounds::{RowRuns, Side};
 use crate::against::verdict::Verdict;
 use crate::plan::Better;
 use crate::stats::Spread;
+use crate::text::csv_bytes;
 
 /// The whole page.
 pub(crate) fn html(compared: &Compared) -> String {
@@ -162,9 +163,7 @@ pub(crate) fn lines(rows: &[RowRuns]) -> Result<Vec<u8>, csv::Error> {
             }
         }
     }
-    table
-        .into_inner()
-        .map_err(|error| csv::Error::from(error.into_error()))
+    csv_bytes(table)
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::table::{footnotes, shown_measures, warning};
 use crate::text::{nanos, si, workers};
 
 /// A line that was measured.
-pub(crate) struct Compared {
+pub(crate) struct MeasuredLine {
     /// The line.
     pub(crate) line: Comparison,
     /// Its runs and their figures.
@@ -21,7 +21,7 @@ pub(crate) struct Compared {
 }
 
 /// The whole page.
-pub(crate) fn html(compared: &[Compared], unmeasured: &[&str], command: &str) -> String {
+pub(crate) fn html(compared: &[MeasuredLine], unmeasured: &[&str], command: &str) -> String {
     let program = compared.first().map_or("lab", |one| one.measured.session.program);
     let command_name = format!("{program} compare");
     let lead =
@@ -77,7 +77,7 @@ pub(crate) fn html(compared: &[Compared], unmeasured: &[&str], command: &str) ->
 }
 
 /// One line: its table, and how it went.
-fn section(html: &mut String, one: &Compared) {
+fn section(html: &mut String, one: &MeasuredLine) {
     put(
         html,
         format_args!(
@@ -109,7 +109,7 @@ fn section(html: &mut String, one: &Compared) {
 }
 
 /// Throughput with its quartiles, for each number of workers, and over them if there are several.
-fn charts(html: &mut String, one: &Compared) {
+fn charts(html: &mut String, one: &MeasuredLine) {
     let (rows, unit) = (&one.measured.rows, one.measured.job.chosen.unit);
     let counts = worker_counts(rows);
     if counts.len() > 1 {
@@ -144,10 +144,10 @@ fn charts(html: &mut String, one: &Compared) {
     }
 }
 
-/// Measures that have a column of their own already.
+/// Measures that have their own column already.
 const ELSEWHERE: &str = "workers_over_throughput_ns";
 
-fn figures(html: &mut String, one: &Compared) {
+fn figures(html: &mut String, one: &MeasuredLine) {
     let rows = &one.measured.rows;
     let latency = rows.iter().any(|row| row.latency.is_some());
     let mut measures = shown_measures(rows, latency);

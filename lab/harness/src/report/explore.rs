@@ -117,7 +117,7 @@ fn charts(html: &mut String, page: &Measured, series: &[Series]) {
             format_args!(
                 "<section><h2>Throughput against p99</h2>\
                  <p>Each mark is a contestant with a number of workers. Nothing measured lies below and to the right of the \
-                 dashed frontier: what is on it is the best choice for somebody.</p>{}{plane}</section>",
+                 dashed frontier: what is on it is the best choice for some purpose.</p>{}{plane}</section>",
                 legend(series, &counts)
             ),
         );

@@ -6,7 +6,7 @@ use super::svg::{escape, put};
 use crate::stats::{Ratio, Spread};
 use crate::table::ratio;
 use crate::text::{nanos, si};
-use crate::trial::{Cell, Trial};
+use crate::trial::{SettingRuns, Trial};
 
 impl Trial {
     /// Returns the report: one page without scripts.
@@ -28,8 +28,8 @@ impl Trial {
                 quoted(&self.advice())
             ),
         );
-        let wall = self.chart(Cell::wall);
-        let cpu = self.chart(Cell::cpu);
+        let wall = self.chart(SettingRuns::wall);
+        let cpu = self.chart(SettingRuns::cpu);
         put(
             &mut html,
             format_args!(
@@ -84,7 +84,7 @@ impl Trial {
     }
 
     /// A line for each setting.
-    fn chart(&self, figure: fn(&Cell) -> Option<Spread>) -> String {
+    fn chart(&self, figure: fn(&SettingRuns) -> Option<Spread>) -> String {
         let dots: Vec<Dot> = self
             .cells
             .iter()
@@ -144,7 +144,7 @@ impl Trial {
     /// All counters of all settings; nothing if the program has none.
     fn all_counters(&self) -> Option<String> {
         let mut names: Vec<&str> = Vec::new();
-        for (name, value) in self.cells.iter().flat_map(Cell::counters) {
+        for (name, value) in self.cells.iter().flat_map(SettingRuns::counters) {
             if *value > 0.0 && !names.contains(&name.as_str()) {
                 names.push(name);
             }

@@ -1,4 +1,4 @@
-//! `trace svg`: the timeline as a picture of its own, for a document. It follows the reader's light or dark
+//! `trace svg`: the timeline as a separate picture, for a document. It follows the reader's light or dark
 //! scheme.
 
 use std::fmt::Write as _;

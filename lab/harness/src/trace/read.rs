@@ -58,7 +58,7 @@ struct Packet {
     #[prost(message, optional, tag = "12")]
     interned: Option<Interned>,
     #[prost(message, optional, tag = "59")]
-    defaults: Option<Defaults>,
+    defaults: Option<TraceDefaults>,
     #[prost(message, optional, tag = "60")]
     track: Option<Track>,
 }
@@ -78,7 +78,7 @@ struct Clock {
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Defaults {
+struct TraceDefaults {
     #[prost(message, optional, tag = "11")]
     event: Option<EventDefaults>,
 }
@@ -158,13 +158,13 @@ struct Sequence {
     now: Option<u64>,
     names: HashMap<u64, usize>,
     ends: HashMap<u64, End>,
-    target: Option<Target>,
+    target: Option<TrackTarget>,
     /// The slice that is open. It lasts 0.
     open: Option<Slice>,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Target {
+enum TrackTarget {
     Lane(usize),
     Counter(usize),
 }
@@ -242,7 +242,7 @@ fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
 struct Reader {
     sequences: BTreeMap<u32, Sequence>,
     groups: HashMap<u64, String>,
-    tracks: HashMap<u64, Target>,
+    tracks: HashMap<u64, TrackTarget>,
     names: HashMap<String, usize>,
     starts: HashMap<u64, (usize, u64, usize)>,
     ends: Vec<(u64, usize, u64)>,
@@ -279,7 +279,7 @@ impl Reader {
                     name: track.name,
                     values: Vec::new(),
                 });
-                Target::Counter(self.timeline.counters.len() - 1)
+                TrackTarget::Counter(self.timeline.counters.len() - 1)
             } else {
                 let group = self.groups.get(&track.parent);
                 let name = match group {
@@ -290,7 +290,7 @@ impl Reader {
                     name,
                     ..Lane::default()
                 });
-                Target::Lane(self.timeline.lanes.len() - 1)
+                TrackTarget::Lane(self.timeline.lanes.len() - 1)
             };
             self.tracks.insert(track.uuid, target);
             sequence.target = Some(target);
@@ -316,12 +316,12 @@ impl Reader {
         let target = sequence.target.ok_or("has an event without a track")?;
         let name = sequence.names.get(&event.name).copied();
         let lane = match target {
-            Target::Counter(at) if event.kind == COUNTER => {
+            TrackTarget::Counter(at) if event.kind == COUNTER => {
                 self.timeline.counters[at].values.push((now, event.value));
                 return Ok(());
             }
-            Target::Lane(lane) => lane,
-            Target::Counter(_) => return Err("has an event on the track of a counter"),
+            TrackTarget::Lane(lane) => lane,
+            TrackTarget::Counter(_) => return Err("has an event on the track of a counter"),
         };
         let slices = &mut self.timeline.lanes[lane].slices;
         match event.kind {
@@ -381,7 +381,7 @@ impl Reader {
             .max()
             .unwrap_or(0);
         for sequence in self.sequences.values() {
-            if let (Some(open), Some(Target::Lane(lane))) = (sequence.open, sequence.target) {
+            if let (Some(open), Some(TrackTarget::Lane(lane))) = (sequence.open, sequence.target) {
                 let lasts = last - open.start;
                 self.timeline.lanes[lane].slices.push(Slice { lasts, ..open });
             }

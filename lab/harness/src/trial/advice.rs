@@ -3,7 +3,7 @@
 //! The setting with the best median is compared with the baseline in pairs, round by round. An interval that
 //! holds 1 shows nothing, and the advice is to change nothing.
 
-use super::{Cell, Trial};
+use super::{SettingRuns, Trial};
 use crate::stats::{PAIRS_NEEDED, Ratio};
 use crate::table::withheld;
 use crate::text::{list, nanos, times};
@@ -32,16 +32,17 @@ impl Trial {
         if let Some(withheld) = withheld(self.others, self.most_load) {
             return withheld;
         }
-        let faster = |cell: &&Cell| shown(cell.speed_up(baseline), true);
-        let better: Vec<&Cell> = others.iter().copied().filter(faster).collect();
+        let faster = |cell: &&SettingRuns| shown(cell.speed_up(baseline), true);
+        let better: Vec<&SettingRuns> = others.iter().copied().filter(faster).collect();
         let mut advice = match better.as_slice() {
             [] => {
                 format!("Leave it {is}: nothing that was tried is faster by more than this machine can show.")
             }
             [best, rest @ ..] => best_of(best, rest, baseline, &is),
         };
-        let lean = |cell: &&Cell| shown(cell.cpu_ratio(baseline), false) && !shown_slower(cell, baseline);
-        let mut leaner: Vec<&Cell> = others.iter().copied().filter(lean).collect();
+        let lean =
+            |cell: &&SettingRuns| shown(cell.cpu_ratio(baseline), false) && !shown_slower(cell, baseline);
+        let mut leaner: Vec<&SettingRuns> = others.iter().copied().filter(lean).collect();
         leaner.sort_by(|a, b| median_cpu(a).total_cmp(&median_cpu(b)));
         if let Some(cell) = leaner.first() {
             let ratio = cell.cpu_ratio(baseline).map_or(1.0, |ratio| ratio.median);
@@ -68,18 +69,18 @@ impl Trial {
     }
 
     /// The cells with figures, fastest first.
-    fn by_wall(&self) -> Vec<&Cell> {
-        let mut cells: Vec<&Cell> = self.cells.iter().filter(|cell| cell.wall().is_some()).collect();
+    fn by_wall(&self) -> Vec<&SettingRuns> {
+        let mut cells: Vec<&SettingRuns> = self.cells.iter().filter(|cell| cell.wall().is_some()).collect();
         cells.sort_by(|a, b| median_wall(a).total_cmp(&median_wall(b)));
         cells
     }
 }
 
-fn median_wall(cell: &Cell) -> f64 {
+fn median_wall(cell: &SettingRuns) -> f64 {
     cell.wall().map_or(f64::INFINITY, |wall| wall.median)
 }
 
-fn median_cpu(cell: &Cell) -> f64 {
+fn median_cpu(cell: &SettingRuns) -> f64 {
     cell.cpu().map_or(f64::INFINITY, |cpu| cpu.median)
 }
 
@@ -88,12 +89,12 @@ fn shown(ratio: Option<Ratio>, above: bool) -> bool {
     ratio.is_some_and(|ratio| ratio.is_shown() && (ratio.median > 1.0) == above)
 }
 
-fn shown_slower(cell: &Cell, baseline: &Cell) -> bool {
+fn shown_slower(cell: &SettingRuns, baseline: &SettingRuns) -> bool {
     shown(cell.speed_up(baseline), false)
 }
 
 /// "as it is (`fifo` on 2 workers, 1.60 s)".
-fn described(baseline: &Cell) -> String {
+fn described(baseline: &SettingRuns) -> String {
     let wall = nanos(median_wall(baseline) * 1e9);
     match baseline.detail.as_str() {
         "" => format!("as it is ({wall})"),
@@ -101,7 +102,7 @@ fn described(baseline: &Cell) -> String {
     }
 }
 
-fn best_of(best: &Cell, rest: &[&Cell], baseline: &Cell, is: &str) -> String {
+fn best_of(best: &SettingRuns, rest: &[&SettingRuns], baseline: &SettingRuns, is: &str) -> String {
     let ratio = best.speed_up(baseline).map_or(1.0, |ratio| ratio.median);
     // A pair that shows the other one ahead contradicts the medians: no difference to speak of either.
     let ties: Vec<String> = rest

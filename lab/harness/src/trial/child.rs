@@ -1,7 +1,7 @@
 //! One run of a program as a child process, with a setting in its environment, and what its pools wrote.
 //!
 //! The program writes a line of JSON for each of its pools to the file that the environment names. A child is
-//! the head of a process group of its own, which is killed as a whole when the time is up. Its output is
+//! the head of its own process group, which is killed as a whole when the time is up. Its output is
 //! dropped; the end of its standard error is quoted if it fails.
 
 use std::ffi::OsString;

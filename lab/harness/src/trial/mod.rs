@@ -125,7 +125,7 @@ impl Plan {
 
 /// All runs under one setting.
 #[derive(Clone, Debug)]
-pub(crate) struct Cell {
+pub(crate) struct SettingRuns {
     pub(crate) setting: Setting,
     /// What the program has without being told, in words, for the baseline.
     pub(crate) detail: String,
@@ -140,7 +140,7 @@ pub(crate) struct Cell {
     left_out: bool,
 }
 
-impl Cell {
+impl SettingRuns {
     fn new(setting: Setting) -> Self {
         Self {
             setting,
@@ -207,7 +207,7 @@ fn cpu_seconds(run: &Ran) -> Option<f64> {
 #[derive(Debug)]
 pub struct Trial {
     pub(crate) title: String,
-    pub(crate) cells: Vec<Cell>,
+    pub(crate) cells: Vec<SettingRuns>,
     /// Rounds begun.
     pub(crate) rounds: usize,
     rounds_asked: usize,
@@ -232,7 +232,7 @@ impl Trial {
         mut run: impl FnMut(&Setting, bool) -> Result<Tried, LabError>,
     ) -> Result<Self, LabError> {
         let mut progress = Progress::new(false, plan.budget);
-        let mut cells: Vec<Cell> = plan.settings.iter().cloned().map(Cell::new).collect();
+        let mut cells: Vec<SettingRuns> = plan.settings.iter().cloned().map(SettingRuns::new).collect();
         let mut notes = Vec::new();
         let (start, usage) = (Instant::now(), Usage::now());
         let mut rounds = 0;
@@ -305,7 +305,7 @@ impl Trial {
     }
 
     /// The program as it is.
-    pub(crate) fn baseline(&self) -> Option<&Cell> {
+    pub(crate) fn baseline(&self) -> Option<&SettingRuns> {
         self.cells
             .first()
             .filter(|cell| cell.setting == Setting::default())
@@ -391,7 +391,7 @@ pub(crate) mod tests {
             (count(""), count("fifo"), count("hangs"), count("absent")),
             (4, 4, 1, 1)
         );
-        let counted: Vec<usize> = trial.cells.iter().map(Cell::count).collect();
+        let counted: Vec<usize> = trial.cells.iter().map(SettingRuns::count).collect();
         assert_eq!(counted, [3, 0, 3], "the first round does not count");
         assert_eq!(
             trial.failures().collect::<Vec<_>>(),

@@ -6,12 +6,12 @@ use std::io;
 
 use serde_json::{Value, json};
 
-use super::{Cell, Delays, Quantiles, Trial};
+use super::{Delays, Quantiles, SettingRuns, Trial};
 use crate::error::LabError;
 use crate::output::Pending;
 use crate::stats::{Ratio, Spread};
 use crate::table::{load, ratio};
-use crate::text::{Table, nanos};
+use crate::text::{Table, csv_bytes, nanos};
 
 /// The counters that have a column on the terminal; the report has all.
 const SHOWN: [&str; 5] = ["ran", "stolen", "forks_taken", "parks", "stacked"];
@@ -104,7 +104,7 @@ impl Trial {
 
     fn shown_counters(&self) -> Vec<&'static str> {
         let has = |name: &&str| {
-            let mut all = self.cells.iter().flat_map(Cell::counters);
+            let mut all = self.cells.iter().flat_map(SettingRuns::counters);
             all.any(|(other, value)| other == name && *value > 0.0)
         };
         SHOWN.iter().copied().filter(has).collect()
@@ -117,7 +117,7 @@ impl Trial {
     }
 
     /// How many times as fast as the baseline; nothing for the baseline itself.
-    pub(crate) fn speed_up(&self, cell: &Cell) -> Option<Ratio> {
+    pub(crate) fn speed_up(&self, cell: &SettingRuns) -> Option<Ratio> {
         let baseline = self.baseline()?;
         if std::ptr::eq(cell, baseline) {
             return None;
@@ -126,7 +126,7 @@ impl Trial {
     }
 
     /// The processor time over the baseline's; nothing for the baseline itself.
-    pub(crate) fn cpu_ratio(&self, cell: &Cell) -> Option<Ratio> {
+    pub(crate) fn cpu_ratio(&self, cell: &SettingRuns) -> Option<Ratio> {
         let baseline = self.baseline()?;
         if std::ptr::eq(cell, baseline) {
             return None;
@@ -137,7 +137,7 @@ impl Trial {
     /// Everything as one JSON document.
     #[must_use]
     pub fn document(&self) -> Value {
-        let cell = |cell: &Cell| {
+        let cell = |cell: &SettingRuns| {
             json!({
                 "setting": cell.setting,
                 "detail": cell.detail,
@@ -182,9 +182,7 @@ impl Trial {
                 ])?;
             }
         }
-        table
-            .into_inner()
-            .map_err(|error| csv::Error::from(error.into_error()))
+        csv_bytes(table)
     }
 
     /// Writes the report, a page without scripts.

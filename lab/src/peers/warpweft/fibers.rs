@@ -11,7 +11,7 @@ use harness::Counters;
 use super::{Api, Handle, counters};
 use crate::idioms::channels::{Actors, Channels, OPEN, Promises, Store, Unit};
 use crate::idioms::parks::{Parks, WakerParkSlot};
-use crate::idioms::{SpawnApi, TaskPool};
+use crate::idioms::{Joined, SpawnApi, TaskPool};
 
 /// The calls of a fiber.
 #[derive(Clone, Copy)]
@@ -21,15 +21,15 @@ impl SpawnApi for FiberApi {
     type Handle<T: Send + 'static> = Handle<T>;
 
     fn spawn<T: Send + 'static>(self, future: impl Future<Output = T> + Send + 'static) -> Handle<T> {
-        Handle(fiber::spawn(move || fiber::wait(future)))
+        Joined(fiber::spawn(move || fiber::wait(future)))
     }
 
     fn spawn_local<T: Send + 'static>(self, future: impl Future<Output = T> + Send + 'static) -> Handle<T> {
-        Handle(fiber::spawn_local(move || fiber::wait(future)))
+        Joined(fiber::spawn_local(move || fiber::wait(future)))
     }
 
     fn spawn_job<T: Send + 'static>(self, job: impl FnOnce() -> T + Send + 'static) -> Handle<T> {
-        Handle(fiber::spawn(job))
+        Joined(fiber::spawn(job))
     }
 
     fn launch(self, future: impl Future<Output = ()> + Send + 'static) {
@@ -171,7 +171,7 @@ impl TaskPool for FiberPool<'_> {
     }
 
     fn submit<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> Handle<T> {
-        Handle(self.0.spawn_fiber(job))
+        Joined(self.0.spawn_fiber(job))
     }
 
     fn submit_and_forget(&self, job: impl FnOnce() + Send + 'static) {

@@ -3,8 +3,6 @@
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use ::warpweft::net::{TcpListener, TcpStream};
@@ -17,7 +15,7 @@ use warpweft_tokio::Io as HyperIo;
 
 use super::Contestant;
 use crate::idioms::forks::{Branch, Fork, ForkPool, ScopePool};
-use crate::idioms::{HttpPool, Idiom, SpawnApi, TaskPool};
+use crate::idioms::{HttpPool, Idiom, Joined, SpawnApi, TaskPool};
 use crate::kit::answer::{Asks, Inline, answer};
 use crate::kit::backends::Addresses;
 use crate::kit::sockets::listener;
@@ -123,29 +121,20 @@ fn runtime(request: &Request, policy: &str) -> Result<Runtime, LabError> {
 #[derive(Clone, Copy)]
 pub(crate) struct Api;
 
-/// A join handle whose output is the task's value; the task's panic is passed on.
-pub(crate) struct Handle<T>(pub(crate) JoinHandle<T>);
-
-impl<T: Send + 'static> Future for Handle<T> {
-    type Output = T;
-
-    #[inline]
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
-        Poll::Ready(ready!(Pin::new(&mut self.0).poll(context)).expect("a task of the workload panicked"))
-    }
-}
+/// A handle whose output is the task's value.
+pub(crate) type Handle<T> = Joined<JoinHandle<T>>;
 
 impl SpawnApi for Api {
     type Handle<T: Send + 'static> = Handle<T>;
 
     #[inline]
     fn spawn<T: Send + 'static>(self, future: impl Future<Output = T> + Send + 'static) -> Handle<T> {
-        Handle(::warpweft::spawn(future))
+        Joined(::warpweft::spawn(future))
     }
 
     #[inline]
     fn spawn_job<T: Send + 'static>(self, job: impl FnOnce() -> T + Send + 'static) -> Handle<T> {
-        Handle(::warpweft::spawn_job(job))
+        Joined(::warpweft::spawn_job(job))
     }
 
     #[inline]
@@ -179,7 +168,7 @@ impl TaskPool for Pool<'_> {
     }
 
     fn submit<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> Handle<T> {
-        Handle(self.0.spawn_job(job))
+        Joined(self.0.spawn_job(job))
     }
 
     fn submit_and_forget(&self, job: impl FnOnce() + Send + 'static) {

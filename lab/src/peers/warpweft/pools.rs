@@ -24,7 +24,7 @@ use harness::{Counters, LabError, MOST_WORKERS, Outcome, Request};
 use super::policies::one_policy;
 use super::{Api as Plain, Handle, builder, counters_of};
 use crate::idioms::channels::Sleeps;
-use crate::idioms::{Idiom, Part, SpawnApi, TaskPool};
+use crate::idioms::{Idiom, Joined, Part, SpawnApi, TaskPool};
 use crate::program::{Parts, Program, measured};
 
 /// The first word of stages.
@@ -223,12 +223,12 @@ impl SpawnApi for Api {
 
     #[inline]
     fn spawn<T: Send + 'static>(self, future: impl Future<Output = T> + Send + 'static) -> Handle<T> {
-        Handle(self.0.spawn(future))
+        Joined(self.0.spawn(future))
     }
 
     #[inline]
     fn spawn_job<T: Send + 'static>(self, job: impl FnOnce() -> T + Send + 'static) -> Handle<T> {
-        Handle(self.0.spawn_job(job))
+        Joined(self.0.spawn_job(job))
     }
 
     #[inline]
@@ -320,7 +320,7 @@ impl TaskPool for Pools {
     }
 
     fn submit<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> Handle<T> {
-        Handle(self.runtime.spawn_job(job))
+        Joined(self.runtime.spawn_job(job))
     }
 
     fn submit_and_forget(&self, job: impl FnOnce() + Send + 'static) {

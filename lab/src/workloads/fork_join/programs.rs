@@ -104,7 +104,7 @@ pub(crate) const PARAMS: &[Param] = params! {
         "treesum: how often the tree is summed up in a run; 0: as often as makes 20m nodes");
     Param::word("form", "cx", &["cx", "free"],
         "warpweft: whether branches hand the right to fork down (cx) or each join looks for it, as rayon's \
-         does (free); nobody else has both");
+         does (free); no other has both");
 };
 
 /// The variants: the programs.

@@ -11,7 +11,7 @@
 //! apart. Each price is checked against the closed form (Modelski, *Using effect handlers for efficient
 //! parallel scheduling*, 2022, section 5.5).
 
-use crate::kit::chain::{Item, Listening, Source, heavy_ones};
+use crate::kit::chain::{Item, Listening, Source, heavy_ones, sends};
 use crate::kit::task_recorder::{Recorded, TaskRecorder};
 use crate::prelude::*;
 
@@ -176,20 +176,7 @@ impl Program for Plan {
         })
     }
 
-    fn warm_up(&self) -> Option<Self> {
-        Some(Self {
-            listening: self.listening.warm_up(),
-            ..*self
-        })
-    }
-
-    fn tasks<P: TaskPool>(&self, pool: &P) -> Result<Outcome, LabError> {
-        self.outcome(&self.listening.tasks(pool, *self))
-    }
-
-    fn jobs<P: JobPool>(&self, pool: &P) -> Result<Outcome, LabError> {
-        self.outcome(&self.listening.jobs(pool, *self))
-    }
+    sends!(|plan| *plan);
 }
 
 impl Plan {

@@ -1,7 +1,7 @@
 //! The stacks of a thread's fibers and handled bodies, and their use: see the limit in `coroutine/stack.rs`.
 
 use super::ThreadFibers;
-use crate::coroutine::stack::{NoStack, Reserved, Stack, StackPermit};
+use crate::coroutine::stack::{Reserved, StackError, StackMemory, StackPermit};
 use crate::execution::fiber::Fiber;
 use std::ptr::NonNull;
 
@@ -15,7 +15,7 @@ impl ThreadFibers {
     ///
     /// There is no stack, or none that may be used.
     #[inline]
-    pub(crate) fn unloaded(&self) -> Result<(NonNull<Fiber>, StackPermit), NoStack> {
+    pub(crate) fn unloaded(&self) -> Result<(NonNull<Fiber>, StackPermit), StackError> {
         let claim = self.claim()?;
         let warm = self.warm.borrow_mut().pop();
         let fiber = match warm {
@@ -26,7 +26,7 @@ impl ThreadFibers {
     }
 
     #[inline]
-    fn claim(&self) -> Result<StackPermit, NoStack> {
+    fn claim(&self) -> Result<StackPermit, StackError> {
         if self.is_limited {
             self.pool.core().stacks.claim()
         } else {
@@ -39,7 +39,7 @@ impl ThreadFibers {
     /// # Errors
     ///
     /// There is none, or none that may be used.
-    pub(crate) fn reserve(&self) -> Result<Reserved, NoStack> {
+    pub(crate) fn reserve(&self) -> Result<Reserved, StackError> {
         let claim = self.claim()?;
         let stack = self.take_stack()?;
         Ok(Reserved { stack, claim })
@@ -50,20 +50,20 @@ impl ThreadFibers {
     /// # Errors
     ///
     /// There is none.
-    fn take_stack(&self) -> Result<Stack, NoStack> {
+    fn take_stack(&self) -> Result<StackMemory, StackError> {
         let kept = self.bare.borrow_mut().pop();
         kept.map_or_else(|| self.pool.core().stacks.take(), Ok)
     }
 
     /// Keeps the stack of a handled body for the next one, or gives it back.
-    pub(crate) fn put_stack(&self, stack: Stack) {
+    pub(crate) fn put_stack(&self, stack: StackMemory) {
         let mut kept = self.bare.borrow_mut();
         if kept.len() < WARM_BARE {
             kept.push(stack);
         }
     }
 
-    pub(crate) fn init(&self, stack: Stack) -> NonNull<Fiber> {
+    pub(crate) fn init(&self, stack: StackMemory) -> NonNull<Fiber> {
         // SAFETY: `self` belongs to this thread, and clears its fibers away before it is dropped.
         unsafe { Fiber::new(NonNull::from(self), stack) }
     }

@@ -11,7 +11,7 @@
 
 use super::{CLOSED, FREE, List};
 use crate::cancel_tree::node::Node;
-use crate::fork::record::Record;
+use crate::fork::record::ForkRecord;
 use crate::fork::token_frame::TokenFrame;
 use std::ptr::{self, NonNull};
 use warpweft_platform::atomic::Ordering;
@@ -119,7 +119,7 @@ impl List {
     }
 
     /// Returns the token under which the oldest latent record was made; null if there was none.
-    pub(super) fn token_of(&self, oldest: NonNull<Record>) -> *const Node {
+    pub(super) fn token_of(&self, oldest: NonNull<ForkRecord>) -> *const Node {
         debug_assert_eq!(self.oldest_latent(), Some(oldest));
         // SAFETY: null, or a frame that was entered and not left.
         let frames = std::iter::successors(unsafe { self.frame.get().as_ref() }, |frame| {

@@ -1,6 +1,6 @@
 //! The settings of a builder as text, each that the environment may replace with where it comes from.
 
-use crate::pool::info::Source;
+use crate::pool::info::SettingSource;
 use crate::runtime::builder::Builder;
 use crate::runtime::config::Config;
 use crate::runtime::environment::Unset;
@@ -11,12 +11,12 @@ impl fmt::Debug for Builder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Config { workers, sources, .. } = &self.config;
         let workers = match (workers, sources.workers) {
-            (Some(workers), Source::Program) => format!("{workers} ({})", Source::Program),
+            (Some(workers), SettingSource::Program) => format!("{workers} ({})", SettingSource::Program),
             (workers, _) => Unset::workers(*workers).to_string(),
         };
         let default = self.launch.as_ref().map(|_| self.config.policy.as_str());
         let policy = match (default, sources.policy) {
-            (Some(policy), Source::Program) => format!("{policy} ({})", Source::Program),
+            (Some(policy), SettingSource::Program) => format!("{policy} ({})", SettingSource::Program),
             (policy, _) => Unset::policy(policy).to_string(),
         };
         f.debug_struct("Builder")

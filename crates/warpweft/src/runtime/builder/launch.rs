@@ -3,12 +3,12 @@
 use crate::coroutine::stack::{LEAST_BYTES, MOST_BYTES, Stacks};
 use crate::driver::owner::DriverOwner;
 use crate::execution::forked;
-use crate::pool::core::Parts;
+use crate::pool::core::PoolParts;
 use crate::pool::dyn_pool::DynPool;
 use crate::pool::info::PoolInfo;
 use crate::runtime::build_error::BuildError;
 use crate::runtime::config::{Config, MOST_WORKERS};
-use crate::runtime::places::Places;
+use crate::runtime::places::PlacePermits;
 use crate::runtime::pool as handle;
 use crate::scheduler::pool::Pool;
 use crate::threads::affinity::{Pin, Plan};
@@ -122,7 +122,7 @@ impl Setup {
     }
 
     /// Makes what a pool has beside its policy.
-    fn into_parts<P: Policy>(self, policy: &P) -> Parts {
+    fn into_parts<P: Policy>(self, policy: &P) -> PoolParts {
         let Self { config, workers, .. } = self;
         let slots = self.env.workers;
         forked::watch();
@@ -141,8 +141,8 @@ impl Setup {
             self.quantum,
             config.hooks,
         );
-        let places = config.capacity.map(Places::new);
-        Parts {
+        let places = config.capacity.map(PlacePermits::new);
+        PoolParts {
             threads,
             monitor: Monitor::new(config.watch, workers, slots),
             stacks: Stacks::new(config.fiber_stack_bytes, config.max_fiber_stacks),

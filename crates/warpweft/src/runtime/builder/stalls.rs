@@ -63,7 +63,7 @@ impl Builder {
     /// 10 seconds, and the latest takes the place of the one before. Until it is complete, the file is called
     /// `PATH.PID.partial`.
     ///
-    /// A thread of its own writes it, some 100 ms for the largest one. The monitor does not wait for that,
+    /// A separate thread writes it, some 100 ms for the largest one. The monitor does not wait for that,
     /// and nothing happens on the thread that is stuck. An error is told on the standard error stream. Rare
     /// events are always there, the steps of tasks only if they [are
     /// recorded](crate::Recorder::record_steps); with [`recorder_bytes(0)`](Self::recorder_bytes) there are

@@ -1,6 +1,6 @@
 //! A receiver as a stream.
 
-use super::shared::{Receiving, Shared};
+use super::shared::{Channel, Receiving};
 use super::{Receiver, Suspend};
 use futures_core::Stream;
 use std::fmt;
@@ -14,7 +14,7 @@ use warpweft_platform::sync::Arc;
 /// into a receiver again, it gives back a value that it was given.
 pub struct Incoming<T> {
     /// Dropped first: it gives back a value that it was given.
-    wait: Option<Suspend<Receiving<Arc<Shared<T>>>>>,
+    wait: Option<Suspend<Receiving<Arc<Channel<T>>>>>,
     receiver: Receiver<T>,
 }
 

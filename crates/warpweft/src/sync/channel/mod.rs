@@ -41,7 +41,7 @@ use super::error::{Closed, SendError, TryRecvError, TrySendError};
 use super::suspend::Suspend;
 use super::wait::Wait;
 pub use incoming::Incoming;
-use shared::{Receiving, Sending, Shared};
+use shared::{Channel, Receiving, Sending};
 use std::fmt;
 use warpweft_platform::sync::Arc;
 
@@ -61,12 +61,12 @@ pub fn unbounded<T>() -> (Sender<T>, Receiver<T>) {
 }
 
 fn channel<T>(capacity: usize) -> (Sender<T>, Receiver<T>) {
-    let shared = Arc::new(Shared::new(capacity));
+    let shared = Arc::new(Channel::new(capacity));
     (Sender(Arc::clone(&shared)), Receiver(shared))
 }
 
 /// The sending end of a channel.
-pub struct Sender<T>(Arc<Shared<T>>);
+pub struct Sender<T>(Arc<Channel<T>>);
 
 impl<T> Sender<T> {
     /// Sends a value; waits while the channel is full.
@@ -124,7 +124,7 @@ impl<T> fmt::Debug for Sender<T> {
 }
 
 /// The receiving end of a channel.
-pub struct Receiver<T>(Arc<Shared<T>>);
+pub struct Receiver<T>(Arc<Channel<T>>);
 
 impl<T> Receiver<T> {
     /// Receives a value; waits while there is none.

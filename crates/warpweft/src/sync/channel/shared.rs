@@ -11,7 +11,7 @@
 //! A waiter that was granted finds the result in its entry. A sender finds nothing, or its value back. A
 //! receiver finds a value, or nothing if there will be none.
 
-use crate::execution::who::who_is_here;
+use crate::execution::current_task::current_task;
 use crate::observe::raw::{RawWait, RawWhat, Watched};
 use crate::sync::error::{Closed, SendError, TryRecvError, TrySendError};
 use crate::sync::listed::Listed;
@@ -25,10 +25,10 @@ use warpweft_platform::atomic::{AtomicBool, Ordering};
 use warpweft_platform::sync::Mutex;
 use warpweft_task::frame::Who;
 
-pub(crate) struct Shared<T> {
+pub(crate) struct Channel<T> {
     /// First, so that it is dropped first.
     listed: Listed,
-    state: Mutex<State<T>>,
+    state: Mutex<ChannelState<T>>,
     /// True if receiving would wait. It is a hint, written under the lock and read without it: it saves
     /// receivers a futile first look, and the second look decides.
     empty: AtomicBool,
@@ -36,7 +36,7 @@ pub(crate) struct Shared<T> {
     full: AtomicBool,
 }
 
-pub(crate) struct State<T> {
+pub(crate) struct ChannelState<T> {
     queue: VecDeque<T>,
     capacity: usize,
     closed: bool,
@@ -50,7 +50,7 @@ pub(crate) struct State<T> {
     last: [Who; 2],
 }
 
-impl<T> Watched for Shared<T> {
+impl<T> Watched for Channel<T> {
     fn look(&self, see: &mut dyn FnMut(RawWait)) {
         // In a forked child the lock may be lost. No value is touched.
         let Some(state) = self.state.lock_unless_lost() else {
@@ -73,11 +73,11 @@ impl<T> Watched for Shared<T> {
     }
 }
 
-impl<T> Shared<T> {
+impl<T> Channel<T> {
     pub(super) fn new(capacity: usize) -> Self {
         Self {
             listed: Listed::default(),
-            state: Mutex::new(State {
+            state: Mutex::new(ChannelState {
                 queue: VecDeque::new(),
                 capacity,
                 closed: false,
@@ -95,7 +95,7 @@ impl<T> Shared<T> {
 
     /// Changes the state, and wakes the waiters concerned after the lock is released.
     #[inline]
-    fn change<R>(&self, change: impl FnOnce(&mut State<T>, &mut Wakers) -> R) -> R {
+    fn change<R>(&self, change: impl FnOnce(&mut ChannelState<T>, &mut Wakers) -> R) -> R {
         let mut wakers = Wakers::new();
         let mut state = self.state.lock();
         let result = change(&mut state, &mut wakers);
@@ -115,11 +115,11 @@ impl<T> Shared<T> {
 
     #[inline]
     pub(super) fn try_recv(&self) -> Result<T, TryRecvError> {
-        self.change(State::receive)
+        self.change(ChannelState::receive)
     }
 
     pub(super) fn close(&self) -> bool {
-        self.change(State::close)
+        self.change(ChannelState::close)
     }
 
     pub(super) fn is_closed(&self) -> bool {
@@ -169,7 +169,7 @@ impl<T> Shared<T> {
     }
 }
 
-impl<T> fmt::Debug for Shared<T> {
+impl<T> fmt::Debug for Channel<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = self.state.lock();
         f.debug_struct("Channel")
@@ -179,12 +179,12 @@ impl<T> fmt::Debug for Shared<T> {
     }
 }
 
-impl<T> State<T> {
+impl<T> ChannelState<T> {
     fn send(&mut self, value: T, wakers: &mut Wakers) -> Result<(), TrySendError<T>> {
         if self.closed {
             return Err(TrySendError::Closed(value));
         }
-        self.last[0] = who_is_here();
+        self.last[0] = current_task();
         let Some(value) = self.give(value, wakers) else {
             return Ok(());
         };
@@ -208,7 +208,7 @@ impl<T> State<T> {
     }
 
     fn receive(&mut self, wakers: &mut Wakers) -> Result<T, TryRecvError> {
-        self.last[1] = who_is_here();
+        self.last[1] = current_task();
         let first = self.queue.pop_front();
         // The first sender that waits has room now; without a buffer its value is the first. (There is no
         // room if a value had been given back, so that there was one too many.)
@@ -259,18 +259,18 @@ impl<T> State<T> {
 }
 
 /// Sends, from an item that holds the value.
-pub(crate) struct Sending<'a, T>(pub(super) &'a Shared<T>);
+pub(crate) struct Sending<'a, T>(pub(super) &'a Channel<T>);
 
 impl<T> WaitOp for Sending<'_, T> {
-    type State = State<T>;
+    type State = ChannelState<T>;
     type Item = Option<T>;
     type Output = Result<(), SendError<T>>;
 
-    fn state(&self) -> &Mutex<State<T>> {
+    fn state(&self) -> &Mutex<ChannelState<T>> {
         &self.0.state
     }
 
-    fn list(state: &mut State<T>) -> &mut WaitList<Option<T>> {
+    fn list(state: &mut ChannelState<T>) -> &mut WaitList<Option<T>> {
         &mut state.sending
     }
 
@@ -290,7 +290,7 @@ impl<T> WaitOp for Sending<'_, T> {
     #[inline]
     fn recheck(
         &self,
-        state: &mut State<T>,
+        state: &mut ChannelState<T>,
         value: Option<T>,
         wakers: &mut Wakers,
     ) -> Result<Self::Output, Option<T>> {
@@ -308,7 +308,13 @@ impl<T> WaitOp for Sending<'_, T> {
         value.map_or(Ok(()), |value| Err(SendError(value)))
     }
 
-    fn left(&self, _: &mut State<T>, value: Option<T>, _granted: bool, _: &mut Wakers) -> Option<Option<T>> {
+    fn left(
+        &self,
+        _: &mut ChannelState<T>,
+        value: Option<T>,
+        _granted: bool,
+        _: &mut Wakers,
+    ) -> Option<Option<T>> {
         // A value that is still here was not sent: it is dropped with its sender. No other waiter wants the
         // slot.
         Some(value)
@@ -318,16 +324,16 @@ impl<T> WaitOp for Sending<'_, T> {
 /// Receives, into an item that is empty.
 pub(crate) struct Receiving<S>(pub(super) S);
 
-impl<T, S: Deref<Target = Shared<T>>> WaitOp for Receiving<S> {
-    type State = State<T>;
+impl<T, S: Deref<Target = Channel<T>>> WaitOp for Receiving<S> {
+    type State = ChannelState<T>;
     type Item = Option<T>;
     type Output = Result<T, Closed>;
 
-    fn state(&self) -> &Mutex<State<T>> {
+    fn state(&self) -> &Mutex<ChannelState<T>> {
         &self.0.state
     }
 
-    fn list(state: &mut State<T>) -> &mut WaitList<Option<T>> {
+    fn list(state: &mut ChannelState<T>) -> &mut WaitList<Option<T>> {
         &mut state.receiving
     }
 
@@ -348,7 +354,7 @@ impl<T, S: Deref<Target = Shared<T>>> WaitOp for Receiving<S> {
     #[inline]
     fn recheck(
         &self,
-        state: &mut State<T>,
+        state: &mut ChannelState<T>,
         nothing: Option<T>,
         wakers: &mut Wakers,
     ) -> Result<Self::Output, Option<T>> {
@@ -359,7 +365,7 @@ impl<T, S: Deref<Target = Shared<T>>> WaitOp for Receiving<S> {
         }
     }
 
-    fn taken(&self, state: &mut State<T>, value: &Option<T>, wakers: &mut Wakers) {
+    fn taken(&self, state: &mut ChannelState<T>, value: &Option<T>, wakers: &mut Wakers) {
         if value.is_some() {
             state.in_hand -= 1;
             state.end_if_over(wakers);
@@ -372,7 +378,7 @@ impl<T, S: Deref<Target = Shared<T>>> WaitOp for Receiving<S> {
 
     fn left(
         &self,
-        state: &mut State<T>,
+        state: &mut ChannelState<T>,
         value: Option<T>,
         _granted: bool,
         wakers: &mut Wakers,

@@ -42,7 +42,7 @@ impl StackContext {
 
 /// Returns the words of the task that runs on the calling stack, or of the thread.
 #[inline]
-pub(crate) fn who_is_here() -> Who {
+pub(crate) fn current_task() -> Who {
     here().map_or_else(frame::here, StackContext::who)
 }
 

@@ -1,4 +1,4 @@
-//! Something that is done at each signal, on a thread of its own.
+//! Calls a function at each signal, on a separate thread.
 
 use super::Registered;
 use signal_hook_registry::register;
@@ -11,7 +11,7 @@ use warpweft_platform::thread::{JoinHandle, spawn_named};
 const ASKED: u8 = 1;
 const OVER: u8 = 0;
 
-/// Does something at each signal, until it is dropped.
+/// Calls a function at each signal, until it is dropped.
 #[derive(Debug)]
 pub(super) struct OnSignal {
     /// First: no signal comes through afterwards.

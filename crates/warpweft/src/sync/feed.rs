@@ -9,7 +9,7 @@ use super::notify::Notify;
 use warpweft_platform::sync::{Arc, Mutex, MutexGuard};
 
 /// What is behind the lock. `V` is what a channel keeps of what was sent.
-pub(super) struct State<V> {
+pub(super) struct FeedState<V> {
     pub(super) values: V,
     /// How much was ever sent.
     pub(super) sent: u64,
@@ -17,25 +17,25 @@ pub(super) struct State<V> {
     pub(super) receivers: usize,
 }
 
-struct Shared<V> {
-    state: Mutex<State<V>>,
+struct Feed<V> {
+    state: Mutex<FeedState<V>>,
     news: Notify,
 }
 
 /// The end of those that send.
-pub(super) struct SendEnd<V>(Arc<Shared<V>>);
+pub(super) struct SendEnd<V>(Arc<Feed<V>>);
 
 /// The end of one receiver. A clone continues from the same place.
 pub(super) struct ReceiveEnd<V> {
-    shared: Arc<Shared<V>>,
+    shared: Arc<Feed<V>>,
     /// How much of what was sent the receiver is done with.
     pub(super) seen: u64,
 }
 
 /// Makes a channel with one sender and one receiver.
 pub(super) fn ends<V>(values: V) -> (SendEnd<V>, ReceiveEnd<V>) {
-    let shared = Arc::new(Shared {
-        state: Mutex::new(State {
+    let shared = Arc::new(Feed {
+        state: Mutex::new(FeedState {
             values,
             sent: 0,
             senders: 1,
@@ -66,7 +66,7 @@ impl<V> SendEnd<V> {
         Ok((receivers, out))
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, State<V>> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, FeedState<V>> {
         self.0.state.lock()
     }
 
@@ -101,7 +101,7 @@ impl<V> Drop for SendEnd<V> {
 }
 
 impl<V> ReceiveEnd<V> {
-    pub(super) fn lock(&self) -> MutexGuard<'_, State<V>> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, FeedState<V>> {
         self.shared.state.lock()
     }
 

@@ -1,12 +1,12 @@
 //! The state of a primitive that has had a waiter: on the heap, where a report finds it.
 //!
 //! A primitive may be moved while no task waits, and a wait may be leaked. So no report follows a pointer to
-//! the primitive itself. Its list of waiters has a place of its own, from the first wait until the primitive
+//! the primitive itself. Its list of waiters has its own place, from the first wait until the primitive
 //! is dropped.
 //!
 //! # Invariants
 //!
-//! - A node is in the register of objects from its creation until its shelf is dropped.
+//! - A node is in the register of objects from its creation until the primitive is dropped.
 //! - Nothing is entered into that register, or removed from it, under the lock of a node.
 
 use crate::observe::raw::{RawWait, Watched, objects};
@@ -16,7 +16,7 @@ use warpweft_platform::sync::Mutex;
 use warpweft_task::registry::Entry;
 
 /// The state behind the lock of a primitive.
-pub(crate) trait Waits: Send + 'static {
+pub(crate) trait WaitState: Send + 'static {
     /// What belongs to the state, and is written without the lock.
     type Beside: Default + Send + Sync;
 
@@ -27,17 +27,18 @@ pub(crate) trait Waits: Send + 'static {
     fn each(&self, beside: &Self::Beside, object: usize, see: &mut dyn FnMut(RawWait));
 }
 
-pub(crate) struct Shelf<S: Waits> {
+/// The state of a primitive, created at the first wait.
+pub(crate) struct LazyState<S: WaitState> {
     kind: &'static str,
-    node: OnceLock<(Box<Node<S>>, Option<Entry>)>,
+    node: OnceLock<(Box<WaitNode<S>>, Option<Entry>)>,
 }
 
-pub(crate) struct Node<S: Waits> {
+pub(crate) struct WaitNode<S: WaitState> {
     pub(crate) state: Mutex<S>,
     pub(crate) beside: S::Beside,
 }
 
-impl<S: Waits> Watched for Node<S> {
+impl<S: WaitState> Watched for WaitNode<S> {
     fn look(&self, see: &mut dyn FnMut(RawWait)) {
         // In a forked child the lock may be lost.
         if let Some(state) = self.state.lock_unless_lost() {
@@ -46,8 +47,8 @@ impl<S: Waits> Watched for Node<S> {
     }
 }
 
-impl<S: Waits> Shelf<S> {
-    /// Returns an empty shelf of a primitive that reports call `kind`.
+impl<S: WaitState> LazyState<S> {
+    /// Returns the state, not yet created, of a primitive that reports call `kind`.
     pub(crate) const fn new(kind: &'static str) -> Self {
         Self {
             kind,
@@ -57,7 +58,7 @@ impl<S: Waits> Shelf<S> {
 
     /// Returns the state; the first call creates it.
     #[inline]
-    pub(crate) fn node(&self) -> &Node<S> {
+    pub(crate) fn node(&self) -> &WaitNode<S> {
         match self.node.get() {
             Some((node, _)) => node,
             None => self.create(),
@@ -72,9 +73,9 @@ impl<S: Waits> Shelf<S> {
 
     #[cold]
     #[inline(never)]
-    fn create(&self) -> &Node<S> {
+    fn create(&self) -> &WaitNode<S> {
         let create = || {
-            let node = Box::new(Node {
+            let node = Box::new(WaitNode {
                 state: Mutex::new(S::empty(self.kind)),
                 beside: S::Beside::default(),
             });
@@ -87,7 +88,7 @@ impl<S: Waits> Shelf<S> {
     }
 }
 
-impl<S: Waits> Drop for Shelf<S> {
+impl<S: WaitState> Drop for LazyState<S> {
     fn drop(&mut self) {
         if let Some((node, entry)) = self.node.take() {
             if let (Some(objects), Some(entry)) = (objects(), entry) {
