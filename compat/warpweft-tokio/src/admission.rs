@@ -181,8 +181,8 @@ mod tests {
         let runtime = Runtime::builder().workers(1).admission(delay).build();
         let runtime = runtime.expect("a small pool");
         let admission = runtime.first().admission().expect("the builder says so");
-        // Somebody waits for longer than the interval: that is an overload.
-        let first = admission.try_admit().expect("nobody waits");
+        // One waits for longer than the interval: that is an overload.
+        let first = admission.try_admit().expect("none waits");
         thread::sleep(TARGET + INTERVAL);
         admission.try_admit().expect_err("nothing starts");
         drop(first);
@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(response.body().size_hint().exact(), Some(0));
         assert_eq!(admission.stats().shed, 1);
         behind.start();
-        // Now nobody waits, and one is admitted.
+        // Now none waits, and one is admitted.
         let mut request = pin!(service.call(Request::new(())));
         assert!(request.as_mut().poll(&mut cx).is_pending());
         let Poll::Ready(Ok(response)) = request.as_mut().poll(&mut cx) else {

@@ -65,7 +65,7 @@ fn connect(address: SocketAddr) -> BufReader<TcpStream> {
     BufReader::new(stream)
 }
 
-/// Sends a request whose head promises so many bytes, with that body, and returns head and body of the answer.
+/// Sends a request whose head promises that number of bytes, with that body, and returns head and body of the answer.
 fn ask(stream: &mut BufReader<TcpStream>, path: &str, promised: usize, body: &str) -> (String, String) {
     write!(
         stream.get_mut(),
@@ -98,8 +98,8 @@ fn an_overloaded_server_refuses_before_it_reads_the_body() {
             assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
             assert_eq!((&*body, calls.load(Ordering::SeqCst)), ("hello", 1));
 
-            // Somebody waits for longer than the interval.
-            let waits = admission.try_admit().expect("nobody waits");
+            // One waits for longer than the interval.
+            let waits = admission.try_admit().expect("none waits");
             thread::sleep(TARGET + INTERVAL);
             // On a new connection the body never comes.
             let (head, body) = ask(&mut connect(address), "/", 1 << 20, "");

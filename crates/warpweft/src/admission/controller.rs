@@ -91,7 +91,7 @@ fn nanoseconds(time: Duration) -> u64 {
 }
 
 impl Controller {
-    /// For a pool with so many priorities. The settings were checked.
+    /// Makes the controller of a pool with that number of priorities. The settings were checked.
     pub(crate) fn new(pool: String, settings: QueueDelay, priorities: u8) -> Self {
         let law = Law::new(nanoseconds(settings.target), nanoseconds(settings.interval));
         let class = || {
@@ -117,7 +117,7 @@ impl Controller {
         self.settings
     }
 
-    /// Calls `f` with the class, unless this is a forked child whose parent had its lock: nobody starts here.
+    /// Calls `f` with the class, unless this is a forked child whose parent had its lock.
     fn with<R>(&self, priority: Option<u8>, f: impl FnOnce(&mut Class) -> R) -> Option<R> {
         let class = class_of(priority, self.classes.len());
         self.classes[class]
@@ -250,7 +250,7 @@ mod tests {
     #[test]
     fn what_is_dropped_before_its_start_does_not_wait() {
         let controller = Arc::new(Controller::new(String::from("web"), QueueDelay::new(), 0));
-        let first = controller.ask(None).expect("nobody waits");
+        let first = controller.ask(None).expect("none waits");
         let second = controller.ask(None).expect("no overload");
         assert_eq!(controller.stats(None).waiting, 2);
         drop(first);

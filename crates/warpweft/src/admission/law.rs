@@ -4,24 +4,23 @@
 //! little from one call to the next, because callers read their clocks before they get the lock.
 //!
 //! ```text
-//!              every delay of an interval was above the target
-//!   calm ───────────────────────────────────────────────────────────▶ overloaded
-//!    ▲  all are let in                 let in: who will start within the target,    │
-//!    │                                 and anybody while nobody waits               │
-//!    └──────────────────── an interval without a refusal ───────────────────────────┘
+//!                 each delay of an interval was above the target
+//!   calm: all ────────────────────────────────────────────────────▶ overloaded: as many
+//!   are let in ◀──────────────────────────────────────────────────  as start within the target
+//!                 an interval without a refusal                     may wait, and one always
 //! ```
 //!
 //! # Invariants
 //!
-//! - What asks while nobody waits is let in.
+//! - What asks while none waits is let in.
 //! - The last one that waits is not late.
 
 /// When a started one is late, in targets.
 const LATE: u64 = 2;
-/// A new time between two starts counts for one in so many of the mean. With less weight on the past, the
-/// mean is low by chance now and then, and a crowd fills the queue up to the longest line that was ever allowed.
+/// The mean takes a 32nd of each new time between two starts. With a larger part the mean is low by chance now
+/// and then, and a crowd fills the queue up to the longest that was ever allowed.
 const WEIGHT: u64 = 32;
-/// A time between two starts counts for at most so many times the mean: a stall is not how long tasks take.
+/// A time between two starts counts for at most 8 times the mean: a stall is not how long tasks take.
 const OUTLIER: u64 = 8;
 /// The least mean, in nanoseconds, so that a part of it is not zero.
 const LEAST: u64 = 1_000;
@@ -96,7 +95,7 @@ impl Law {
     /// It is refused: it would probably wait for so long.
     pub(crate) fn ask(&mut self, now: u64) -> Result<(), u64> {
         if self.waiting == 0 {
-            // Nobody waited, and nobody came: what was measured before is no measure of this crowd.
+            // None waited, and none came: what was measured before does not count for this one.
             if now.saturating_sub(self.started) >= self.interval {
                 self.above_since = None;
             }
@@ -113,12 +112,13 @@ impl Law {
             self.refused = None;
             self.above_since = None;
         }
+        // Zero, if none waits.
         let wait = self
             .spacing
             .unwrap_or(0)
             .saturating_mul(self.waiting)
             .max(stalled);
-        if self.refused.is_some() && self.waiting > 0 && wait > self.target {
+        if self.refused.is_some() && wait > self.target {
             self.refused = Some(now);
             return Err(wait);
         }

@@ -1,4 +1,4 @@
-//! Admission by delay: who asks, and who says that it starts.
+//! Admission by delay: what asks, and what says that it starts.
 
 use super::pool::Pool;
 use super::priority::Priority;
@@ -33,16 +33,16 @@ impl Pool {
 /// Admits what asks for it, unless it would start too late. It belongs to a pool, and to a class of tasks:
 /// those of one priority, or those without. Clones are the same.
 ///
-/// [`try_spawn`](Pool::try_spawn) and its kin ask by themselves. This is for work that is no task of its own,
-/// such as a request of a connection: it asks, goes to the end of the line by [`yield_now`](crate::yield_now),
-/// and says that it starts.
+/// [`try_spawn`](Pool::try_spawn) and its kin ask by themselves. This is for work that is a part of a
+/// task, such as a request of a connection: it asks, yields to the queue that all workers share by
+/// [`yield_hard`](crate::yield_hard), and says that it starts.
 ///
 /// ```
-/// use warpweft::{Overload, QueueDelay, Runtime, yield_now};
+/// use warpweft::{Overload, QueueDelay, Runtime, yield_hard};
 ///
 /// async fn serve(admission: &warpweft::AdmissionControl) -> Result<&'static str, Box<Overload>> {
 ///     let admitted = admission.try_admit()?;
-///     yield_now().await;
+///     yield_hard().await;
 ///     admitted.start_in_time()?;
 ///     Ok("the page")
 /// }

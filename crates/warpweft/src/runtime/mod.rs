@@ -13,7 +13,7 @@
 //! | `default` | the runtime that free functions use outside of any pool |
 //! | `pool` | `Pool`: one of its pools |
 //! | `places` | the permits of a bounded pool |
-//! | `admission` | admission by delay: who asks, and who says that it starts |
+//! | `admission` | admission by delay: what asks, and what says that it starts |
 //! | `pool_error` | the errors of entering a pool |
 //! | `task_builder` | spawning: all other ways to spawn a task come here |
 //! | `spawn` | the free functions that spawn |

@@ -7,14 +7,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 use warpweft::sync::oneshot;
 use warpweft::{
-    AdmissionControl, BuildError, Builder, EnterError, Overload, QueueDelay, QueueDelayError, Runtime,
-    SpawnError, TaskBuilder,
+    AdmissionControl, BuildError, Builder, EnterError, JoinHandle, Overload, QueueDelay, QueueDelayError,
+    Runtime, SpawnError, TaskBuilder,
 };
 
 const TARGET: Duration = Duration::from_millis(2);
 const INTERVAL: Duration = Duration::from_millis(20);
 
-/// A pool of one worker, which nobody replaces when it is stuck.
+/// A pool of one worker, which is not replaced when it is stuck.
 fn one(policy: &str) -> Builder {
     let delay = QueueDelay::new().target(TARGET).interval(INTERVAL);
     of(1, policy).name("web").stuck_after(None).admission(delay)
@@ -47,7 +47,7 @@ fn overload(error: SpawnError) -> Overload {
 fn who_would_start_too_late_is_refused_until_it_is_better() {
     let runtime = one("fifo").build().expect("a small pool");
     let release = keep_busy(&runtime);
-    let first = runtime.try_spawn_job(|| 1).expect("nobody waits");
+    let first = runtime.try_spawn_job(|| 1).expect("none waits");
     let second = runtime.try_spawn(async { 2 }).expect("no overload");
     thread::sleep(TARGET + INTERVAL);
     let error = runtime.try_spawn(async {}).map(drop).expect_err("nothing starts");
@@ -79,12 +79,12 @@ fn who_would_start_too_late_is_refused_until_it_is_better() {
     assert_eq!((stats.admitted, stats.refused, stats.waiting), (2, 6, 2));
     assert!(stats.is_overloaded);
 
-    // Who does not ask is not refused.
+    // A plain spawn is not refused.
     let plain = runtime.spawn(async { 3 });
     drop(release);
     let results = [first.wait(), second.wait(), plain.wait()];
     assert!(results.iter().all(Result::is_ok), "{results:?}");
-    // Nobody waits any more.
+    // None waits any more.
     assert_eq!(runtime.try_spawn_fiber(|| 4).expect("one").wait().ok(), Some(4));
     thread::sleep(INTERVAL);
     assert_eq!(
@@ -96,6 +96,31 @@ fn who_would_start_too_late_is_refused_until_it_is_better() {
 }
 
 #[test]
+fn each_kind_of_task_says_when_it_starts() {
+    let runtime = one("fifo").build().expect("a small pool");
+    let pool = runtime.first().clone();
+    let spawns: [&dyn Fn() -> Result<JoinHandle<()>, SpawnError>; 4] = [
+        &|| pool.try_spawn(async {}),
+        &|| pool.try_spawn_job(|| ()),
+        &|| pool.try_spawn_fiber(|| ()),
+        &|| pool.try_spawn_local(|| async {}),
+    ];
+    for (kind, spawn) in spawns.into_iter().enumerate() {
+        let release = keep_busy(&runtime);
+        let task = spawn().expect("none waits");
+        assert_eq!(control(&runtime).stats().waiting, 1);
+        thread::sleep(TARGET);
+        drop(release);
+        assert!(task.wait().is_ok());
+        let stats = control(&runtime).stats();
+        assert!(stats.waiting == 0 && stats.delay >= TARGET, "{kind}: {stats:?}");
+        // Meanwhile one starts at once.
+        assert!(pool.try_spawn(async {}).expect("none waits").wait().is_ok());
+        assert!(control(&runtime).stats().delay < stats.delay, "{kind}");
+    }
+}
+
+#[test]
 fn each_priority_is_admitted_by_its_own_delays() {
     let runtime = one("priority:3").build().expect("a small pool");
     let [urgent, _, background] = [0, 1, 2].map(|level| runtime.priority(level).expect("there are three"));
@@ -104,7 +129,7 @@ fn each_priority_is_admitted_by_its_own_delays() {
         let builder = TaskBuilder::new().on(&runtime).priority(priority);
         builder.try_spawn(async {})
     };
-    let first = spawn(background).expect("nobody waits");
+    let first = spawn(background).expect("none waits");
     thread::sleep(TARGET + INTERVAL);
     let error = spawn(background).map(drop).expect_err("nothing starts");
     assert!(
@@ -171,7 +196,7 @@ fn delays_that_cannot_be_kept_are_errors() {
 fn who_is_refused_takes_no_permit() {
     let runtime = one("fifo").capacity(3).build().expect("a small pool");
     let release = keep_busy(&runtime);
-    let first = runtime.try_spawn(async {}).expect("nobody waits");
+    let first = runtime.try_spawn(async {}).expect("none waits");
     thread::sleep(TARGET + INTERVAL);
     for _ in 0..5 {
         overload(runtime.try_spawn(async {}).map(drop).expect_err("nothing starts"));
@@ -198,7 +223,7 @@ fn a_closed_pool_says_that_it_is_closed() {
     let pool = runtime.first().clone();
     let admission = control(&runtime);
     let release = keep_busy(&runtime);
-    let waiting = runtime.try_spawn(async {}).expect("nobody waits");
+    let waiting = runtime.try_spawn(async {}).expect("none waits");
     thread::sleep(TARGET + INTERVAL);
     overload(pool.try_spawn(async {}).map(drop).expect_err("nothing starts"));
     let end = thread::spawn(move || drop(runtime));

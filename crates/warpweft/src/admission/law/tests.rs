@@ -14,7 +14,7 @@ fn law() -> Law {
     Law::new(TARGET, INTERVAL)
 }
 
-/// A law whose class is overloaded: each delay of an interval was above the target. Nobody waits, and one
+/// A law whose class is overloaded: each delay of an interval was above the target. None waits, and one
 /// starts each millisecond.
 fn overloaded() -> (Law, u64) {
     let mut law = law();
@@ -117,6 +117,17 @@ fn a_late_one_is_shed_unless_it_is_the_last() {
     assert_eq!(law.start(now, late, false), Start::Run, "it may not be shed");
     assert_eq!(law.start(now, late, true), Start::Run, "the last one");
     assert_eq!(law.waiting(), 0);
+}
+
+#[test]
+fn a_stall_does_not_shorten_the_line_for_long() {
+    let (mut law, now) = overloaded();
+    assert_eq!(law.ask(now), Ok(()));
+    let now = now + 90 * MS;
+    assert_eq!(law.start(now - 90 * MS, now, true), Start::Run);
+    // It was six before.
+    let admitted = (0..8).filter(|_| law.ask(now).is_ok()).count();
+    assert!(admitted >= 4, "{admitted}");
 }
 
 #[test]

@@ -14,7 +14,7 @@ impl Builder {
     /// one gets [`SpawnError::Overloaded`](crate::SpawnError::Overloaded). One is always admitted while none
     /// waits. The state ends after an interval in which none was refused.
     ///
-    /// Each priority is a class of its own, and so are the tasks without one. Other spawns are neither
+    /// Each priority is a class, and so are the tasks without one. Other spawns are neither
     /// refused nor measured, and cost nothing more. One that asks costs two reads of the clock and two short
     /// locks, about 0.1 µs. Under a policy that runs the youngest task first, nothing is refused: some tasks
     /// always start at once.
