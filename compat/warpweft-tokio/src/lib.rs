@@ -58,7 +58,8 @@
 //!
 //! [`serve`] accepts connections, and makes each a task of the pool. So handlers run on all workers, and may
 //! [`join`](warpweft::join), [`block_on`](warpweft::block_on) and lock. A panic in one ends only its
-//! connection. `compat/ecosystem/axum_server.rs` is a whole program with axum.
+//! connection. `compat/ecosystem/axum_server.rs` is a whole program with axum. [`Serve::admission`] refuses
+//! requests that would be answered too late.
 //!
 //! # hyper by hand
 //!
@@ -117,6 +118,8 @@
 //! |---|---|---|---|
 //! | `serve` | on | [`serve`] and [`serve_hyper`], for HTTP/1 and HTTP/2 | `hyper-util`, `h2` |
 
+#[cfg(feature = "serve")]
+mod admission;
 mod context;
 mod from_tokio;
 mod io;
@@ -127,6 +130,8 @@ mod rt;
 #[cfg(feature = "serve")]
 mod serve;
 
+#[cfg(feature = "serve")]
+pub use admission::{AdmittedBody, Admitting};
 pub use context::{InTokio, InTokioExt, TokioContext};
 pub use from_tokio::FromTokio;
 pub use io::Io;

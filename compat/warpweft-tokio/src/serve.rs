@@ -6,6 +6,7 @@
 //!   panic.
 //! - A connection registers for the end once. From then on it reads one flag per poll, and no lock.
 
+use crate::admission::Admitting;
 use crate::listener::Listener;
 use crate::rt::{WarpweftExecutor, WarpweftTimer};
 use hyper::body::{Body, Incoming};
@@ -21,6 +22,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
+use warpweft::AdmissionControl;
 use warpweft::sync::{channel, watch};
 use warpweft::time::sleep;
 use warpweft_platform::atomic::{AtomicBool, Ordering};
@@ -196,6 +198,37 @@ impl<L: Listener, S, F> Serve<L, S, F> {
             http: self.http,
             on_error: self.on_error,
             signal,
+        }
+    }
+
+    /// Asks for admission before each request. One that would be answered too late gets the status 503 at
+    /// once, with `retry-after` and without a body; the service is not called, and the request's body is not
+    /// read.
+    ///
+    /// `admission` is that of the pool in which the server runs, perhaps of one priority. A request that is
+    /// admitted goes through the pool's queue once, by a yield of its connection, and its handler runs then.
+    /// The time of this wait is what counts: see [`Builder::admission`](warpweft::Builder::admission). If it
+    /// has taken more than twice the target, and others wait in time, the request is refused as well. What a
+    /// handler waits for later does not count.
+    ///
+    /// ```
+    /// # use warpweft::net::TcpListener;
+    /// # let listener = TcpListener::bind(([127, 0, 0, 1], 0))?;
+    /// # let service = ();
+    /// use warpweft::{QueueDelay, Runtime};
+    /// let runtime = Runtime::builder().workers(1).admission(QueueDelay::new()).build()?;
+    /// let admission = runtime.first().admission().ok_or("the builder says so")?;
+    /// let server = warpweft_tokio::serve(listener, service).admission(admission);
+    /// # drop(server);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn admission(self, admission: AdmissionControl) -> Serve<L, Admitting<S>, F> {
+        Serve {
+            listener: self.listener,
+            service: Admitting::new(self.service, admission),
+            http: self.http,
+            on_error: self.on_error,
+            signal: self.signal,
         }
     }
 

@@ -99,6 +99,7 @@
 #![cfg_attr(feature = "tracing", doc = include_str!("observe/tracing.md"))]
 #![deny(missing_docs)]
 
+mod admission;
 pub mod cancel;
 mod cancel_tree;
 pub mod compose;
@@ -126,6 +127,8 @@ pub mod sync;
 mod threads;
 pub mod time;
 
+pub use admission::controller::{AdmissionStats, Admitted, Overload};
+pub use admission::settings::{QueueDelay, QueueDelayError};
 pub use compose::{ConcurrencyLimit, EnterError, Pool, Silos, UnknownPool, stage};
 pub use cooperative::uncooperative;
 pub use execution::block_on::block_on;
@@ -143,11 +146,12 @@ pub use observe::recorder::snapshot::{Event, EventKind, PoolEvents, Snapshot, St
 pub use observe::recorder::times::Distribution;
 pub use observe::stack::{Frame, NoStack, Stack};
 pub use runtime::{
-    Admission, Behind, BlockingError, BuildError, Builder, Deadline, EnteredThread, EnvironmentError,
-    NoDeadlines, PanicPolicy, PanicReport, Pin, PinError, PoolThread, Priority, PriorityError, Recorder,
-    Refused, Remaining, Runtime, SpawnBlocking, SpawnError, Stall, TaskBuilder, ThreadRole, Threads,
-    YieldNow, blocking, current_worker, default_runtime, expect_long, spawn, spawn_blocking, spawn_detached,
-    spawn_job, spawn_local, try_default_runtime, try_spawn_blocking, yield_hard, yield_now, yield_soft,
+    Admission, AdmissionControl, Behind, BlockingError, BuildError, Builder, Deadline, EnteredThread,
+    EnvironmentError, NoDeadlines, PanicPolicy, PanicReport, Pin, PinError, PoolThread, Priority,
+    PriorityError, Recorder, Refused, Remaining, Runtime, SpawnBlocking, SpawnError, Stall, TaskBuilder,
+    ThreadRole, Threads, YieldNow, blocking, current_worker, default_runtime, expect_long, spawn,
+    spawn_blocking, spawn_detached, spawn_job, spawn_local, try_default_runtime, try_spawn_blocking,
+    yield_hard, yield_now, yield_soft,
 };
 #[cfg(feature = "macros")]
 pub use warpweft_macros::{cooperate, cooperative, main, test};

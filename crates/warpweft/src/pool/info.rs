@@ -9,6 +9,7 @@
 //! A task with a place in one bounded pool may wait for a place in another only if that pool comes later in
 //! the same runtime. So no circle of tasks wait for each other's places.
 
+use crate::admission::controller::Controller;
 use std::any::Any;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -29,6 +30,8 @@ pub(crate) struct PoolInfo {
     pub(crate) sources: SettingSources,
     pub(crate) order: Order,
     pub(crate) places: Option<Box<dyn PlaceLimit>>,
+    /// What decides whether tasks that ask for it are admitted, by how long others waited.
+    pub(crate) admission: Option<Arc<Controller>>,
 }
 
 /// Where a setting comes from.

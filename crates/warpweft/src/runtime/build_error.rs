@@ -1,5 +1,6 @@
 //! The error of building a runtime.
 
+use crate::admission::settings::QueueDelayError;
 use crate::threads::affinity::PinError;
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -86,6 +87,8 @@ pub enum BuildError {
     DefaultExists,
     /// The pool's capacity is 0.
     Capacity,
+    /// The delay of [`admission`](crate::Builder::admission) cannot be kept.
+    Admission(QueueDelayError),
     /// Two pools of a runtime, or two groups of silos, have the same name.
     SameName {
         /// The name.
@@ -235,6 +238,7 @@ impl fmt::Display for BuildError {
             Self::Capacity => f.write_str(
                 "a pool that is bounded to 0 tasks: nothing could enter it; it may have 1 or more, or no bound",
             ),
+            Self::Admission(error) => error.fmt(f),
             Self::SameName { name } => write!(
                 f,
                 "two pools of one runtime are called `{name}`: each is found by its name, so give them different ones"
@@ -259,6 +263,7 @@ impl std::error::Error for BuildError {
         match self {
             Self::Policy(error) => Some(error),
             Self::Pin(error) => Some(error),
+            Self::Admission(error) => Some(error),
             Self::Environment { error, .. } => Some(error),
             Self::Pool { error, .. } => Some(&**error),
             Self::Thread { source, .. }

@@ -1,5 +1,6 @@
 //! [`Builder`]: the settings of a runtime, and its start.
 
+mod admission;
 mod debug;
 mod launch;
 mod panics;
@@ -128,6 +129,7 @@ impl Builder {
                 policy: SettingSource::Default,
             },
             capacity: None,
+            admission: None,
             order: Order {
                 runtime: Arc::new(()),
                 index: 0,

@@ -2,6 +2,7 @@
 
 use super::build_error::BuildError;
 use super::pool::Pool;
+use crate::admission::settings::QueueDelay;
 use crate::driver::Io;
 use crate::observe::recorder::Settings;
 use crate::pool::info::{Order, SettingSources};
@@ -36,6 +37,7 @@ pub(crate) struct Config {
     /// runtime is built.
     pub(crate) sources: SettingSources,
     pub(crate) capacity: Option<usize>,
+    pub(crate) admission: Option<QueueDelay>,
     pub(crate) order: Order,
     pub(crate) hooks: ThreadHooks,
     pub(crate) panics: Panics,

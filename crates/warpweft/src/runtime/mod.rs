@@ -13,6 +13,7 @@
 //! | `default` | the runtime that free functions use outside of any pool |
 //! | `pool` | `Pool`: one of its pools |
 //! | `places` | the permits of a bounded pool |
+//! | `admission` | admission by delay: what asks, and what says that it starts |
 //! | `pool_error` | the errors of entering a pool |
 //! | `task_builder` | spawning: all other ways to spawn a task come here |
 //! | `spawn` | the free functions that spawn |
@@ -32,6 +33,7 @@
 //! | `entry` | a runtime for `main`, or for a test |
 //! | `small_stack` | building a runtime from a fiber |
 
+pub(crate) mod admission;
 pub(crate) mod build_error;
 pub(crate) mod builder;
 pub(crate) mod config;
@@ -72,6 +74,7 @@ pub use crate::threads::pool_thread::{EnteredThread, PoolThread};
 pub use crate::threads::stall::{Behind, Stall};
 pub use crate::threads::thread_context::ThreadRole;
 pub use crate::threads::thread_set::Threads;
+pub use admission::AdmissionControl;
 pub use build_error::{BuildError, EnvironmentError};
 pub use builder::Builder;
 pub use deadline::{Deadline, NoDeadlines};

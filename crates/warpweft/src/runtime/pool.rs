@@ -50,7 +50,7 @@ impl Pool {
         self.0.header()
     }
 
-    fn info(&self) -> &PoolInfo {
+    pub(super) fn info(&self) -> &PoolInfo {
         &self.0.core().info
     }
 

@@ -54,7 +54,8 @@ impl EnterError {
     pub(crate) fn of(error: SpawnError) -> Self {
         match error {
             SpawnError::Forked => Self::Forked,
-            SpawnError::Full => Self::Full,
+            // Only the verbs that spawn ask for admission by delay; to who enters, both are a lack of room.
+            SpawnError::Full | SpawnError::Overloaded(_) => Self::Full,
             SpawnError::Closed | SpawnError::NoStack => Self::Closed,
         }
     }

@@ -31,6 +31,13 @@ impl Rank {
         Self { pool, word }
     }
 
+    /// Returns the priority of a task of that pool that is given this, if it is one.
+    pub(super) fn priority_in(self, pool: NonNull<PoolHeader>) -> Option<u8> {
+        (pool.addr().get() == self.pool)
+            .then(|| priority::of(self.word))
+            .flatten()
+    }
+
     /// Reports it to the policy, if the task is of the pool for which it was made.
     pub(crate) fn set(self, task: &mut Runnable, pool: NonNull<PoolHeader>) {
         if pool.addr().get() == self.pool {

@@ -1,10 +1,11 @@
 //! The error of spawning a task.
 
+use crate::admission::controller::Overload;
 use std::fmt;
 use warpweft_task::JoinError;
 
 /// The reason why a task was not spawned.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SpawnError {
     /// The pool is shutting down, or has shut down.
@@ -16,6 +17,8 @@ pub enum SpawnError {
     NoStack,
     /// The pool is [bounded](crate::Builder::capacity), and has no free permit.
     Full,
+    /// The pool has [admission](crate::Builder::admission) by delay, and the task would start too late.
+    Overloaded(Box<Overload>),
 }
 
 impl fmt::Display for SpawnError {
@@ -26,6 +29,7 @@ impl fmt::Display for SpawnError {
             Self::Forked => f.write_str(
                 "the pool's workers stayed in the parent of this forked process: build a runtime here",
             ),
+            Self::Overloaded(overload) => fmt::Display::fmt(overload, f),
             Self::Full => f.write_str(
                 "all places of the bounded pool, or of the limit, are taken: wait for one, or spawn fewer",
             ),
@@ -33,4 +37,11 @@ impl fmt::Display for SpawnError {
     }
 }
 
-impl std::error::Error for SpawnError {}
+impl std::error::Error for SpawnError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Overloaded(overload) => Some(&**overload),
+            Self::Closed | Self::Forked | Self::NoStack | Self::Full => None,
+        }
+    }
+}

@@ -22,8 +22,8 @@ impl Pool {
         TaskBuilder::new().on_pool(self).spawn(future)
     }
 
-    /// Spawns a future on this pool, unless it is shutting down, or [bounded](crate::Builder::capacity) and
-    /// full.
+    /// Spawns a future on this pool, unless it is shutting down, [bounded](crate::Builder::capacity) and full,
+    /// or [overloaded](crate::Builder::admission).
     ///
     /// # Errors
     ///
@@ -49,8 +49,8 @@ impl Pool {
         TaskBuilder::new().on_pool(self).spawn_job(job)
     }
 
-    /// Spawns a closure on this pool, unless it is shutting down, or [bounded](crate::Builder::capacity) and
-    /// full.
+    /// Spawns a closure on this pool, unless it is shutting down, [bounded](crate::Builder::capacity) and full,
+    /// or [overloaded](crate::Builder::admission).
     ///
     /// # Errors
     ///
@@ -88,8 +88,9 @@ impl Pool {
         TaskBuilder::new().on_pool(self).spawn_fiber(body)
     }
 
-    /// Spawns a [fiber](crate::fiber) on this pool, unless it is shutting down, or
-    /// [bounded](crate::Builder::capacity) and full, or there is no stack.
+    /// Spawns a [fiber](crate::fiber) on this pool, unless it is shutting down,
+    /// [bounded](crate::Builder::capacity) and full, or [overloaded](crate::Builder::admission), or there is no
+    /// stack.
     ///
     /// # Errors
     ///
@@ -157,7 +158,17 @@ impl Pool {
     where
         F: Future<Output: Send + 'static> + Send + 'static,
     {
-        let site = Location::caller();
+        self.spawn_with_permit_at(Location::caller(), future)
+    }
+
+    pub(crate) fn spawn_with_permit_at<F>(
+        &self,
+        site: &'static Location<'static>,
+        future: F,
+    ) -> impl Future<Output = Result<JoinHandle<F::Output>, EnterError>>
+    where
+        F: Future<Output: Send + 'static> + Send + 'static,
+    {
         async move {
             self.check().map_err(EnterError::of)?;
             let destination = match self.claim()? {

@@ -18,8 +18,8 @@ impl Runtime {
         TaskBuilder::new().on(self).spawn(future)
     }
 
-    /// Spawns a future on this runtime's [first pool](Self::first), unless it is shutting down, or
-    /// [bounded](crate::Builder::capacity) and full.
+    /// Spawns a future on this runtime's [first pool](Self::first), unless it is shutting down,
+    /// [bounded](crate::Builder::capacity) and full, or [overloaded](crate::Builder::admission).
     ///
     /// # Errors
     ///
@@ -45,8 +45,8 @@ impl Runtime {
         TaskBuilder::new().on(self).spawn_job(job)
     }
 
-    /// Spawns a closure on this runtime's [first pool](Self::first), unless it is shutting down, or
-    /// [bounded](crate::Builder::capacity) and full.
+    /// Spawns a closure on this runtime's [first pool](Self::first), unless it is shutting down,
+    /// [bounded](crate::Builder::capacity) and full, or [overloaded](crate::Builder::admission).
     ///
     /// # Errors
     ///
@@ -85,7 +85,8 @@ impl Runtime {
     }
 
     /// Spawns a [fiber](crate::fiber) on this runtime's [first pool](Self::first), unless it is shutting
-    /// down, or [bounded](crate::Builder::capacity) and full, or there is no stack.
+    /// down, [bounded](crate::Builder::capacity) and full, or [overloaded](crate::Builder::admission), or there
+    /// is no stack.
     ///
     /// # Errors
     ///

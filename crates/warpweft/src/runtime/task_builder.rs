@@ -1,6 +1,7 @@
 //! [`TaskBuilder`]: the one place where tasks are spawned. The free functions, `Runtime`, `Pool` and the
 //! limits call it.
 
+use super::admission::Starts;
 use super::deadline::Deadline;
 use super::default::default_runtime;
 use super::handle::Runtime;
@@ -8,6 +9,7 @@ use super::local::run_local;
 use super::pool::Pool;
 use super::priority::{Priority, Rank};
 use super::spawn_error::SpawnError;
+use crate::admission::controller::Admitted;
 use crate::execution::fiber_start::{Start, StartOn};
 use crate::execution::stack_context;
 use crate::execution::token::{inherited, may_inherit, start, start_maybe};
@@ -199,11 +201,12 @@ impl<'a> TaskBuilder<'a> {
         handle
     }
 
-    /// Spawns a future, with a permit if the pool is [bounded](crate::Builder::capacity), or fails.
+    /// Spawns a future, with a permit if the pool is [bounded](crate::Builder::capacity), or fails. Asks for
+    /// [admission](crate::Builder::admission), if the pool has it.
     ///
     /// # Errors
     ///
-    /// The pool is shutting down or full; the future was dropped.
+    /// The pool is shutting down, full or overloaded; the future was dropped.
     ///
     /// # Panics
     ///
@@ -213,15 +216,20 @@ impl<'a> TaskBuilder<'a> {
         F: Future<Output: Send + 'static> + Send + 'static,
     {
         let pool = self.pool_or_here();
+        let admitted = self.ask(&pool)?;
         let destination = pool.try_permit()?;
-        Ok(self.admit_future(&pool, destination, future))
+        Ok(match admitted {
+            None => self.admit_future(&pool, destination, future),
+            Some(admitted) => self.admit_future(&pool, destination, Starts::new(admitted, future)),
+        })
     }
 
-    /// Spawns a closure, with a permit if the pool is [bounded](crate::Builder::capacity), or fails.
+    /// Spawns a closure, with a permit if the pool is [bounded](crate::Builder::capacity), or fails. Asks for
+    /// [admission](crate::Builder::admission), if the pool has it.
     ///
     /// # Errors
     ///
-    /// The pool is shutting down or full; the closure was dropped.
+    /// The pool is shutting down, full or overloaded; the closure was dropped.
     ///
     /// # Panics
     ///
@@ -232,19 +240,23 @@ impl<'a> TaskBuilder<'a> {
         F: FnOnce() -> T + Send + 'static,
     {
         let pool = self.pool_or_here();
+        let admitted = self.ask(&pool)?;
         let destination = pool.try_permit()?;
         let node = inherited();
-        let job = move || start_maybe(node.as_ref(), job);
+        let job = move || {
+            admitted.map(Admitted::start);
+            start_maybe(node.as_ref(), job)
+        };
         // SAFETY: a runtime's pool ends its tasks before itself.
         Ok(self.admit(&pool, destination, |info| unsafe { tasks::job(job, info) }))
     }
 
     /// Spawns a [fiber](crate::fiber), with a permit if the pool is [bounded](crate::Builder::capacity), and
-    /// with its stack, or fails.
+    /// with its stack, or fails. Asks for [admission](crate::Builder::admission), if the pool has it.
     ///
     /// # Errors
     ///
-    /// The pool is shutting down or full, or there is no stack; `body` was dropped.
+    /// The pool is shutting down, full or overloaded, or there is no stack; `body` was dropped.
     ///
     /// # Panics
     ///
@@ -255,11 +267,15 @@ impl<'a> TaskBuilder<'a> {
         F: FnOnce() -> T + Send + 'static,
     {
         let pool = self.pool_or_here();
+        let admitted = self.ask(&pool)?;
         let destination = pool.try_permit()?;
         let reserved = pool.any().core().stacks.reserve();
         let reserved = reserved.map_err(|_| SpawnError::NoStack)?;
         let node = inherited();
-        let body = move || start_maybe(node.as_ref(), body);
+        let body = move || {
+            admitted.map(Admitted::start);
+            start_maybe(node.as_ref(), body)
+        };
         // SAFETY: a runtime's pool ends its tasks before itself.
         let make = |info| unsafe { tasks::on_stack_job(body, StartOn(reserved), info) };
         Ok(self.admit(&pool, destination, make))
@@ -282,7 +298,7 @@ impl<'a> TaskBuilder<'a> {
     ///
     /// # Errors
     ///
-    /// The pool is shutting down or full, or there is no stack; `make` was dropped.
+    /// The pool is shutting down, full or overloaded, or there is no stack; `make` was dropped.
     ///
     /// # Panics
     ///
@@ -364,6 +380,21 @@ impl<'a> TaskBuilder<'a> {
         let body = move || start_maybe(node.as_ref(), || run_local(make()));
         // SAFETY: a runtime's pool ends its tasks before itself.
         self.pin(worker, |info| unsafe { tasks::on_stack_job(body, Start, info) })
+    }
+
+    /// Returns the priority that the task will have in that pool, as far as it is known here.
+    fn class_in(&self, pool: &Pool) -> Option<u8> {
+        let given = self.rank.and_then(|rank| rank.priority_in(pool.header()));
+        given.or_else(|| pool.inherited_priority())
+    }
+
+    /// Asks for admission, if the pool has it.
+    fn ask(&self, pool: &Pool) -> Result<Option<Admitted>, SpawnError> {
+        pool.info().admission.as_ref().map_or(Ok(None), |controller| {
+            pool.check()?;
+            let admitted = controller.ask(self.class_in(pool));
+            admitted.map(Some).map_err(SpawnError::Overloaded)
+        })
     }
 
     /// Returns the chosen pool, or the one that free functions use here.

@@ -37,6 +37,7 @@ pub(crate) mod interval;
 #[cfg(doctest)]
 mod must_not_compile;
 pub(crate) mod sleep;
+mod spawn_within;
 pub(crate) mod timeout;
 
 pub use interval::{Interval, MissedTicks, interval, interval_at};

@@ -1,6 +1,7 @@
-//! Several pools in one runtime: transfers, closures that run elsewhere, bounds, silos, concurrency limits,
+//! Several pools in one runtime: transfers, closures that run elsewhere, bounds, admission, silos, limits,
 //! and refusals.
 
+mod admission;
 mod bounds;
 mod lifetimes;
 mod transfers;

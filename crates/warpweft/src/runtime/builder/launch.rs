@@ -1,5 +1,6 @@
 //! Starts a pool: checks its settings, builds its policy and starts its threads.
 
+use crate::admission::controller::Controller;
 use crate::coroutine::stack::{LEAST_BYTES, MOST_BYTES, Stacks};
 use crate::driver::owner::DriverOwner;
 use crate::execution::forked;
@@ -104,6 +105,9 @@ impl Setup {
         if config.capacity == Some(0) {
             return Err(BuildError::Capacity);
         }
+        if let Some(delay) = config.admission {
+            delay.check().map_err(BuildError::Admission)?;
+        }
         let quantum = Quantum::new(config.quantum).ok_or(BuildError::Quantum {
             asked: config.quantum,
             most: Quantum::MOST,
@@ -142,6 +146,9 @@ impl Setup {
             config.hooks,
         );
         let places = config.capacity.map(PlacePermits::new);
+        let priorities = policy.priorities();
+        let controller = |delay| Arc::new(Controller::new(config.name.clone(), delay, priorities));
+        let admission = config.admission.map(controller);
         PoolParts {
             threads,
             monitor: Monitor::new(config.watch, workers, slots),
@@ -153,12 +160,13 @@ impl Setup {
                 name: config.name,
                 policy: config.policy,
                 sources: config.sources,
-                priorities: policy.priorities(),
+                priorities,
                 deadlines: policy.uses_deadlines(),
                 workers,
                 slots,
                 order: config.order,
                 places: places.map(|places| Box::new(places) as _),
+                admission,
             },
         }
     }

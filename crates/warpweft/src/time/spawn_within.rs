@@ -1,0 +1,45 @@
+//! Spawning into a bounded pool, with a limit to the wait for a permit.
+
+use super::timeout::timeout;
+use crate::runtime::pool::Pool;
+use crate::runtime::pool_error::EnterError;
+use std::panic::Location;
+use std::time::Duration;
+use warpweft_task::JoinHandle;
+
+impl Pool {
+    /// As [`spawn_with_permit`](Self::spawn_with_permit), but waits for a permit no longer than `limit`. With
+    /// a limit of zero it takes a free permit, or fails. Does nothing until it is awaited.
+    ///
+    /// # Errors
+    ///
+    /// [`EnterError::Full`] if there was no permit in that time; the other errors of `spawn_with_permit`. The
+    /// future was dropped.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use warpweft::{EnterError, Runtime};
+    /// let runtime = Runtime::builder().workers(1).capacity(1).build()?;
+    /// let pool = runtime.first();
+    /// let refused = pool.block_on(async {
+    ///     let first = pool.spawn_within(Duration::from_secs(1), std::future::pending::<()>()).await?;
+    ///     let second = pool.spawn_within(Duration::from_millis(5), async {}).await;
+    ///     drop(first);
+    ///     Ok::<_, EnterError>(second.err())
+    /// })?;
+    /// assert_eq!(refused, Some(EnterError::Full));
+    /// # Ok::<(), EnterError>(())
+    /// ```
+    #[track_caller]
+    pub fn spawn_within<F>(
+        &self,
+        limit: Duration,
+        future: F,
+    ) -> impl Future<Output = Result<JoinHandle<F::Output>, EnterError>>
+    where
+        F: Future<Output: Send + 'static> + Send + 'static,
+    {
+        let spawns = self.spawn_with_permit_at(Location::caller(), future);
+        async move { timeout(limit, spawns).await.unwrap_or(Err(EnterError::Full)) }
+    }
+}
