@@ -149,8 +149,8 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
             }
             None => println!("no valgrind: instructions are not counted"),
         }
-        let ratios = self::ratios(options.rounds, load, (&with, "off"), (&without, "off"))?;
-        for (time_of, ratios) in load.times.iter().zip(ratios) {
+        let measured = ratios(options.rounds, load, (&with, "off"), (&without, "off"))?;
+        for (time_of, ratios) in load.times.iter().zip(measured) {
             rows.push(Row::ratio(format!("{name}: {time_of}"), ratios, SPARSE_GOAL));
         }
         let Some(goal) = load.steps_goal else {
@@ -160,8 +160,8 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
         if let Some((on, off)) = counts("on")?.zip(counts("off")?) {
             rows.push(Row::more(format!("{name}: instructions"), on, off, goal));
         }
-        let ratios = self::ratios(options.rounds, load, (&with, "on"), (&with, "off"))?;
-        for (time_of, ratios) in load.times.iter().zip(ratios) {
+        let measured = ratios(options.rounds, load, (&with, "on"), (&with, "off"))?;
+        for (time_of, ratios) in load.times.iter().zip(measured) {
             rows.push(Row::ratio(format!("{name}: {time_of}"), ratios, goal));
         }
     }
