@@ -17,6 +17,9 @@ pub(crate) struct Options {
     /// How many tasks sleep while a dump is timed
     #[arg(long, default_value_t = 100_000)]
     tasks: u64,
+    /// Measure only the loads with this text in their names: spawn, cycle, http hello
+    #[arg(long)]
+    only: Option<String>,
     /// Fail if a goal is missed. Times need a machine on which nothing else runs
     #[arg(long)]
     strict: bool,
@@ -27,11 +30,66 @@ const CFG: &str = "warpweft_unrecorded";
 /// Closures or turns of a timed run, and of one under callgrind.
 const COUNT: u64 = 1_000_000;
 const COUNTED: u64 = 50_000;
+/// The same of requests.
+const REQUESTS: u64 = 20_000;
+const REQUESTS_COUNTED: u64 = 5_000;
 /// The goals: parts in a hundred, nanoseconds, bytes and milliseconds.
 const SPARSE_GOAL: f64 = 0.5;
 const STEP_GOAL: f64 = 12.0;
+const HTTP_STEPS_GOAL: f64 = 3.0;
 const BYTES_GOAL: f64 = 20.0;
 const DUMP_GOAL: f64 = 100.0;
+
+/// What runs while its cost is measured.
+struct Load {
+    name: &'static str,
+    /// The example, and what it is told before the count.
+    program: &'static str,
+    arguments: &'static [&'static str],
+    /// Tasks or requests of a timed run, and of one under callgrind.
+    count: u64,
+    counted: u64,
+    /// The figures that the program prints.
+    times: &'static [&'static str],
+    /// How much more it may cost to record steps, in parts in a hundred, if there is a goal.
+    steps_goal: Option<f64>,
+}
+
+impl Load {
+    /// One of `observe_cost`.
+    const fn of_tasks(arguments: &'static [&'static str; 1]) -> Self {
+        Self {
+            name: arguments[0],
+            program: "observe_cost",
+            arguments,
+            count: COUNT,
+            counted: COUNTED,
+            times: &["time"],
+            steps_goal: None,
+        }
+    }
+
+    /// Adds what the program is told.
+    fn tell<'a>(&self, command: &'a mut Command, count: u64, steps: &str) -> &'a mut Command {
+        command
+            .args(self.arguments)
+            .args([count.to_string().as_str(), steps])
+    }
+}
+
+const LOADS: &[Load] = &[
+    Load::of_tasks(&["spawn"]),
+    Load::of_tasks(&["cycle"]),
+    Load {
+        name: "http hello",
+        program: "observe_http",
+        arguments: &[],
+        count: REQUESTS,
+        counted: REQUESTS_COUNTED,
+        times: &["time", "CPU time of the worker"],
+        steps_goal: Some(HTTP_STEPS_GOAL),
+    },
+];
 
 /// A line of the table.
 struct Row {
@@ -50,6 +108,19 @@ impl Row {
             is_met: value <= goal,
         }
     }
+
+    /// How many more instructions there are for each task or request.
+    fn more(what: String, with: f64, without: f64, goal: f64) -> Self {
+        let rest = format!(" ({without:.1} to {with:.1} each)");
+        Self::new(what, (with / without - 1.0) * 100.0, "%", goal, &rest)
+    }
+
+    /// How much longer it takes, by the quartiles of ratios.
+    fn ratio(what: String, ratios: [f64; 3], goal: f64) -> Self {
+        let [low, middle, high] = ratios.map(|ratio| (ratio - 1.0) * 100.0);
+        let rest = format!(" [{low:.2} to {high:.2}]");
+        Self::new(what, middle, "%", goal, &rest)
+    }
 }
 
 /// Measures all, and prints a table.
@@ -60,37 +131,71 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
     );
     let with = build(repo, &repo.target, None)?;
     let without = build(repo, &repo.target.join("unrecorded"), Some(CFG))?;
-    let [with_cost, without_cost] = [&with, &without].map(|folder| folder.join("observe_cost"));
     let mut rows = Vec::new();
-    for what in ["spawn", "cycle"] {
-        let name = format!("rare events, {what}");
-        match instructions(&with_cost, what)?.zip(instructions(&without_cost, what)?) {
+    let is_wanted = |load: &&Load| {
+        options
+            .only
+            .as_deref()
+            .is_none_or(|only| load.name.contains(only))
+    };
+    for load in LOADS.iter().filter(is_wanted) {
+        let [with, without] = [&with, &without].map(|folder| folder.join(load.program));
+        let name = format!("rare events, {}", load.name);
+        let counts = |steps| instructions(&with, load, steps);
+        match counts("off")?.zip(instructions(&without, load, "off")?) {
             Some((with, without)) => {
-                let more = (with / without - 1.0) * 100.0;
-                let rest = format!(" ({without:.1} to {with:.1} a task)");
-                rows.push(Row::new(
-                    format!("{name}: instructions"),
-                    more,
-                    "%",
-                    SPARSE_GOAL,
-                    &rest,
-                ));
+                let what = format!("{name}: instructions");
+                rows.push(Row::more(what, with, without, SPARSE_GOAL));
             }
             None => println!("no valgrind: instructions are not counted"),
         }
-        let ratios = by_turns(options.rounds, || {
-            Ok(time(&with_cost, what, "off")? / time(&without_cost, what, "off")?)
-        })?;
-        let [low, middle, high] = ratios.map(|ratio| (ratio - 1.0) * 100.0);
-        let rest = format!(" [{low:.2} to {high:.2}]");
-        rows.push(Row::new(format!("{name}: time"), middle, "%", SPARSE_GOAL, &rest));
+        let measured = ratios(options.rounds, load, (&with, "off"), (&without, "off"))?;
+        for (time_of, ratios) in load.times.iter().zip(measured) {
+            rows.push(Row::ratio(format!("{name}: {time_of}"), ratios, SPARSE_GOAL));
+        }
+        let Some(goal) = load.steps_goal else {
+            continue;
+        };
+        let name = format!("recorded steps, {}", load.name);
+        if let Some((on, off)) = counts("on")?.zip(counts("off")?) {
+            rows.push(Row::more(format!("{name}: instructions"), on, off, goal));
+        }
+        let measured = ratios(options.rounds, load, (&with, "on"), (&with, "off"))?;
+        for (time_of, ratios) in load.times.iter().zip(measured) {
+            rows.push(Row::ratio(format!("{name}: {time_of}"), ratios, goal));
+        }
     }
+    if options.only.is_none() {
+        others(&with, options, &mut rows)?;
+    }
+    ensure!(!rows.is_empty(), "no load has that name");
+    println!("\n{}", table(&rows));
+    let missed: Vec<_> = rows
+        .iter()
+        .filter(|row| !row.is_met)
+        .map(|row| row.what.clone())
+        .collect();
+    if options.strict {
+        run::complain("of the goals are missed", &missed)?;
+    }
+    Ok(())
+}
+
+/// Measures a step, a trace and a dump.
+fn others(with: &Path, options: &Options, rows: &mut Vec<Row>) -> Result<()> {
+    let with_cost = with.join("observe_cost");
     // A turn makes four records, a yield one.
-    for (what, name, records) in [("yield", "a step", 1.0), ("turn", "a step with its push", 2.0)] {
+    let turns = [
+        (Load::of_tasks(&["yield"]), "a step", 1.0),
+        (Load::of_tasks(&["turn"]), "a step with its push", 2.0),
+    ];
+    for (load, name, records) in turns {
+        let load = &load;
         let each = by_turns(options.rounds, || {
-            let more = time(&with_cost, what, "on")? - time(&with_cost, what, "off")?;
-            Ok(more / COUNT as f64 / records)
+            let [on, off] = ["on", "off"].map(|steps| times(&with_cost, load, steps));
+            Ok(vec![(on?[0] - off?[0]) / COUNT as f64 / records])
         })?;
+        let each = each[0];
         let rest = format!(" [{:.2} to {:.2}]", each[0], each[2]);
         // The goal is of a stamp and its record: a push is another one.
         rows.push(Row::new(
@@ -120,15 +225,6 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
     let what = format!("a dump of {} tasks beside 2 busy workers", options.tasks);
     let rest = format!(" (slowest {slowest:.1})");
     rows.push(Row::new(what, median, "ms", DUMP_GOAL, &rest));
-    println!("\n{}", table(&rows));
-    let missed: Vec<_> = rows
-        .iter()
-        .filter(|row| !row.is_met)
-        .map(|row| row.what.clone())
-        .collect();
-    if options.strict {
-        run::complain("of the goals are missed", &missed)?;
-    }
     Ok(())
 }
 
@@ -151,8 +247,10 @@ fn table(rows: &[Row]) -> String {
 /// Builds the programs. Returns their folder.
 fn build(repo: &Repo, target: &Path, cfg: Option<&str>) -> Result<PathBuf> {
     let mut command = run::cargo(&repo.root);
-    command.args(["build", "--release", "-p", "warpweft"]);
-    command.args(["--example", "observe_cost", "--example", "dump_speed"]);
+    command.args(["build", "--release", "-p", "warpweft", "-p", "warpweft-tokio"]);
+    for example in ["observe_cost", "observe_http", "dump_speed"] {
+        command.args(["--example", example]);
+    }
     if cfg.is_some() {
         command.env("RUSTFLAGS", run::rustflags(cfg));
     }
@@ -172,19 +270,32 @@ fn figures(command: &mut Command) -> Result<Vec<f64>> {
     text.split_whitespace().map(figure).collect()
 }
 
-/// Nanoseconds of a run.
-fn time(program: &Path, what: &str, steps: &str) -> Result<f64> {
-    let figures = figures(Command::new(program).args([what, &COUNT.to_string(), steps]))?;
-    figures.first().copied().context("it prints a time")
+/// The times that a run prints, in nanoseconds.
+fn times(program: &Path, load: &Load, steps: &str) -> Result<Vec<f64>> {
+    let figures = figures(load.tell(&mut Command::new(program), load.count, steps))?;
+    ensure!(
+        figures.len() == load.times.len(),
+        "`{}` prints {} figures",
+        load.program,
+        figures.len()
+    );
+    Ok(figures)
 }
 
-/// Instructions of a task, or `None` without valgrind.
-fn instructions(program: &Path, what: &str) -> Result<Option<f64>> {
-    let [few, many] = [COUNTED, 3 * COUNTED].map(|count| {
+/// Runs two programs by turns, each with steps `on` or `off`. Returns the quartiles of the ratio of each time.
+fn ratios(rounds: usize, load: &Load, one: (&Path, &str), other: (&Path, &str)) -> Result<Vec<[f64; 3]>> {
+    by_turns(rounds, || {
+        let [one, other] = [one, other].map(|(program, steps)| times(program, load, steps));
+        Ok(one?.iter().zip(other?).map(|(one, other)| one / other).collect())
+    })
+}
+
+/// Instructions of a task or a request, or `None` without valgrind.
+fn instructions(program: &Path, load: &Load, steps: &str) -> Result<Option<f64>> {
+    let [few, many] = [load.counted, 3 * load.counted].map(|count| {
         let mut command = Command::new("valgrind");
         command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
-        command.arg(program).args([what, &count.to_string(), "off"]);
-        command.output().ok()
+        load.tell(command.arg(program), count, steps).output().ok()
     });
     let Some((few, many)) = few.zip(many) else {
         return Ok(None);
@@ -195,16 +306,23 @@ fn instructions(program: &Path, what: &str) -> Result<Option<f64>> {
         let figure = figure.and_then(|(_, figure)| figure.trim().parse::<f64>().ok());
         figure.with_context(|| format!("callgrind counts nothing:\n{text}"))
     });
-    Ok(Some((many? - few?) / (2 * COUNTED) as f64))
+    Ok(Some((many? - few?) / (2 * load.counted) as f64))
 }
 
-/// Measures so many times. Returns the lower quartile, the median and the upper quartile. The first run does
-/// not count.
-fn by_turns(rounds: usize, mut measure: impl FnMut() -> Result<f64>) -> Result<[f64; 3]> {
-    measure()?;
-    let mut all = (0..rounds).map(|_| measure()).collect::<Result<Vec<_>>>()?;
-    all.sort_by(f64::total_cmp);
-    Ok([1, 2, 3].map(|quarter| all[(all.len() - 1) * quarter / 4]))
+/// Measures so many times. Returns the lower quartile, the median and the upper quartile of each figure. The
+/// first run does not count.
+fn by_turns(rounds: usize, mut measure: impl FnMut() -> Result<Vec<f64>>) -> Result<Vec<[f64; 3]>> {
+    let mut all = vec![Vec::new(); measure()?.len()];
+    for _ in 0..rounds {
+        for (all, figure) in all.iter_mut().zip(measure()?) {
+            all.push(figure);
+        }
+    }
+    let quartiles = all.into_iter().map(|mut all| {
+        all.sort_by(f64::total_cmp);
+        [1, 2, 3].map(|quarter| all[(all.len() - 1) * quarter / 4])
+    });
+    Ok(quartiles.collect())
 }
 
 #[cfg(test)]
@@ -227,7 +345,11 @@ mod tests {
     #[test]
     fn quartiles_leave_the_first_run_out() {
         let mut next = [100.0, 4.0, 1.0, 3.0, 5.0, 2.0].into_iter();
-        let quartiles = by_turns(5, || next.next().context("five")).expect("there are six");
-        assert_eq!(quartiles, [2.0, 3.0, 4.0]);
+        let measure = || {
+            let figure = next.next().context("five")?;
+            Ok(vec![figure, -figure])
+        };
+        let quartiles = by_turns(5, measure).expect("there are six");
+        assert_eq!(quartiles, [[2.0, 3.0, 4.0], [-4.0, -3.0, -2.0]]);
     }
 }

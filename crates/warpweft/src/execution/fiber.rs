@@ -225,6 +225,7 @@ impl Fiber {
 
     pub(crate) fn set_slot(&self, slot: Option<u32>) {
         self.slot.set(slot);
+        self.fiber_waker.set_task(slot.map_or(0, |_| self.who().id));
         if slot.is_some() && self.task.get().is_some() {
             self.probe.open();
         }
@@ -387,7 +388,8 @@ impl Fiber {
     /// Switches away until `latch` is set. Returns true if the fiber must unwind.
     pub(crate) fn wait(&self, latch: &Latch, must_wait: MustWait) -> bool {
         let fibers = self.fibers();
-        if let Err(token) = latch.register(wake_of(fibers.thread_handle(), self.next_key())) {
+        let wake = wake_of(fibers.thread_handle(), self.next_key(), self.who().id);
+        if let Err(token) = latch.register(wake) {
             // The latch was set in the meantime. The runnable's end enters a key of a turn that is over.
             self.turn.set(fibers.next_turn());
             token.abandon(Abandon::Cancelled);

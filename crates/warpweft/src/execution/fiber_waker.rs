@@ -24,7 +24,7 @@ use std::mem::ManuallyDrop;
 use std::ptr::{self, NonNull};
 use std::sync::{Arc, Weak};
 use std::task::{RawWaker, RawWakerVTable, Waker};
-use warpweft_platform::atomic::{AtomicBool, Ordering};
+use warpweft_platform::atomic::{AtomicBool, AtomicUsize, Ordering};
 use warpweft_platform::delay;
 use warpweft_task::Runnable;
 
@@ -37,6 +37,8 @@ pub(crate) struct FiberWaker {
     fiber: Cell<*const Fiber>,
     /// True while the waker is in the mailbox.
     entered: AtomicBool,
+    /// The task of the body that the fiber has, once that has waited; or 0. For the flight recorder.
+    task: AtomicUsize,
 }
 
 // SAFETY: only the fiber's own thread touches `fiber`: `notify` checks on which thread it runs, and the other
@@ -53,6 +55,7 @@ impl FiberWaker {
             at: Arc::as_ptr(thread_handle),
             fiber: Cell::new(fiber),
             entered: AtomicBool::new(false),
+            task: AtomicUsize::new(0),
         })
     }
 
@@ -89,6 +92,7 @@ impl FiberWaker {
         if !self.entered.swap(true, Ordering::Release) {
             delay::point("fiber waker.notify: said");
             if let Some(thread_handle) = self.thread_handle.upgrade() {
+                note_woken(&thread_handle, self.task.load(Ordering::Relaxed));
                 let waker = Arc::clone(self) as Arc<dyn MailboxWaker>;
                 thread_handle.post(MailboxEntry::Notified(waker));
             }
@@ -114,6 +118,12 @@ impl FiberWaker {
         unsafe { fiber.as_ref() }.hear().then_some(fiber)
     }
 
+    /// Notes whose body the fiber has, or 0 if it has none.
+    pub(crate) fn set_task(&self, task: usize) {
+        // Ordering: Relaxed; a hint, which is compared with nothing.
+        self.task.store(task, Ordering::Relaxed);
+    }
+
     pub(crate) fn forget(&self) {
         self.fiber.set(ptr::null());
     }
@@ -128,24 +138,43 @@ impl MailboxWaker for FiberWaker {
     }
 }
 
-/// Creates the runnable that a fiber registers with the latch that it waits for. It wakes the fiber once,
-/// also if it ends without having run, because the latch was given up.
-pub(crate) fn wake_of(thread: &Arc<ThreadHandle>, key: Key) -> Runnable {
-    let wake = Wake(Arc::clone(thread), key);
+/// Records that another thread wakes the fiber of that task. Before the entry in the mailbox: afterwards the
+/// fiber may run.
+fn note_woken(thread: &ThreadHandle, task: usize) {
+    if task != 0 {
+        thread.pool().note_fiber_woken(task);
+    }
+}
+
+/// Creates the runnable that the fiber of `task` registers with the latch that it waits for. It wakes the
+/// fiber once, also if it ends without having run, because the latch was given up.
+pub(crate) fn wake_of(thread: &Arc<ThreadHandle>, key: Key, task: usize) -> Runnable {
+    let wake = Wake {
+        thread: Arc::clone(thread),
+        key,
+        task,
+    };
     thread.at_once(move || drop(wake))
 }
 
-struct Wake(Arc<ThreadHandle>, Key);
+struct Wake {
+    thread: Arc<ThreadHandle>,
+    key: Key,
+    task: usize,
+}
 
 impl Drop for Wake {
     fn drop(&mut self) {
-        let Self(thread, key) = self;
+        let Self { thread, key, task } = self;
         // The own thread looks at the line before its worker sleeps or leaves.
         let here = stack_context::here()
             .filter(|context| Arc::ptr_eq(context.thread_handle(), thread) && context.worker_ref().is_some());
         match here {
             Some(context) => context.fibers().wake(*key),
-            None => thread.post(MailboxEntry::Key(*key)),
+            None => {
+                note_woken(thread, *task);
+                thread.post(MailboxEntry::Key(*key));
+            }
         }
     }
 }

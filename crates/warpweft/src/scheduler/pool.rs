@@ -228,7 +228,7 @@ impl<P: Policy> Pool<P> {
     /// # Safety
     ///
     /// As [`PoolVtable::woken`]. With `KEPT` the policy keeps woken tasks.
-    unsafe fn woken<const KEPT: bool>(pool: NonNull<PoolHeader>, task: Runnable) {
+    pub(super) unsafe fn woken<const KEPT: bool>(pool: NonNull<PoolHeader>, task: Runnable) {
         with_taker(pool, |worker_ref| match worker_ref {
             Some(worker_ref) => {
                 // SAFETY: a reference that takes tasks of the pool whose table this is belongs to one of its
@@ -248,25 +248,6 @@ impl<P: Policy> Pool<P> {
             // SAFETY: by contract.
             None => unsafe { Self::push_any(pool, task, Why::Woken) },
         });
-    }
-
-    /// Records the wake as well.
-    ///
-    /// # Safety
-    ///
-    /// As for [`woken`](Self::woken).
-    unsafe fn woken_recorded<const KEPT: bool>(pool: NonNull<PoolHeader>, task: Runnable) {
-        // SAFETY: by contract the header belongs to a live pool of this table, so of this type.
-        let recorder = &unsafe { pool.cast::<Self>().as_ref() }.core.recorder;
-        with_taker(pool, |worker_ref| {
-            match worker_ref.and_then(|taker| taker.worker) {
-                // SAFETY: the calling thread carries a worker that takes tasks of this pool, so one of its.
-                Some(worker) => unsafe { recorder.worker(worker).pushed(recorder, Push::Woken, &task) },
-                None => recorder.pushed_outside(Push::Woken, &task),
-            }
-        });
-        // SAFETY: by contract.
-        unsafe { Self::woken::<KEPT>(pool, task) };
     }
 
     /// # Safety
@@ -356,6 +337,10 @@ impl<P: Policy> PoolRef for Pool<P> {
 
     fn wake_worker(&self, worker: usize) {
         self.core.wake_worker(worker);
+    }
+
+    fn note_fiber_woken(&self, task: usize) {
+        self.fiber_woken(task);
     }
 
     fn send_worker_to(&self, thread: &Arc<ThreadHandle>) {

@@ -7,10 +7,12 @@ use crate::execution::stack_context::StackContext;
 use crate::execution::thread_fibers::recorded::LineEnd;
 use crate::fork::stealable_job::Stolen;
 use crate::observe::recorder::event::{Kind, Push, StepEnd};
-use crate::observe::recorder::worker::BesideTasks;
 use crate::pool::core::worker_word;
-use crate::pool::current::WorkerRef;
+use crate::pool::current::{WorkerRef, with_taker};
+use crate::threads::pool_ref::PoolRef as _;
+use std::ptr::NonNull;
 use warpweft_policy::{Count, Policy, Wake};
+use warpweft_task::pool::PoolHeader;
 use warpweft_task::{Ran, Runnable, TaskRef};
 
 impl<P: Policy> Worker<P> {
@@ -110,7 +112,7 @@ impl<P: Policy> Worker<P> {
         let recorder = pool.core.recorder.worker(self.id());
         if fibers.line_end() != before.1 {
             // SAFETY: by contract.
-            unsafe { self.woke_recorded(pool, context, before.1) };
+            unsafe { self.woke_recorded(pool, context, before) };
         }
         if is_same {
             recorder.end(end);
@@ -120,7 +122,8 @@ impl<P: Policy> Worker<P> {
         }
     }
 
-    /// Records the wakes of fibers since `before`.
+    /// Records the wakes of this thread's fibers since `before`, by the thread itself: in the step of that
+    /// task, or by the driver.
     ///
     /// # Safety
     ///
@@ -128,9 +131,14 @@ impl<P: Policy> Worker<P> {
     // Not inlined: its registers would be taken from each step.
     #[cold]
     #[inline(never)]
-    unsafe fn woke_recorded(&self, pool: &Pool<P>, context: &StackContext, before: LineEnd) {
+    pub(crate) unsafe fn woke_recorded(
+        &self,
+        pool: &Pool<P>,
+        context: &StackContext,
+        (of, before): (usize, LineEnd),
+    ) {
         let recorder = &pool.core.recorder;
-        let woken = |see: &mut dyn FnMut(usize)| context.fibers().woken_since(before, see);
+        let woken = |see: &mut dyn FnMut(usize)| context.fibers().woken_since(before, of, see);
         // SAFETY: by contract the calling thread carries the worker.
         unsafe { recorder.worker(self.id()).woke(recorder, woken) };
     }
@@ -160,8 +168,13 @@ impl<P: Policy> Worker<P> {
         pool: &Pool<P>,
         context: &StackContext,
     ) -> Option<Work> {
+        let before = RECORDED.then(|| context.fibers().line_end());
         // SAFETY: by contract.
         let work = unsafe { self.wait(context) };
+        if let Some(before) = before.filter(|_| context.carries(self.worker_ref())) {
+            // SAFETY: the thread still carries the worker.
+            unsafe { self.woke_recorded(pool, context, (0, before)) };
+        }
         if pool.core.recorder.mode().is_on() == RECORDED {
             return work;
         }
@@ -204,24 +217,22 @@ impl<P: Policy> Worker<P> {
         if !recorder.mode().has_steps() {
             return self.run_fork(fork, context);
         }
-        let address = fork.address().addr();
         let fibers = context.fibers();
         let before = fibers.line_end();
-        let run = || {
-            self.run_fork(fork, context);
-            Some(BesideTasks {
-                address,
-                site: None,
-                end: StepEnd::Ended,
-            })
-        };
-        let is_still = || context.carries(self.worker_ref());
-        let woken = |see: &mut dyn FnMut(usize)| fibers.woken_since(before, see);
         // SAFETY: by contract the calling thread carries the worker.
         unsafe {
             recorder
                 .worker(self.id())
-                .around(recorder, Kind::BeginFork, run, is_still, woken);
+                .begin_fork(recorder, fork.address().addr(), self.seen.victim());
+        };
+        self.run_fork(fork, context);
+        // If the fork's end gave the worker to its owner, who continues there: its slice ends with that step.
+        if context.carries(self.worker_ref()) {
+            let woken = |see: &mut dyn FnMut(usize)| fibers.woken_since(before, 0, see);
+            // SAFETY: the thread still carries the worker.
+            unsafe { recorder.worker(self.id()).woke(recorder, woken) };
+            // SAFETY: as above.
+            unsafe { recorder.worker(self.id()).end_fork(recorder) };
         }
     }
 
@@ -249,12 +260,11 @@ impl<P: Policy> Worker<P> {
                 (ran > 0).then(|| context.fibers().last_turn())
             };
             let is_still = || context.carries(self.worker_ref());
-            let woken = |see: &mut dyn FnMut(usize)| context.fibers().woken_since(before, see);
+            let fibers = context.fibers();
+            let woken = |see: &mut dyn FnMut(usize)| fibers.woken_since(before, fibers.last_task(), see);
             // SAFETY: by contract the calling thread carries the worker.
             unsafe {
-                recorder
-                    .worker(self.id())
-                    .around(recorder, Kind::BeginFiber, run, is_still, woken);
+                recorder.worker(self.id()).around(recorder, run, is_still, woken);
             }
             if ran == 0 {
                 break;
@@ -262,5 +272,36 @@ impl<P: Policy> Worker<P> {
             turns += ran;
         }
         turns
+    }
+}
+
+impl<P: Policy> Pool<P> {
+    /// Records the wake as well.
+    ///
+    /// # Safety
+    ///
+    /// As for [`woken`](Self::woken).
+    pub(super) unsafe fn woken_recorded<const KEPT: bool>(pool: NonNull<PoolHeader>, task: Runnable) {
+        // SAFETY: by contract the header belongs to a live pool of this table, so of this type.
+        let recorder = &unsafe { pool.cast::<Self>().as_ref() }.core.recorder;
+        with_taker(pool, |worker_ref| {
+            match worker_ref.and_then(|taker| taker.worker) {
+                // SAFETY: the calling thread carries a worker that takes tasks of this pool, so one of its.
+                Some(worker) => unsafe { recorder.worker(worker).pushed(recorder, Push::Woken, &task) },
+                None => recorder.pushed_outside(Push::Woken, &task),
+            }
+        });
+        // SAFETY: by contract.
+        unsafe { Self::woken::<KEPT>(pool, task) };
+    }
+
+    /// Records that the calling thread wakes the fiber of that task, which is another thread's.
+    #[cold]
+    pub(super) fn fiber_woken(&self, task: usize) {
+        with_taker(self.header(), |worker_ref| {
+            let worker = worker_ref.and_then(|taker| taker.worker);
+            // SAFETY: the calling thread carries a worker that takes tasks of this pool, so one of its.
+            unsafe { self.core.recorder.fiber_woken(worker, task) };
+        });
     }
 }

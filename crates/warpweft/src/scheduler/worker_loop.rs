@@ -178,7 +178,12 @@ unsafe fn look_up<P: Policy, const RECORDED: bool>(
     let recorder = &pool.core.recorder;
     // SAFETY: by contract the calling thread carries the worker.
     unsafe { recorder.worker(worker.id()).compare(recorder, worker.counters()) };
+    let before = RECORDED.then(|| context.fibers().line_end());
     let poll_global = poll_interval.look_up(&pool.core.driver, &pool.core.idle, &pool.core.monitor);
+    if let Some(before) = before {
+        // SAFETY: by contract; what the driver wakes does not run here.
+        unsafe { worker.woke_recorded(pool, context, (0, before)) };
+    }
     if worker.is_compensating && pool.core.monitor.must_retire(poll_interval.was_long()) {
         return LookResult::Over;
     }

@@ -19,6 +19,9 @@ pub(crate) trait PoolRef: Send + Sync {
     fn wake_worker(&self, worker: usize);
     /// Makes sure that a worker is given to a thread that waits without one.
     fn send_worker_to(&self, thread: &Arc<ThreadHandle>);
+    /// Records that the calling thread wakes the fiber of that task, which is another thread's, if steps are
+    /// recorded.
+    fn note_fiber_woken(&self, task: usize);
     /// Runs a thread that carries workers, until it ends.
     fn run_thread(self: Arc<Self>, thread: Arc<ThreadHandle>);
     /// Makes the calling thread carry the worker that `thread` is given. The result ends this, on the same

@@ -1,6 +1,7 @@
 //! The flight recorder, its trace files, and the metrics.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 
+mod beside_tasks;
 mod events;
 #[path = "../support/eventually.rs"]
 mod eventually;

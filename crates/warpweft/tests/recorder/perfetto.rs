@@ -210,6 +210,41 @@ fn write(snapshot: &Snapshot) -> Vec<u8> {
     bytes
 }
 
+/// An arrow of a trace.
+pub(crate) struct Flow {
+    /// The name of the instant at which it begins.
+    pub(crate) why: String,
+    /// The name of the slice to which it leads.
+    pub(crate) to: String,
+    /// The tracks of both.
+    pub(crate) tracks: (String, String),
+}
+
+/// Returns the flows of the trace that a snapshot makes.
+pub(crate) fn flows(snapshot: &Snapshot) -> Vec<Flow> {
+    let (found, _) = read(&write(snapshot));
+    let mut ends = HashMap::new();
+    for found in &found {
+        for &flow in &found.event.flow_ends {
+            assert!(ends.insert(flow, found).is_none(), "it ends once");
+        }
+    }
+    let mut flows = Vec::new();
+    for found in &found {
+        for flow in &found.event.flows {
+            let end = ends.remove(flow).expect("a flow ends");
+            assert!(end.ns >= found.ns);
+            flows.push(Flow {
+                why: found.name.clone(),
+                to: end.name.clone(),
+                tracks: (found.track.clone(), end.track.clone()),
+            });
+        }
+    }
+    assert!(ends.is_empty(), "each flow begins");
+    flows
+}
+
 /// What a program with many steps and wakes leaves.
 fn recorded(tasks: usize) -> Snapshot {
     let runtime = Runtime::builder()

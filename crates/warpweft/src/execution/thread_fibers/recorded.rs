@@ -4,7 +4,8 @@ use super::ThreadFibers;
 use crate::execution::fiber::Fiber;
 use crate::observe::recorder::event::StepEnd;
 use crate::observe::recorder::sites::TaskSite;
-use crate::observe::recorder::worker::BesideTasks;
+use crate::observe::recorder::worker::FiberTurn;
+use std::ptr;
 
 /// The number of ready fibers among which wakes are looked for.
 const LOOKED_AT: usize = 64;
@@ -23,11 +24,11 @@ impl ThreadFibers {
 
     /// Returns the task of the last turn, where it was spawned, and how the turn ended. The task is 0 if
     /// the stack is gone.
-    pub(crate) fn last_turn(&self) -> BesideTasks {
+    pub(crate) fn last_turn(&self) -> FiberTurn {
         let site = self.last().map(|fiber| fiber.label().site());
         let (name, spawned_at) = site.unwrap_or_default();
-        BesideTasks {
-            address: self.last().map_or(0, |fiber| fiber.who().id),
+        FiberTurn {
+            task: self.last_task(),
             site: spawned_at.map(|spawned_at| TaskSite { name, spawned_at }),
             end: self.last().map_or(StepEnd::Ended, |fiber| fiber.probe.turn_end()),
         }
@@ -56,10 +57,20 @@ impl ThreadFibers {
         LineEnd(self.last.get())
     }
 
-    /// Calls `see` with the task of each fiber that was put into the line since `before`, by a wake. Looks
-    /// at the first 64 fibers only; if more are ready, it finds none.
-    pub(crate) fn woken_since(&self, before: LineEnd, mut see: impl FnMut(usize)) {
-        if self.line_end() == before {
+    /// Returns the task of the last turn; 0 if its stack is gone.
+    pub(crate) fn last_task(&self) -> usize {
+        self.last().map_or(0, |fiber| fiber.who().id)
+    }
+
+    /// Calls `see` with the task of each fiber that was put into the line since `before`, by a wake. A fiber
+    /// of the task `of`, whose step it was, put itself there: it yielded. Looks at the first 64 fibers only;
+    /// if more are ready, it finds none.
+    pub(crate) fn woken_since(&self, before: LineEnd, of: usize, mut see: impl FnMut(usize)) {
+        let own = self.last().filter(|fiber| fiber.who().id == of);
+        let is_own = |fiber: *const Fiber| own.is_some_and(|own| ptr::eq(own, fiber));
+        // It has left the line for its turn, and so did all before it.
+        let before = if is_own(before.0) { ptr::null() } else { before.0 };
+        if ptr::eq(self.last.get(), before) {
             return;
         }
         let mut woken = [0; LOOKED_AT];
@@ -69,10 +80,10 @@ impl ThreadFibers {
             if count == LOOKED_AT {
                 return;
             }
-            if std::ptr::eq(next, before.0) && !std::ptr::eq(next, self.on.get()) {
+            if ptr::eq(next, before) {
                 // This one and those before it were there.
                 count = 0;
-            } else if !std::ptr::eq(next, self.on.get()) {
+            } else if !is_own(next) {
                 woken[count] = fiber.who().id;
                 count += 1;
             }

@@ -18,7 +18,8 @@ pub(crate) enum Kind {
     BeginFork = 3,
     /// A step ends, and none follows at once. The detail is its `StepEnd`.
     End = 4,
-    /// A task became runnable. The detail is the [`Push`].
+    /// A task became runnable. The detail is the [`Push`]. In the place of a site, a fork that was taken has
+    /// the number of the worker that offered it, from 1.
     Push = 5,
     Park = 6,
     Unpark = 7,
@@ -81,10 +82,12 @@ pub enum Push {
     Woken = 2,
     /// It came from outside of the pool.
     Injected = 3,
+    /// Another worker took it: the half of a `join`, or a task of a scope, that this worker had offered.
+    Taken = 4,
 }
 
 const STEP_ENDS: [StepEnd; 4] = [StepEnd::Ended, StepEnd::Waits, StepEnd::Again, StepEnd::Left];
-const PUSHES: [Push; 3] = [Push::Spawned, Push::Woken, Push::Injected];
+const PUSHES: [Push; 4] = [Push::Spawned, Push::Woken, Push::Injected, Push::Taken];
 
 /// The number of a woken worker that stands for any.
 pub(crate) const ANY_WORKER: u64 = u64::MAX;
@@ -106,6 +109,13 @@ pub(crate) fn task_word(address: usize, site: u16) -> u64 {
 pub(crate) fn task_of_word(word: u64) -> (u64, u16) {
     let site = (word & u64::from(u16::MAX)) as u16;
     (word >> SITE_BITS << ALIGNED, site)
+}
+
+/// Returns the worker that offered a fork, of the record that another one took it.
+pub(crate) fn taken_from(parts: Parts) -> Option<usize> {
+    let is_taken = parts.kind == Kind::Push && Push::of(parts.detail) == Some(Push::Taken);
+    let (_, from) = task_of_word(parts.word);
+    usize::from(from).checked_sub(1).filter(|_| is_taken)
 }
 
 /// Makes a record.
@@ -174,6 +184,7 @@ impl Push {
             Self::Spawned => "spawned",
             Self::Woken => "woken",
             Self::Injected => "injected",
+            Self::Taken => "taken",
         }
     }
 }
@@ -210,7 +221,7 @@ mod tests {
             assert_eq!(Push::of(push as u8), Some(push));
         }
         assert_eq!(
-            (StepEnd::of(0), StepEnd::of(9), Push::of(0), Push::of(4)),
+            (StepEnd::of(0), StepEnd::of(9), Push::of(0), Push::of(5)),
             (None, None, None, None)
         );
     }

@@ -181,13 +181,35 @@ impl PoolRecorder {
     /// # Safety
     ///
     /// The calling thread carries `worker`, if there is one.
-    #[cold]
     pub(crate) unsafe fn blocking_pushed(&self, worker: Option<usize>, task: &TaskRef) {
-        let word = task_word(task.id_word(), 0);
+        let push = worker.map_or(Push::Injected, |_| Push::Spawned);
+        // SAFETY: by contract.
+        unsafe { self.write_push(worker, push, task.id_word()) };
+    }
+
+    /// Records that the fiber of that task was woken by another thread than its own, if steps are recorded.
+    /// Takes a lock if no worker calls.
+    ///
+    /// # Safety
+    ///
+    /// The calling thread carries `worker`, if there is one.
+    pub(crate) unsafe fn fiber_woken(&self, worker: Option<usize>, task: usize) {
+        if self.mode().has_steps() {
+            // SAFETY: by contract.
+            unsafe { self.write_push(worker, Push::Woken, task) };
+        }
+    }
+
+    /// # Safety
+    ///
+    /// The calling thread carries `worker`, if there is one.
+    #[cold]
+    unsafe fn write_push(&self, worker: Option<usize>, push: Push, task: usize) {
+        let word = task_word(task, 0);
         match worker {
             // SAFETY: by contract.
-            Some(worker) => unsafe { self.worker(worker).write_push(self, Push::Spawned, word) },
-            None => self.write_outside(Kind::Push, Push::Injected as u8, word),
+            Some(worker) => unsafe { self.worker(worker).write_push(self, push, word) },
+            None => self.write_outside(Kind::Push, push as u8, word),
         }
     }
 

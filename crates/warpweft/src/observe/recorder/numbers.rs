@@ -83,7 +83,9 @@ pub(super) fn link(snapshot: &Snapshot) -> Links {
         };
         let task = tasks.entry(key).or_insert_with(&mut new_task);
         let is_new = match what {
-            What::Push(Push::Spawned) | What::Step(StepKind::Fork, _) => true,
+            What::Push(Push::Spawned | Push::Taken) => true,
+            // Of a fork that was pushed, this is the step.
+            What::Step(StepKind::Fork, _) => task.pushed.is_none(),
             _ => !task.is_alive,
         };
         if is_new && task.is_used {

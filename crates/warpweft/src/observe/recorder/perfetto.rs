@@ -7,7 +7,7 @@
 //! |---|---|
 //! | number | the upper 40 bits of the id of the flow that ends at a slice; the annotation `task` without a flow |
 //! | step | a slice of a worker's track; its category says how it ended: `ended`, `waits`, `again`, `left` |
-//! | runnable | the instant `spawned`, `injected` or `woken` at which the flow begins |
+//! | runnable | the instant `spawned`, `injected`, `woken` or `taken` at which the flow begins |
 //! | spawner, waker | the slice around that instant; none on the track of other threads |
 
 use super::event::StepEnd;

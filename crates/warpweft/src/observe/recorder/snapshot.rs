@@ -4,6 +4,7 @@ use super::event::{self, ANY_WORKER, Kind, Parts, Push, StepEnd};
 use super::ring::Record;
 use super::sites::TaskSite;
 use super::{PoolRecorder, json, perfetto};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -110,7 +111,8 @@ pub enum EventKind {
         /// How it ended.
         how: StepEnd,
     },
-    /// A task became runnable.
+    /// A task became runnable. A fork that was taken is in the track of the worker that had offered it, at
+    /// the moment when the other worker had it.
     Push {
         /// The task.
         task: TaskKey,
@@ -229,7 +231,12 @@ impl PoolRecorder {
     pub(crate) fn snapshot(&self, name: &str, workers: usize) -> PoolEvents {
         let recorders = self.workers.iter().enumerate();
         let mut copies: Vec<(Option<usize>, Vec<Record>)> = recorders
-            .map(|(id, worker)| (Some(id), merge(worker.sparse.read(), worker.steps.read())))
+            .map(|(id, worker)| {
+                (
+                    Some(id),
+                    merge(worker.sparse.read(), in_order(worker.steps.read())),
+                )
+            })
             .collect();
         let outside = self.outside.lock_unless_lost().map(|ring| ring.read());
         let (outside, blocking) = split_blocking(outside.unwrap_or_default());
@@ -239,7 +246,8 @@ impl PoolRecorder {
         // After the copies: no record is later.
         let (scale, now) = self.scale();
         let sites = self.sites.all();
-        let decode = |records: Vec<Record>| {
+        let mut taken = Vec::new();
+        let mut decode = |records: Vec<Record>| {
             let mut events = Vec::with_capacity(records.len());
             let mut last = 0;
             for record in records {
@@ -254,23 +262,62 @@ impl PoolRecorder {
                     let kind = EventKind::End { how };
                     events.push(Event { at, kind });
                 }
-                events.extend(kind(parts, &sites).map(|kind| Event { at, kind }));
+                let event = kind(parts, &sites).map(|kind| Event { at, kind });
+                match event::taken_from(parts) {
+                    Some(worker) => taken.extend(event.map(|event| (worker, event))),
+                    None => events.extend(event),
+                }
             }
             events
         };
-        let tracks = copies.into_iter();
+        let mut tracks: Vec<_> = copies
+            .into_iter()
+            .enumerate()
+            .map(|(at, (worker, records))| Track {
+                worker,
+                blocking: at.checked_sub(workers_and_outside),
+                events: decode(records),
+            })
+            .collect();
+        give_back(taken, &mut tracks);
         PoolEvents {
             name: name.to_owned(),
             workers,
-            tracks: tracks
-                .enumerate()
-                .map(|(at, (worker, records))| Track {
-                    worker,
-                    blocking: at.checked_sub(workers_and_outside),
-                    events: decode(records),
-                })
-                .collect(),
+            tracks,
         }
+    }
+}
+
+/// Puts the begins of fibers' turns where their stamps belong: they are written at the ends, after what
+/// happened meanwhile.
+fn in_order(mut records: Vec<Record>) -> Vec<Record> {
+    for at in 1..records.len() {
+        let is_late = |parts: Parts| parts.kind == Kind::BeginFiber;
+        if event::parts(records[at]).is_some_and(is_late) {
+            let stamp = event::stamp_of(records[at]);
+            let is_before = |record: &Record| event::stamp_of(*record) <= stamp;
+            let place = records[..at]
+                .iter()
+                .rposition(is_before)
+                .map_or(0, |before| before + 1);
+            records[place..=at].rotate_right(1);
+        }
+    }
+    records
+}
+
+/// Moves what thieves recorded to the workers from which they took forks. `taken` has the number of each.
+fn give_back(taken: Vec<(usize, Event)>, tracks: &mut [Track]) {
+    let mut changed = BTreeSet::new();
+    for (worker, event) in taken {
+        if let Some(track) = tracks.get_mut(worker) {
+            track.events.push(event);
+            changed.insert(worker);
+        }
+    }
+    for worker in changed {
+        // Two ascending sequences, which this merges.
+        tracks[worker].events.sort_by_key(|event| event.at);
     }
 }
 

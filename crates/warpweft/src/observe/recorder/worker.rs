@@ -18,11 +18,11 @@ use warpweft_platform::counter::{Counter, Gauge};
 use warpweft_policy::{Count, Counters, priority};
 use warpweft_task::TaskRef;
 
-/// What a worker ran beside tasks: the turn of a fiber, or a fork.
+/// The turn of a fiber.
 #[derive(Debug)]
-pub(crate) struct BesideTasks {
-    /// What identifies it.
-    pub(crate) address: usize,
+pub(crate) struct FiberTurn {
+    /// What identifies its task.
+    pub(crate) task: usize,
     pub(crate) site: Option<TaskSite>,
     pub(crate) end: StepEnd,
 }
@@ -267,8 +267,36 @@ impl WorkerRecorder {
         }
     }
 
-    /// Records what the worker ran beside tasks: the turn of a fiber, or a fork. `run` returns what
-    /// identifies it, or `None` if it ran nothing. What takes long is in no record before it is over.
+    /// Records that the worker took a fork from the worker `from`, and runs it from now on.
+    ///
+    /// # Safety
+    ///
+    /// As [`note`](Self::note).
+    pub(crate) unsafe fn begin_fork(&self, pool: &PoolRecorder, fork: usize, from: usize) {
+        let now = pool.clock.now();
+        let from = u16::try_from(from + 1).unwrap_or(0);
+        // SAFETY: by contract.
+        unsafe { self.write_step(pool, now, Kind::Push, Push::Taken as u8, task_word(fork, from)) };
+        // SAFETY: by contract.
+        unsafe { self.write_step(pool, now, Kind::BeginFork, 0, task_word(fork, 0)) };
+        self.is_open.set(true);
+    }
+
+    /// Records the end of the fork, unless tasks ran on its stack meanwhile and ended its slice.
+    ///
+    /// # Safety
+    ///
+    /// As [`note`](Self::note).
+    pub(crate) unsafe fn end_fork(&self, pool: &PoolRecorder) {
+        if self.is_open.get() && self.ended.get() == 0 {
+            self.end(StepEnd::Ended);
+        }
+        // SAFETY: by contract.
+        unsafe { self.close(pool) };
+    }
+
+    /// Records the turn of a fiber, which `run` returns, or `None` if no fiber was ready. Which fiber it was
+    /// is known when the turn is over, so a long one is in no record before.
     ///
     /// # Safety
     ///
@@ -277,13 +305,12 @@ impl WorkerRecorder {
     pub(crate) unsafe fn around(
         &self,
         pool: &PoolRecorder,
-        kind: Kind,
-        run: impl FnOnce() -> Option<BesideTasks>,
+        run: impl FnOnce() -> Option<FiberTurn>,
         is_still: impl FnOnce() -> bool,
         woken: impl FnOnce(&mut dyn FnMut(usize)),
     ) {
         let start = pool.clock.now();
-        let Some(BesideTasks { address, site, end }) = run() else {
+        let Some(FiberTurn { task, site, end }) = run() else {
             return;
         };
         if !pool.mode().has_steps() || !is_still() {
@@ -291,7 +318,7 @@ impl WorkerRecorder {
         }
         let site = site.map_or(0, |site| pool.sites.number(site));
         // SAFETY: by contract the thread still carries the worker.
-        unsafe { self.write_step(pool, start, kind, 0, task_word(address, site)) };
+        unsafe { self.write_step(pool, start, Kind::BeginFiber, 0, task_word(task, site)) };
         // SAFETY: as above.
         unsafe { self.woke(pool, woken) };
         // SAFETY: as above.
