@@ -127,7 +127,7 @@ fn around(arguments: TokenStream, item: TokenStream, attribute: &str) -> syn::Re
     if !signature.generics.params.is_empty() {
         return Err(Error::new_spanned(
             &signature.generics,
-            format!("no caller chooses them in a function with `#[warpweft::{attribute}]`"),
+            format!("no caller says what they are in a function with `#[warpweft::{attribute}]`"),
         ));
     }
     let span = Span::mixed_site();

@@ -111,3 +111,70 @@ impl<T: Copy + Default + Send + 'static> Unit for T {}
 
 /// The semaphores and channels of these programs are never closed.
 pub(crate) const OPEN: &str = "it is never closed";
+
+/// Implements [`Channels`] by channels and locks whose waits are futures. `|received|` is what a receiver
+/// returned.
+macro_rules! async_channels {
+    ($api:ty, $channel:ident::$make:ident, $lock:ident, |$received:ident| $value:expr) => {
+        impl $crate::idioms::channels::Channels for $api {
+            type Sender<T: Send + 'static> = $channel::Sender<T>;
+            type Receiver<T: Send + 'static> = $channel::Receiver<T>;
+            type Lock<T: Send + 'static> = $lock<T>;
+
+            fn channel<T: Send + 'static>(room: usize) -> (Self::Sender<T>, Self::Receiver<T>) {
+                $channel::$make(room)
+            }
+
+            #[inline]
+            async fn send<T: Send + 'static>(to: &Self::Sender<T>, value: T) -> bool {
+                to.send(value).await.is_ok()
+            }
+
+            #[inline]
+            async fn recv<T: Send + 'static>(from: &mut Self::Receiver<T>) -> Option<T> {
+                let $received = from.recv().await;
+                $value
+            }
+
+            fn lock<T: Send + 'static>(value: T) -> $lock<T> {
+                $lock::new(value)
+            }
+
+            #[inline]
+            async fn with<T: Send + 'static, R: Send>(
+                lock: &$lock<T>,
+                change: impl FnOnce(&mut T) -> R + Send,
+            ) -> R {
+                change(&mut *lock.lock().await)
+            }
+        }
+    };
+}
+
+/// Implements [`Promises`] by channels of one value whose receiver is a future.
+macro_rules! oneshot_promises {
+    ($api:ty, $oneshot:ident) => {
+        impl $crate::idioms::channels::Promises for $api {
+            type Promise = $oneshot::Sender<u64>;
+            type Promised = $oneshot::Receiver<u64>;
+
+            #[inline]
+            fn promise() -> (Self::Promise, Self::Promised) {
+                $oneshot::channel()
+            }
+
+            #[inline]
+            fn keep(promise: Self::Promise, number: u64) {
+                // The task that asked waits for exactly this.
+                promise.send(number).unwrap_or_default();
+            }
+
+            #[inline]
+            async fn promised(promised: Self::Promised) -> Option<u64> {
+                promised.await.ok()
+            }
+        }
+    };
+}
+
+pub(crate) use {async_channels, oneshot_promises};

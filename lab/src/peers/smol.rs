@@ -10,7 +10,7 @@ use futures_lite::future;
 use harness::{LabError, Outcome, Peer, PeerInfo, Request};
 
 use super::Contestant;
-use crate::idioms::channels::{Actors, Channels, OPEN, Promises, Store, Unit};
+use crate::idioms::channels::{Actors, OPEN, Promises, async_channels, Store, Unit};
 use crate::idioms::parks::{Parks, WakerParkSlot};
 use crate::idioms::{Idiom, SpawnApi, TaskPool, textbook};
 use crate::program::{Program, measured};
@@ -183,34 +183,7 @@ impl<T: Unit> Store<T> for Buffer<T> {
     }
 }
 
-impl Channels for Api {
-    type Sender<T: Send + 'static> = Sender<T>;
-    type Receiver<T: Send + 'static> = async_channel::Receiver<T>;
-    type Lock<T: Send + 'static> = Mutex<T>;
-
-    fn channel<T: Send + 'static>(room: usize) -> (Self::Sender<T>, Self::Receiver<T>) {
-        async_channel::bounded(room)
-    }
-
-    #[inline]
-    async fn send<T: Send + 'static>(to: &Self::Sender<T>, value: T) -> bool {
-        to.send(value).await.is_ok()
-    }
-
-    #[inline]
-    async fn recv<T: Send + 'static>(from: &mut Self::Receiver<T>) -> Option<T> {
-        from.recv().await.ok()
-    }
-
-    fn lock<T: Send + 'static>(value: T) -> Mutex<T> {
-        Mutex::new(value)
-    }
-
-    #[inline]
-    async fn with<T: Send + 'static, R: Send>(lock: &Mutex<T>, change: impl FnOnce(&mut T) -> R + Send) -> R {
-        change(&mut *lock.lock().await)
-    }
-}
+async_channels!(Api, async_channel::bounded, Mutex, |received| received.ok());
 
 impl Promises for Api {
     type Promise = Sender<u64>;

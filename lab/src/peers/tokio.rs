@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 
 use super::Contestant;
 use super::sequential::Calls;
-use crate::idioms::channels::{Actors, Channels, OPEN, Promises, Sleeps, Unit};
+use crate::idioms::channels::{Actors, OPEN, async_channels, oneshot_promises, Sleeps, Unit};
 use crate::idioms::forks::Branch;
 use crate::idioms::mixed::Wire;
 use crate::idioms::parks::{Parks, WakerParkSlot};
@@ -150,55 +150,8 @@ impl TaskPool for Pool {
     }
 }
 
-impl Channels for Api {
-    type Sender<T: Send + 'static> = mpsc::Sender<T>;
-    type Receiver<T: Send + 'static> = mpsc::Receiver<T>;
-    type Lock<T: Send + 'static> = Mutex<T>;
-
-    fn channel<T: Send + 'static>(room: usize) -> (Self::Sender<T>, Self::Receiver<T>) {
-        mpsc::channel(room)
-    }
-
-    #[inline]
-    async fn send<T: Send + 'static>(to: &Self::Sender<T>, value: T) -> bool {
-        to.send(value).await.is_ok()
-    }
-
-    #[inline]
-    async fn recv<T: Send + 'static>(from: &mut Self::Receiver<T>) -> Option<T> {
-        from.recv().await
-    }
-
-    fn lock<T: Send + 'static>(value: T) -> Mutex<T> {
-        Mutex::new(value)
-    }
-
-    #[inline]
-    async fn with<T: Send + 'static, R: Send>(lock: &Mutex<T>, change: impl FnOnce(&mut T) -> R + Send) -> R {
-        change(&mut *lock.lock().await)
-    }
-}
-
-impl Promises for Api {
-    type Promise = oneshot::Sender<u64>;
-    type Promised = oneshot::Receiver<u64>;
-
-    #[inline]
-    fn promise() -> (Self::Promise, Self::Promised) {
-        oneshot::channel()
-    }
-
-    #[inline]
-    fn keep(promise: Self::Promise, number: u64) {
-        // The task that asked waits for exactly this.
-        promise.send(number).unwrap_or_default();
-    }
-
-    #[inline]
-    async fn promised(promised: Self::Promised) -> Option<u64> {
-        promised.await.ok()
-    }
-}
+async_channels!(Api, mpsc::channel, Mutex, |received| received);
+oneshot_promises!(Api, oneshot);
 
 impl Actors for Api {
     type Semaphore = Semaphore;

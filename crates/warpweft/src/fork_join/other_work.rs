@@ -6,7 +6,7 @@ use crate::runtime::task_builder::TaskBuilder;
 use warpweft_policy::Count;
 
 impl ForkCx<'_> {
-    /// Returns true if the worker of this stack has other own work: a task in its own queue, a fiber
+    /// Returns true if the worker of this stack has other work: a task in its own queue, a fiber
     /// that is ready, or a fork of this stack that no thread has begun.
     ///
     /// This is a hint, because other threads steal at any time. If the policy does not say

@@ -12,13 +12,13 @@ impl<T: sealed::Target> Target for T {}
 
 mod sealed {
     pub trait Target {
-        fn addresses(self) -> super::Addresses;
+        fn addresses(self) -> super::TargetAddresses;
     }
 }
 
 /// A target, as far as it is known without a look-up.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Addresses {
+pub enum TargetAddresses {
     One(SocketAddr),
     Several(Vec<SocketAddr>),
     /// A name that must be looked up, and a port.
@@ -30,8 +30,8 @@ pub enum Addresses {
 macro_rules! numbers {
     ($($type:ty),*) => {$(
         impl sealed::Target for $type {
-            fn addresses(self) -> Addresses {
-                Addresses::One(self.into())
+            fn addresses(self) -> TargetAddresses {
+                TargetAddresses::One(self.into())
             }
         }
     )*};
@@ -50,42 +50,42 @@ numbers!(
 );
 
 impl sealed::Target for &SocketAddr {
-    fn addresses(self) -> Addresses {
-        Addresses::One(*self)
+    fn addresses(self) -> TargetAddresses {
+        TargetAddresses::One(*self)
     }
 }
 
 impl sealed::Target for &[SocketAddr] {
-    fn addresses(self) -> Addresses {
-        Addresses::Several(self.to_vec())
+    fn addresses(self) -> TargetAddresses {
+        TargetAddresses::Several(self.to_vec())
     }
 }
 
 impl sealed::Target for (&str, u16) {
-    fn addresses(self) -> Addresses {
+    fn addresses(self) -> TargetAddresses {
         let (host, port) = self;
         match host.parse::<IpAddr>() {
-            Ok(ip) => Addresses::One((ip, port).into()),
-            Err(_) => Addresses::Host(host.to_owned(), port),
+            Ok(ip) => TargetAddresses::One((ip, port).into()),
+            Err(_) => TargetAddresses::Host(host.to_owned(), port),
         }
     }
 }
 
 impl sealed::Target for (String, u16) {
-    fn addresses(self) -> Addresses {
+    fn addresses(self) -> TargetAddresses {
         (&*self.0, self.1).addresses()
     }
 }
 
 impl sealed::Target for &str {
-    fn addresses(self) -> Addresses {
+    fn addresses(self) -> TargetAddresses {
         if let Ok(address) = self.parse() {
-            return Addresses::One(address);
+            return TargetAddresses::One(address);
         }
         let parts = self.rsplit_once(':');
         match parts.map(|(host, port)| (host, port.parse::<u16>())) {
             Some((host, Ok(port))) if !host.is_empty() && !host.contains(':') => (host, port).addresses(),
-            _ => Addresses::Wrong(format!(
+            _ => TargetAddresses::Wrong(format!(
                 "`{self}` is no address: write `host:port`, as in `localhost:80`, `127.0.0.1:80` or `[::1]:80`"
             )),
         }
@@ -93,18 +93,18 @@ impl sealed::Target for &str {
 }
 
 impl sealed::Target for &String {
-    fn addresses(self) -> Addresses {
+    fn addresses(self) -> TargetAddresses {
         self.as_str().addresses()
     }
 }
 
 impl sealed::Target for String {
-    fn addresses(self) -> Addresses {
+    fn addresses(self) -> TargetAddresses {
         self.as_str().addresses()
     }
 }
 
-impl Addresses {
+impl TargetAddresses {
     /// Returns the addresses, and asks the system if necessary.
     pub(super) async fn resolve(self) -> io::Result<Vec<SocketAddr>> {
         match self {
@@ -149,14 +149,14 @@ mod tests {
 
     #[test]
     fn what_is_an_address_needs_no_look_up() {
-        let one = Addresses::One(([127, 0, 0, 1], 80).into());
+        let one = TargetAddresses::One(([127, 0, 0, 1], 80).into());
         assert_eq!("127.0.0.1:80".addresses(), one);
         assert_eq!(("127.0.0.1", 80).addresses(), one);
         assert_eq!(([127, 0, 0, 1], 80).addresses(), one);
-        let six = Addresses::One((Ipv6Addr::LOCALHOST, 80).into());
+        let six = TargetAddresses::One((Ipv6Addr::LOCALHOST, 80).into());
         assert_eq!("[::1]:80".addresses(), six);
         assert_eq!(("::1", 80).addresses(), six);
-        let host = Addresses::Host(String::from("a.example"), 443);
+        let host = TargetAddresses::Host(String::from("a.example"), 443);
         assert_eq!(String::from("a.example:443").addresses(), host);
     }
 
@@ -171,7 +171,7 @@ mod tests {
             "a:99999",
             "::1:80",
         ] {
-            let Addresses::Wrong(text) = wrong.addresses() else {
+            let TargetAddresses::Wrong(text) = wrong.addresses() else {
                 panic!("{wrong} is a target");
             };
             assert!(

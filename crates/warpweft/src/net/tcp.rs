@@ -1,6 +1,6 @@
 //! TCP connections and listeners.
 
-use super::names::{Addresses, Target};
+use super::names::{Target, TargetAddresses};
 use super::stream;
 use crate::driver::pollable::lend_pollable;
 use crate::io::handle::Async;
@@ -39,7 +39,7 @@ impl TcpStream {
     /// [`lookup`](super::lookup) and [`Async::new`].
     pub async fn connect(target: impl Target) -> io::Result<Self> {
         let addresses = match target.addresses() {
-            Addresses::One(address) => return connect(address).await,
+            TargetAddresses::One(address) => return connect(address).await,
             addresses => addresses.resolve().await?,
         };
         let mut last = io::Error::new(io::ErrorKind::InvalidInput, "there is no address to connect to");

@@ -454,7 +454,7 @@ impl<P: Policy> Worker<P> {
         }
     }
 
-    /// Reports tasks to the policy that ended where no worker was.
+    /// Reports to the policy the tasks that ended where no worker was.
     ///
     /// # Safety
     ///

@@ -93,7 +93,7 @@ fn percent(text: &str) -> Result<f64, String> {
 }
 
 /// What is run.
-struct Selection {
+struct RowsToRun {
     rows: Vec<JudgedRow>,
     kind: Kind,
     /// The baseline's program, if it is there.
@@ -112,7 +112,7 @@ pub(crate) fn run(lab: &Lab, arguments: &CompareArgs, plan: ReadJobs) -> Result<
     let mut asked = match &own.against {
         Some(path) if !is_json(path)? => with_program(lab, arguments, plan, path)?,
         Some(path) => with_file(lab, arguments, path)?,
-        None => Selection {
+        None => RowsToRun {
             rows: of_set(lab, arguments, plan)?,
             kind: Kind::Alone,
             program: None,
@@ -168,7 +168,7 @@ fn warn_ahead() {
 fn compared(
     lab: &Lab,
     arguments: &CompareArgs,
-    asked: Selection,
+    asked: RowsToRun,
     rows: Vec<JudgedRow>,
 ) -> Result<Compared, LabError> {
     let own = &arguments.against;
@@ -242,11 +242,11 @@ fn with_program(
     arguments: &CompareArgs,
     plan: ReadJobs,
     path: &Path,
-) -> Result<Selection, LabError> {
+) -> Result<RowsToRun, LabError> {
     // A bare name would be looked for in the folders of the shell.
     let path = &fs::canonicalize(path).map_err(|error| LabError::file("compare with", path, &error))?;
     let notes = acquaint(lab, path)?;
-    Ok(Selection {
+    Ok(RowsToRun {
         rows: of_set(lab, arguments, plan)?,
         kind: Kind::Paired {
             program: path.display().to_string(),
@@ -257,7 +257,7 @@ fn with_program(
 }
 
 /// The rows of the file, against its program if that is there.
-fn with_file(lab: &Lab, arguments: &CompareArgs, path: &Path) -> Result<Selection, LabError> {
+fn with_file(lab: &Lab, arguments: &CompareArgs, path: &Path) -> Result<RowsToRun, LabError> {
     if let Some(set) = &arguments.against.set {
         return Err(LabError::Usage(format!(
             "--set {set}: the rows are those of `{}`; name some of them to have fewer",
@@ -305,7 +305,7 @@ fn with_file(lab: &Lab, arguments: &CompareArgs, path: &Path) -> Result<Selectio
             (Kind::Recorded { baseline }, notes)
         }
     };
-    Ok(Selection {
+    Ok(RowsToRun {
         rows,
         kind,
         program,

@@ -10,7 +10,7 @@ use ::warpweft::{TaskBuilder, join_async, time};
 use harness::Counters;
 
 use super::{Api, Free, Pool, counters};
-use crate::idioms::channels::{Actors, Channels, OPEN, Promises, Sleeps, Store, Unit};
+use crate::idioms::channels::{Actors, OPEN, async_channels, oneshot_promises, Sleeps, Store, Unit};
 use crate::idioms::forks::Branch;
 use crate::idioms::mixed::{Mixed, MixedPool, Wire};
 use crate::idioms::parks::{Parks, WakerParkSlot};
@@ -32,55 +32,8 @@ impl<T: Unit> Store<T> for (channel::Sender<T>, channel::Receiver<T>) {
     }
 }
 
-impl Channels for Api {
-    type Sender<T: Send + 'static> = channel::Sender<T>;
-    type Receiver<T: Send + 'static> = channel::Receiver<T>;
-    type Lock<T: Send + 'static> = Mutex<T>;
-
-    fn channel<T: Send + 'static>(room: usize) -> (Self::Sender<T>, Self::Receiver<T>) {
-        channel::bounded(room)
-    }
-
-    #[inline]
-    async fn send<T: Send + 'static>(to: &Self::Sender<T>, value: T) -> bool {
-        to.send(value).await.is_ok()
-    }
-
-    #[inline]
-    async fn recv<T: Send + 'static>(from: &mut Self::Receiver<T>) -> Option<T> {
-        from.recv().await.ok()
-    }
-
-    fn lock<T: Send + 'static>(value: T) -> Mutex<T> {
-        Mutex::new(value)
-    }
-
-    #[inline]
-    async fn with<T: Send + 'static, R: Send>(lock: &Mutex<T>, change: impl FnOnce(&mut T) -> R + Send) -> R {
-        change(&mut *lock.lock().await)
-    }
-}
-
-impl Promises for Api {
-    type Promise = oneshot::Sender<u64>;
-    type Promised = oneshot::Receiver<u64>;
-
-    #[inline]
-    fn promise() -> (Self::Promise, Self::Promised) {
-        oneshot::channel()
-    }
-
-    #[inline]
-    fn keep(promise: Self::Promise, number: u64) {
-        // The task that asked waits for exactly this.
-        promise.send(number).unwrap_or_default();
-    }
-
-    #[inline]
-    async fn promised(promised: Self::Promised) -> Option<u64> {
-        promised.await.ok()
-    }
-}
+async_channels!(Api, channel::bounded, Mutex, |received| received.ok());
+oneshot_promises!(Api, oneshot);
 
 impl Actors for Api {
     type Semaphore = Semaphore;
