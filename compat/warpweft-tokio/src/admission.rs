@@ -3,8 +3,9 @@
 //! # Invariants
 //!
 //! - A request that is refused has neither called the service nor read its body.
-//! - Between its admission and its start a request is once in the queue that all workers share: its connection
-//!   yields. So a worker that happens to have nothing else does not serve its own ones first.
+//! - Between its admission and its start a request is once in the queue of its worker: its connection yields,
+//!   and stays behind all connections that are ready. So these are read, and ask, before it starts. The queue
+//!   that all workers share would not do: after a long task a worker looks there first.
 
 use hyper::body::{Body, Frame, SizeHint};
 use hyper::header::{HeaderValue, RETRY_AFTER};
@@ -13,7 +14,7 @@ use hyper::{Request, Response, StatusCode};
 use pin_project_lite::pin_project;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-use warpweft::{AdmissionControl, Admitted, Overload, YieldNow, yield_hard};
+use warpweft::{AdmissionControl, Admitted, Overload, YieldNow, yield_soft};
 
 /// A service of hyper that asks for admission before each request: see
 /// [`Serve::admission`](crate::Serve::admission).
@@ -42,7 +43,7 @@ where
             step: match self.admission.try_admit() {
                 Err(overload) => Step::Refused { overload },
                 Ok(admitted) => Step::Waits {
-                    yields: yield_hard(),
+                    yields: yield_soft(),
                     admitted: Some((admitted, self.service.clone(), request)),
                 },
             },

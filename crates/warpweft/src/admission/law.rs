@@ -4,7 +4,7 @@
 //! little from one call to the next, because callers read their clocks before they get the lock.
 //!
 //! ```text
-//!                 each delay of an interval was above the target
+//!                 for an interval the mean delay was above the target
 //!   calm: all ────────────────────────────────────────────────────▶ overloaded: as many
 //!   are let in ◀──────────────────────────────────────────────────  as start within the target
 //!                 an interval without a refusal                     may wait, and one always
@@ -17,8 +17,10 @@
 
 /// When a started one is late, in targets.
 const LATE: u64 = 2;
-/// The mean takes a 32nd of each new time between two starts. With a larger part the mean is low by chance now
-/// and then, and a crowd fills the queue up to the longest that was ever allowed.
+/// The mean delay takes an eighth of each new one. The least delay would not do: a worker with little to do
+/// starts some at once, while others wait behind busy ones.
+const DELAY_WEIGHT: u64 = 8;
+/// The mean time between two starts takes a 32nd of each new one. With a larger part it is low by chance now and then, and a crowd fills the queue up to the longest that was ever allowed.
 const WEIGHT: u64 = 32;
 /// A time between two starts counts for at most 8 times the mean: a stall is not how long tasks take.
 const OUTLIER: u64 = 8;
@@ -48,7 +50,9 @@ pub(crate) struct Law {
     ran: u64,
     /// The mean time between two starts while some wait.
     spacing: Option<u64>,
-    /// Since when each delay was above the target.
+    /// The mean of the last delays.
+    mean_delay: u64,
+    /// Since when the mean delay is above the target, or nothing starts.
     above_since: Option<u64>,
     /// When one was refused or late last, if the class is overloaded.
     refused: Option<u64>,
@@ -67,6 +71,7 @@ impl Law {
             started: 0,
             ran: 0,
             spacing: None,
+            mean_delay: 0,
             above_since: None,
             refused: None,
             delay: 0,
@@ -98,6 +103,7 @@ impl Law {
             // None waited, and none came: what was measured before does not count for this one.
             if now.saturating_sub(self.started) >= self.interval {
                 self.above_since = None;
+                self.mean_delay = 0;
             }
             self.waits_since = now;
         }
@@ -132,7 +138,8 @@ impl Law {
         let delay = now.saturating_sub(asked);
         self.delay = delay;
         self.started = now;
-        if delay > self.target {
+        self.mean_delay = self.mean_delay - self.mean_delay / DELAY_WEIGHT + delay / DELAY_WEIGHT;
+        if self.mean_delay > self.target {
             self.is_above(now, now);
         } else {
             self.above_since = None;

@@ -17,7 +17,7 @@ use std::time::Duration;
 pub struct QueueDelay {
     /// The delay, from spawn to start, that is still good. The default is 5 ms.
     pub target: Duration,
-    /// For how long each delay must be above the target until tasks are refused, and for how long none must
+    /// For how long the mean delay must be above the target until tasks are refused, and for how long none must
     /// be refused until all are admitted again. The default is 100 ms.
     pub interval: Duration,
 }

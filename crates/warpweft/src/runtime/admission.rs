@@ -34,15 +34,15 @@ impl Pool {
 /// those of one priority, or those without. Clones are the same.
 ///
 /// [`try_spawn`](Pool::try_spawn) and its kin ask by themselves. This is for work that is a part of a
-/// task, such as a request of a connection: it asks, yields to the queue that all workers share by
-/// [`yield_hard`](crate::yield_hard), and says that it starts.
+/// task, such as a request of a connection: it asks, stays behind what is ready by
+/// [`yield_soft`](crate::yield_soft), and says that it starts.
 ///
 /// ```
-/// use warpweft::{Overload, QueueDelay, Runtime, yield_hard};
+/// use warpweft::{Overload, QueueDelay, Runtime, yield_soft};
 ///
 /// async fn serve(admission: &warpweft::AdmissionControl) -> Result<&'static str, Box<Overload>> {
 ///     let admitted = admission.try_admit()?;
-///     yield_hard().await;
+///     yield_soft().await;
 ///     admitted.start_in_time()?;
 ///     Ok("the page")
 /// }

@@ -14,7 +14,7 @@ fn law() -> Law {
     Law::new(TARGET, INTERVAL)
 }
 
-/// A law whose class is overloaded: each delay of an interval was above the target. None waits, and one
+/// A law whose class is overloaded: in a whole interval the mean delay was above the target. None waits, and one
 /// starts each millisecond.
 fn overloaded() -> (Law, u64) {
     let mut law = law();
@@ -23,10 +23,11 @@ fn overloaded() -> (Law, u64) {
         assert_eq!(law.ask(now), Ok(()));
     }
     let asked = now;
-    // One starts each millisecond, and another one comes. So each of them is too late from the sixth on.
+    // One starts each millisecond, and another one comes. So the mean delay is above the target from the
+    // eleventh on: it is that of some before.
     for n in 0..120 {
         now += MS;
-        assert_eq!(law.is_overloaded(), n > 5 + 100, "{n}");
+        assert_eq!(law.is_overloaded(), n > 10 + 100, "{n}");
         law.start(asked, now, false);
         if n < 80 {
             assert_eq!(law.ask(now), Ok(()), "{n}");
@@ -55,23 +56,39 @@ fn a_burst_that_is_worked_off_is_let_in() {
     }
 }
 
+/// Twenty come at once, and start after that time.
+fn delayed(law: &mut Law, at: u64, delay: u64) {
+    (0..20).for_each(|_| assert_eq!(law.ask(at), Ok(())));
+    (0..20).for_each(|_| assert_eq!(law.start(at, at + delay, false), Start::Run));
+}
+
 #[test]
-fn one_delay_within_the_target_begins_the_interval_anew() {
+fn delays_within_the_target_begin_the_interval_anew() {
     let mut law = law();
-    for at in [1, 60, 90] {
-        assert_eq!(law.ask(at * MS), Ok(()));
-        law.start(0, at * MS + 10 * MS, false);
-    }
-    assert_eq!(law.ask(105 * MS), Ok(()));
-    law.start(105 * MS, 105 * MS + TARGET, false);
-    assert_eq!(law.ask(120 * MS), Ok(()));
-    law.start(0, 120 * MS, false);
+    delayed(&mut law, MS, 10 * MS);
+    delayed(&mut law, 50 * MS, 10 * MS);
+    delayed(&mut law, 90 * MS, TARGET / 2);
+    delayed(&mut law, 110 * MS, 10 * MS);
     assert!(!law.is_overloaded());
-    for at in [170, 219, 220] {
+    delayed(&mut law, 209 * MS, 10 * MS);
+    assert!(!law.is_overloaded());
+    delayed(&mut law, 210 * MS, 10 * MS);
+    assert!(law.is_overloaded());
+}
+
+#[test]
+fn some_that_start_at_once_do_not_hide_the_others() {
+    let mut law = law();
+    for at in 1..150 {
         assert_eq!(law.ask(at * MS), Ok(()));
-        law.start(0, at * MS, false);
-        assert_eq!(law.is_overloaded(), at == 220);
+        law.start((at * MS).saturating_sub(40 * MS), at * MS, false);
+        // One of three workers has nothing to do.
+        if at % 2 == 0 {
+            assert_eq!(law.ask(at * MS), Ok(()));
+            law.start(at * MS, at * MS, false);
+        }
     }
+    assert!(law.is_overloaded());
 }
 
 #[test]
@@ -162,13 +179,9 @@ fn workers_that_start_nothing_are_an_overload() {
 #[test]
 fn an_idle_time_is_not_above_the_target() {
     let mut law = law();
-    assert_eq!(law.ask(0), Ok(()));
-    law.start(0, 10 * MS, false);
-    // Each second one comes that waits for 10 ms, and then another one: nothing says that it was so meanwhile.
-    for second in 1..5 {
-        let now = second * 1000 * MS;
-        assert_eq!(law.ask(now), Ok(()));
-        law.start(now, now + 10 * MS, false);
+    // Each second twenty come that wait for 10 ms: nothing says that it was so meanwhile.
+    for second in 0..5 {
+        delayed(&mut law, second * 1000 * MS, 10 * MS);
         assert!(!law.is_overloaded(), "{second}");
     }
 }
