@@ -10,6 +10,13 @@ use syn::{Error, Ident, ItemFn, LitInt, LitStr, Token};
 struct Options {
     workers: Option<LitInt>,
     policy: Option<LitStr>,
+    /// The word `sim`.
+    sim: Option<Ident>,
+    seed: Option<LitInt>,
+    seeds: Option<LitInt>,
+    machine: Option<LitStr>,
+    /// The first option that only a simulated test has.
+    of_sim: Option<Ident>,
 }
 
 impl Parse for Options {
@@ -17,20 +24,10 @@ impl Parse for Options {
         let mut options = Self::default();
         while !input.is_empty() {
             let name: Ident = input.parse()?;
-            let known = name == "workers" || name == "policy";
-            if !known || !input.peek(Token![=]) {
-                return Err(Error::new(
-                    name.span(),
-                    format!(
-                        "`{name}`? There are `workers = 2` and `policy = \"lifo+steal=one\"`; `Runtime::builder` has more"
-                    ),
-                ));
-            }
-            input.parse::<Token![=]>()?;
-            let said = if name == "workers" {
-                options.workers.replace(workers(input)?).is_some()
+            let said = if name == "sim" && !input.peek(Token![=]) {
+                options.sim.replace(name.clone()).is_some()
             } else {
-                options.policy.replace(policy(input)?).is_some()
+                options.value(&name, input)?
             };
             if said {
                 return Err(Error::new(name.span(), format!("`{name}` is said twice")));
@@ -39,8 +36,79 @@ impl Parse for Options {
                 input.parse::<Token![,]>()?;
             }
         }
-        Ok(options)
+        match options.of_sim {
+            Some(of_sim) if options.sim.is_none() => Err(Error::new(
+                of_sim.span(),
+                format!("`{of_sim}` is for simulated tests: `#[warpweft::test(sim, {of_sim} = …)]`"),
+            )),
+            _ => Ok(options),
+        }
     }
+}
+
+impl Options {
+    /// Reads `= value` for an option. Returns true if it had a value.
+    fn value(&mut self, name: &Ident, input: ParseStream<'_>) -> syn::Result<bool> {
+        let text = name.to_string();
+        let known = ["workers", "policy", "seed", "seeds", "machine"].contains(&text.as_str());
+        if !known || !input.peek(Token![=]) {
+            return Err(Error::new(
+                name.span(),
+                format!(
+                    "`{name}`? There are `workers = 2` and `policy = \"lifo+steal=one\"`, and for tests `sim` with \
+                     `seed = 7`, `seeds = 100` and `machine = \"desktop\"`; `Runtime::builder` has more"
+                ),
+            ));
+        }
+        input.parse::<Token![=]>()?;
+        if ["seed", "seeds", "machine"].contains(&text.as_str()) {
+            self.of_sim.get_or_insert_with(|| name.clone());
+        }
+        Ok(match text.as_str() {
+            "workers" => self.workers.replace(workers(input)?).is_some(),
+            "policy" => self.policy.replace(policy(input)?).is_some(),
+            "seed" => self.seed.replace(seed(input)?).is_some(),
+            "seeds" => self.seeds.replace(seeds(input)?).is_some(),
+            _ => self.machine.replace(machine(input)?).is_some(),
+        })
+    }
+}
+
+fn seed(input: ParseStream<'_>) -> syn::Result<LitInt> {
+    let wrong = |error: Error| Error::new(error.span(), "`seed` is a number of 64 bits, such as `seed = 7`");
+    let number: LitInt = input.parse().map_err(wrong)?;
+    number.base10_parse::<u64>().map_err(wrong)?;
+    Ok(number)
+}
+
+fn seeds(input: ParseStream<'_>) -> syn::Result<LitInt> {
+    let wrong = |error: Error| {
+        Error::new(
+            error.span(),
+            "`seeds` is how many are tried, such as `seeds = 100`",
+        )
+    };
+    let number: LitInt = input.parse().map_err(wrong)?;
+    if number.base10_parse::<u64>().map_err(wrong)? == 0 {
+        return Err(Error::new(number.span(), "a test with no seed tests nothing"));
+    }
+    Ok(number)
+}
+
+fn machine(input: ParseStream<'_>) -> syn::Result<LitStr> {
+    let text: LitStr = input.parse().map_err(|error| {
+        Error::new(
+            error.span(),
+            "`machine` is the name of a built-in one, such as `machine = \"desktop\"`",
+        )
+    })?;
+    if text.value().trim().is_empty() {
+        return Err(Error::new(
+            text.span(),
+            "an empty text names no machine; leave `machine` away for the usual one",
+        ));
+    }
+    Ok(text)
 }
 
 fn workers(input: ParseStream<'_>) -> syn::Result<LitInt> {
@@ -73,7 +141,13 @@ fn policy(input: ParseStream<'_>) -> syn::Result<LitStr> {
 ///
 /// It is not an `async fn` without arguments, or the options are wrong.
 pub(crate) fn main(arguments: TokenStream, item: TokenStream) -> syn::Result<TokenStream> {
-    let function = around(arguments, item, "main")?;
+    let (function, sim) = around(arguments, item, "main")?;
+    if let Some(sim) = sim {
+        return Err(Error::new(
+            sim.span(),
+            "`sim` is for tests; a program of its own runs inside of `warpweft::sim::run`",
+        ));
+    }
     if function.sig.ident != "main" {
         return Err(Error::new(
             function.sig.ident.span(),
@@ -87,7 +161,7 @@ pub(crate) fn main(arguments: TokenStream, item: TokenStream) -> syn::Result<Tok
 ///
 /// As for [`main`].
 pub(crate) fn test(arguments: TokenStream, item: TokenStream) -> syn::Result<TokenStream> {
-    let function = around(arguments, item, "test")?;
+    let (function, sim) = around(arguments, item, "test")?;
     let again = |path: &syn::Path| {
         path.segments
             .last()
@@ -99,14 +173,20 @@ pub(crate) fn test(arguments: TokenStream, item: TokenStream) -> syn::Result<Tok
             "`#[warpweft::test]` makes the function a test already: one of the two is enough",
         ));
     }
-    Ok(quote_spanned! { Span::mixed_site()=>
-        #[::core::prelude::v1::test]
-        #function
+    let span = Span::mixed_site();
+    // The library knows how it was built, and leaves a simulated test out of other builds.
+    Ok(match sim {
+        Some(_) => quote_spanned! { span=> ::warpweft::__simulated_test! { #function } },
+        None => quote_spanned! { span=> #[::core::prelude::v1::test] #function },
     })
 }
 
-/// Returns the function without `async`, with its body on a runtime.
-fn around(arguments: TokenStream, item: TokenStream, attribute: &str) -> syn::Result<ItemFn> {
+/// Returns the function without `async`, with its body on a runtime, and the word `sim` if it was there.
+fn around(
+    arguments: TokenStream,
+    item: TokenStream,
+    attribute: &str,
+) -> syn::Result<(ItemFn, Option<Ident>)> {
     let options: Options = syn::parse2(arguments)?;
     let mut function: ItemFn = syn::parse2(item)?;
     let signature = &mut function.sig;
@@ -130,6 +210,12 @@ fn around(arguments: TokenStream, item: TokenStream, attribute: &str) -> syn::Re
             format!("no caller says what they are in a function with `#[warpweft::{attribute}]`"),
         ));
     }
+    if options.sim.is_some() && !matches!(signature.output, syn::ReturnType::Default) {
+        return Err(Error::new_spanned(
+            &signature.output,
+            "a simulated test returns nothing: a failure is a panic, and the panic prints the seed",
+        ));
+    }
     let span = Span::mixed_site();
     let workers = option(options.workers.as_ref());
     let policy = option(options.policy.as_ref());
@@ -139,12 +225,22 @@ fn around(arguments: TokenStream, item: TokenStream, attribute: &str) -> syn::Re
     };
     let body = &function.block;
     // An inner function gives `?` and `return` the type that they need.
+    let entered = if options.sim.is_some() {
+        let (seed, seeds) = (option(options.seed.as_ref()), option(options.seeds.as_ref()));
+        let machine = option(options.machine.as_ref());
+        let name = function.sig.ident.to_string();
+        quote_spanned! { span=>
+            ::warpweft::expanded::simulate(#name, #machine, (#seed, #seeds), (#workers, #policy), body)
+        }
+    } else {
+        quote_spanned! { span=> ::warpweft::expanded::enter(#workers, #policy, body()) }
+    };
     let block = quote_spanned! { span=> {
         async fn body() -> #output #body
-        ::warpweft::expanded::enter(#workers, #policy, body())
+        #entered
     } };
     function.block = syn::parse2(block)?;
-    Ok(function)
+    Ok((function, options.sim))
 }
 
 fn option(value: Option<&impl ToTokens>) -> TokenStream {
@@ -174,6 +270,19 @@ mod tests {
             (quote!(threads = 2), fine.clone(), "`threads`?"),
             (quote!(workers), fine.clone(), "workers = 2"),
             (quote!(workers = 1, workers = 2), fine.clone(), "twice"),
+            (quote!(sim), fine.clone(), "for tests"),
+            (quote!(sim = 3), fine.clone(), "`sim`?"),
+            (quote!(sim, sim), fine.clone(), "twice"),
+            (quote!(seed = 7), fine.clone(), "sim, seed = …"),
+            (quote!(seeds = 7), fine.clone(), "sim, seeds = …"),
+            (quote!(machine = "desktop"), fine.clone(), "sim, machine = …"),
+            (quote!(sim, seed = "7"), fine.clone(), "such as `seed = 7`"),
+            (quote!(sim, seed = -7), fine.clone(), "such as `seed = 7`"),
+            (quote!(sim, seed = 18446744073709551616), fine.clone(), "64 bits"),
+            (quote!(sim, seeds = 0), fine.clone(), "tests nothing"),
+            (quote!(sim, seeds = "a"), fine.clone(), "how many"),
+            (quote!(sim, machine = 2), fine.clone(), "built-in"),
+            (quote!(sim, machine = ""), fine.clone(), "names no machine"),
             (
                 TokenStream::new(),
                 quote!(
@@ -206,6 +315,11 @@ mod tests {
             let said = main(arguments, item).expect_err("it is wrong").to_string();
             assert!(said.contains(words), "{said}");
         }
+        let returns = quote!(
+            async fn it() -> Result<(), String> {}
+        );
+        let said = test(quote!(sim), returns).expect_err("it returns").to_string();
+        assert!(said.contains("prints the seed"), "{said}");
         let twice = quote!(
             #[test]
             async fn it() {}
@@ -214,6 +328,9 @@ mod tests {
             .expect_err("two tests")
             .to_string();
         assert!(said.contains("enough"), "{said}");
-        assert!(main(quote!(workers = 2, policy = "lifo"), fine).is_ok());
+        assert!(main(quote!(workers = 2, policy = "lifo"), fine.clone()).is_ok());
+        let simulated = quote!(sim, seed = 7, seeds = 100, machine = "desktop", workers = 2);
+        let text = test(simulated, fine).expect("it is right").to_string();
+        assert!(text.contains("__simulated_test"), "{text}");
     }
 }

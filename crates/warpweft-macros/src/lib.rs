@@ -54,6 +54,23 @@ pub fn main(arguments: TokenStream, item: TokenStream) -> TokenStream {
 }
 
 /// Runs an `async` test on a new runtime, with the options of `main`.
+///
+/// With `sim` it runs on a simulated machine, in virtual time and in an order that a seed decides:
+///
+/// ```text
+/// #[warpweft::test(sim, seed = 7, workers = 4)]
+/// async fn an_hour_passes_at_once() {
+///     warpweft::time::sleep(Duration::from_secs(3600)).await;
+/// }
+/// ```
+///
+/// - `seed = 7` is the seed, or the first one; without it 0.
+/// - `seeds = 100` runs so many seeds in turn; without it one.
+/// - `machine = "epyc-7702x2"` names a built-in machine; without it `"desktop"`.
+///
+/// A run that fails prints its seed. The variable `WARPWEFT_SIM_SEED` sets one seed in place of those of the
+/// attribute, to repeat that run. A simulated test returns nothing, since only a panic ends a run. It
+/// needs `RUSTFLAGS="--cfg warpweft_sim"`, and is ignored in other builds.
 #[proc_macro_attribute]
 pub fn test(arguments: TokenStream, item: TokenStream) -> TokenStream {
     entry::test(arguments.into(), item.into())

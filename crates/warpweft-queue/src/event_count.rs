@@ -117,8 +117,8 @@ pub struct EventCount {
 }
 
 impl EventCount {
-    /// Makes an event count for workers `0..workers`, all awake, of which at most `max_searching` register as
-    /// searchers by themselves.
+    /// Makes an event count for workers `0..workers`, all awake. Workers register as searchers by themselves
+    /// while fewer than `max_searching` are registered.
     ///
     /// # Panics
     ///
@@ -144,27 +144,20 @@ impl EventCount {
     }
 
     /// Registers the caller as a searcher, unless `max_searching` workers search already. Returns true if it
-    /// did.
+    /// did. Callers at the same moment may all succeed, so the limit is no bound.
     ///
     /// A searcher must later call [`found`](Self::found) or [`prepare`](Self::prepare)`(_, true)`: until then
-    /// no push wakes a worker. Costs a load, and a compare-and-swap if it succeeds.
+    /// no push wakes a worker. Costs a load, and one atomic addition if it succeeds. Nothing is repeated, so
+    /// each caller takes the word's cache line once.
     pub fn try_search(&self) -> bool {
         // Ordering: Relaxed, also below. The registration publishes nothing: a thread that omits a wake-up
         // because of it relies on the order of the word's modifications alone (lemma 2).
-        let mut word = self.word.load(Ordering::Relaxed);
-        while searching(word) < self.max_searching {
-            match self.word.compare_exchange_weak(
-                word,
-                word.wrapping_add(SEARCHER),
-                Ordering::Relaxed,
-                Ordering::Relaxed,
-            ) {
-                Ok(_) => return true,
-                Err(now) => word = now,
-            }
-            spin_loop();
+        let enough = searching(self.word.load(Ordering::Relaxed)) >= self.max_searching;
+        if !enough {
+            delay::point("event_count.try_search");
+            self.word.fetch_add(SEARCHER, Ordering::Relaxed);
         }
-        false
+        !enough
     }
 
     /// Ends the caller's search, because it found work or stops for another reason without going to sleep.

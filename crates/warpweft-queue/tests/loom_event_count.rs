@@ -342,9 +342,11 @@ fn last_searcher_hands_over() {
     });
 }
 
-/// No more than the limit register by themselves, and of several last ones exactly one is the last.
+/// Two workers at the limit: one gets in, or both at the same time, since the limit is looked at before.
+/// Each registration counts, and of several last ones exactly one is the last.
 #[test]
 fn limit_of_searchers() {
+    static BOTH: Count = Count::new(0);
     check(ALL, || {
         let idle = Arc::new(EventCount::new(2, 1, Asymmetric::new()));
         let contend = |idle: &EventCount| idle.try_search().then(|| idle.found());
@@ -356,10 +358,38 @@ fn limit_of_searchers() {
         let theirs = other.join().unwrap();
         assert!(mine.is_some() || theirs.is_some(), "somebody gets in");
         assert!(
-            mine != Some(false) && theirs != Some(false),
-            "two were in at the same time"
+            mine == Some(true) || theirs == Some(true),
+            "somebody is the last: {mine:?} {theirs:?}"
+        );
+        BOTH.fetch_add(
+            usize::from([mine, theirs].contains(&Some(false))),
+            Ordering::Relaxed,
         );
         assert_eq!(idle.snapshot(), (0, 0));
+    });
+    assert!(BOTH.load(Ordering::Relaxed) > 0, "the model met both at once");
+}
+
+/// Two workers may register at once, beyond the limit, and find an item each, while a third item is pushed
+/// and relies on them. The sleeper is woken by whichever of the two is the last.
+#[test]
+fn searchers_beyond_the_limit_hand_over() {
+    check(Some(1), || {
+        let pool = Pool::<3>::new(3);
+        pool.push(0);
+        pool.push(1);
+        let workers = [0, 1, 2].map(|w| {
+            let pool = pool.clone();
+            thread::spawn(move || {
+                let searching = w < 2 && pool.idle.try_search();
+                pool.next(w, searching)
+            })
+        });
+        pool.push(2);
+        pool.idle.notify_one();
+        let sum: usize = workers.map(|worker| worker.join().unwrap()).iter().sum();
+        assert_eq!(sum, 3);
+        pool.assert_idle();
     });
 }
 

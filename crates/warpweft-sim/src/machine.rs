@@ -3,6 +3,7 @@
 
 use serde::Deserialize;
 use std::fmt;
+use std::ops::Deref;
 
 /// The parts of the virtual clock's unit in a nanosecond.
 pub(crate) const TICKS: u64 = 16;
@@ -53,6 +54,12 @@ pub struct Cost {
     pub source: String,
 }
 
+impl Cost {
+    fn in_parts(&self, parts: f64) -> u64 {
+        (self.value * parts).round() as u64
+    }
+}
+
 macro_rules! costs {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
         /// What each step costs, in nanoseconds.
@@ -71,6 +78,16 @@ macro_rules! costs {
             fn all_mut(&mut self) -> impl Iterator<Item = (&'static str, &mut Cost)> {
                 [$((stringify!($name), &mut self.$name)),*].into_iter()
             }
+
+            fn ticks(&self) -> Ticks {
+                Ticks { $($name: self.$name.in_parts(TICKS as f64)),* }
+            }
+        }
+
+        /// The costs in ticks.
+        #[derive(Debug, Clone)]
+        pub(crate) struct Ticks {
+            $($(#[$doc])* pub(crate) $name: u64,)*
         }
     };
 }
@@ -232,81 +249,46 @@ impl Machine {
     }
 }
 
-/// What the model calculates with: the costs in ticks.
+/// What the model calculates with: the costs in ticks, `smt` and `jitter` in 1/1024.
 #[derive(Debug, Clone)]
 pub(crate) struct Model {
     pub(crate) machine: Machine,
     pub(crate) cores: usize,
     pub(crate) cpus: usize,
-    pub(crate) step: u64,
-    pub(crate) load_hit: u64,
-    pub(crate) store_hit: u64,
-    pub(crate) rmw_hit: u64,
-    pub(crate) fence: u64,
-    pub(crate) pause: u64,
-    pub(crate) same_cache: u64,
-    pub(crate) same_socket: u64,
-    pub(crate) other_socket: u64,
-    pub(crate) memory: u64,
-    pub(crate) occupancy: u64,
-    pub(crate) link: u64,
-    pub(crate) stream: u64,
-    pub(crate) clock: u64,
-    pub(crate) yield_cpu: u64,
-    pub(crate) switch: u64,
-    pub(crate) futex_wait: u64,
-    pub(crate) futex_wake: u64,
-    pub(crate) wake_latency: u64,
-    pub(crate) thread_start: u64,
-    pub(crate) barrier: u64,
-    pub(crate) interrupt: u64,
-    pub(crate) slice: u64,
-    /// In 1/1024.
-    pub(crate) smt: u64,
-    /// In 1/1024.
-    pub(crate) jitter: u64,
+    ticks: Ticks,
     /// The shortest time from a request until the line leaves its owner: so far a thread may run ahead on
     /// hits.
     pub(crate) slack: u64,
 }
 
+impl Deref for Model {
+    type Target = Ticks;
+
+    fn deref(&self) -> &Ticks {
+        &self.ticks
+    }
+}
+
 impl Model {
     pub(crate) fn new(machine: &Machine) -> Self {
-        let cost = &machine.cost;
-        let ticks = |cost: &Cost| (cost.value * TICKS as f64).round() as u64;
-        let parts = |cost: &Cost| (cost.value * 1024.0).round() as u64;
-        let same_cache = ticks(&cost.same_cache).max(1);
-        let jitter = parts(&cost.jitter);
+        let mut ticks = machine.cost.ticks();
+        // These take time, or a loop of them would never let others proceed.
+        for ticks in [
+            &mut ticks.step,
+            &mut ticks.same_cache,
+            &mut ticks.clock,
+            &mut ticks.yield_cpu,
+            &mut ticks.wake_latency,
+        ] {
+            *ticks = (*ticks).max(1);
+        }
+        ticks.smt = machine.cost.smt.in_parts(1024.0);
+        ticks.jitter = machine.cost.jitter.in_parts(1024.0);
         Self {
             cores: machine.cores(),
             cpus: machine.cpus(),
-            // A step takes time, or a loop of hits would never let others proceed.
-            step: ticks(&cost.step).max(1),
-            load_hit: ticks(&cost.load_hit),
-            store_hit: ticks(&cost.store_hit),
-            rmw_hit: ticks(&cost.rmw_hit),
-            fence: ticks(&cost.fence),
-            pause: ticks(&cost.pause),
-            same_cache,
-            same_socket: ticks(&cost.same_socket),
-            other_socket: ticks(&cost.other_socket),
-            memory: ticks(&cost.memory),
-            occupancy: ticks(&cost.occupancy),
-            link: ticks(&cost.link),
-            stream: ticks(&cost.stream),
-            clock: ticks(&cost.clock).max(1),
-            yield_cpu: ticks(&cost.yield_cpu).max(1),
-            switch: ticks(&cost.switch),
-            futex_wait: ticks(&cost.futex_wait),
-            futex_wake: ticks(&cost.futex_wake),
-            wake_latency: ticks(&cost.wake_latency).max(1),
-            thread_start: ticks(&cost.thread_start),
-            barrier: ticks(&cost.barrier),
-            interrupt: ticks(&cost.interrupt),
-            slice: ticks(&cost.slice),
-            smt: parts(&cost.smt),
-            jitter,
-            slack: (same_cache - same_cache * jitter / 1024) / 2,
+            slack: (ticks.same_cache - ticks.same_cache * ticks.jitter / 1024) / 2,
+            ticks,
             machine: machine.clone(),
         }
     }

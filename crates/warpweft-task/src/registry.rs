@@ -5,29 +5,43 @@
 //! - An entry points at an object that is alive and stays in its place. Its owner removes the entry before
 //!   either changes, and the removal waits for a report that looks at the object.
 //! - A report holds the lock of one part at a time, and for a limited number of entries.
+//!
+//! A thread enters objects into a part of its own, as far as there are parts. So the lines of a part stay
+//! with one core, or a few.
 
 use std::fmt;
 use std::ptr::NonNull;
-use warpweft_platform::atomic::{AtomicUsize, Ordering};
+use warpweft_platform::CachePadded;
+use warpweft_platform::random::Rng;
 use warpweft_platform::sync::Mutex;
 
-/// The number of parts, so that threads seldom contend.
+/// The number of parts, so that threads seldom contend. One is enough for the checkers.
 const PARTS: usize = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
     1
 } else {
-    16
+    32
 };
 /// How many entries a report looks at under one lock.
 const BATCH: usize = 128;
 /// The end of the list of vacant slots.
 const NONE: usize = usize::MAX;
 
+warpweft_platform::thread_word!(static PART: Option<usize> = None);
+
+/// Returns the part of the calling thread: one at random, and always the same one.
+fn own_part() -> usize {
+    PART.with(|part| {
+        let own = part.get().unwrap_or_else(|| Rng::thread_below(PARTS));
+        part.set(Some(own));
+        own
+    })
+}
+
 /// Objects of one kind, of which some may come and go at any time.
 ///
-/// Inserting and removing cost a lock that is mostly free, and a few stores.
+/// Inserting and removing cost a lock that is mostly free, and a few stores. A register takes 4 KiB.
 pub struct Registry<T: ?Sized> {
-    parts: [Mutex<Slots<T>>; PARTS],
-    next: AtomicUsize,
+    parts: [CachePadded<Mutex<Slots<T>>>; PARTS],
 }
 
 struct Slots<T: ?Sized> {
@@ -64,14 +78,13 @@ impl<T: ?Sized> Registry<T> {
     #[must_use]
     pub fn new() -> Self {
         let part = |_| {
-            Mutex::new(Slots {
+            CachePadded::new(Mutex::new(Slots {
                 slots: Vec::new(),
                 vacant: NONE,
-            })
+            }))
         };
         Self {
             parts: std::array::from_fn(part),
-            next: AtomicUsize::new(0),
         }
     }
 
@@ -83,9 +96,7 @@ impl<T: ?Sized> Registry<T> {
     /// The entry is removed from this register. The functions with which `for_each` looks at the object may
     /// be called on any thread.
     pub unsafe fn insert(&self, object: NonNull<T>) -> Entry {
-        // Ordering: Relaxed; any part will do.
-        #[allow(clippy::modulo_one, reason = "under the checkers there is one part")]
-        let part = self.next.fetch_add(1, Ordering::Relaxed) % PARTS;
+        let part = own_part();
         // In a forked child the lock may be lost. Then the object is not seen.
         let Some(mut slots) = self.parts[part].lock_unless_lost() else {
             return Entry { part, slot: NONE };
@@ -153,6 +164,8 @@ impl<T: ?Sized> fmt::Debug for Registry<T> {
 mod tests {
     use super::Registry;
     use std::ptr::NonNull;
+    use std::sync::Arc;
+    use warpweft_platform::thread::spawn;
 
     #[test]
     fn what_was_removed_is_not_seen_and_its_slot_is_used_again() {
@@ -177,5 +190,33 @@ mod tests {
         assert!(slots < 1100, "{slots} slots for 1000 objects");
         entries.into_iter().for_each(|entry| register.remove(entry));
         assert_eq!(sum(), 0);
+    }
+
+    /// So the lines of a part do not go from core to core.
+    #[test]
+    fn a_thread_enters_into_one_part_and_threads_into_several() {
+        static NUMBER: usize = 7;
+        let register = Arc::new(Registry::<usize>::new());
+        let threads: Vec<_> = (0..20)
+            .map(|_| {
+                let register = Arc::clone(&register);
+                spawn(move || {
+                    // SAFETY: the number is a static.
+                    let enter = || unsafe { register.insert(NonNull::from(&NUMBER)) };
+                    let (first, second) = (enter(), enter());
+                    let part = first.part;
+                    assert_eq!(second.part, part);
+                    register.remove(first);
+                    register.remove(second);
+                    part
+                })
+            })
+            .collect();
+        let parts: Vec<usize> = threads
+            .into_iter()
+            .map(|thread| thread.join().expect("no panic"))
+            .collect();
+        // All are in one part by chance once in 32 to the power of 19.
+        assert!(parts.iter().any(|&part| part != parts[0]), "{parts:?}");
     }
 }

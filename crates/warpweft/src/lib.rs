@@ -166,5 +166,5 @@ pub use warpweft_task::{JoinError, JoinHandle, TaskInfo, TaskKind, TaskPanic};
 #[doc(hidden)]
 pub mod expanded {
     pub use crate::cooperative::{check, is_due, pause, strip};
-    pub use crate::runtime::enter;
+    pub use crate::runtime::{enter, simulate};
 }

@@ -151,6 +151,46 @@ fn joins_spread_over_workers() {
     assert!(eight < alone / 2, "{eight} ns with 8 workers, {alone} with one");
 }
 
+/// Returns how long four spawners and their handlers take.
+fn four_spawners(workers: usize) -> u64 {
+    let handlers = 2500;
+    let run_all = move || {
+        let runtime = runtime(workers, "fifo");
+        let ended = Arc::new(AtomicU64::new(0));
+        let before = now_ns();
+        let spawners: Vec<_> = (0..4)
+            .map(|_| {
+                let ended = Arc::clone(&ended);
+                runtime.spawn_job(move || {
+                    for _ in 0..handlers {
+                        let ended = Arc::clone(&ended);
+                        compute(60);
+                        spawn_detached(move || {
+                            compute(2700);
+                            ended.fetch_add(1, Relaxed);
+                        });
+                    }
+                })
+            })
+            .collect();
+        for spawner in spawners {
+            spawner.wait().expect("no panic");
+        }
+        while ended.load(Relaxed) < 4 * handlers {
+            warpweft::sim::sleep(5_000);
+        }
+        now_ns() - before
+    };
+    run(8, &epyc(), run_all).0
+}
+
+/// Idle workers that search take the line that each push reads. So more of them must not slow the others.
+#[test]
+fn idle_workers_do_not_keep_the_word_from_those_that_work() {
+    let (few, many) = (four_spawners(20), four_spawners(80));
+    assert!(many < few, "{many} ns with 80 workers, {few} with 20");
+}
+
 #[test]
 fn fibers_wait_and_blocked_closures_give_their_worker_away() {
     let ((), report) = run(4, &epyc(), || {

@@ -26,16 +26,16 @@ pub(crate) struct Arguments {
     /// Runs with seeds from the first one on; the table has their medians
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub(crate) repeats: u16,
-    /// Packets over all spawners
+    /// Packets, leaves, passes or calls over all spawners
     #[arg(long, short, default_value_t = 50_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) n: u64,
-    /// Packets under way over all spawners
+    /// Packets under way over all spawners; leaves of the trees under way; tasks in the ring
     #[arg(long, default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) window: u64,
-    /// Spawners
+    /// Spawners of packets or of trees; tokens in the ring; callers
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=256))]
     pub(crate) spawners: u64,
-    /// Nanoseconds of further work in each handler
+    /// Nanoseconds of further work in each handler, leaf, pass or call
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=1_000_000_000))]
     pub(crate) spin: u64,
     /// Changes a cost of the machine: `same_socket=60`
@@ -54,6 +54,12 @@ pub(crate) struct Arguments {
 pub(crate) enum Workload {
     /// A listener copies one of 100 packets (2-3 KiB) and spawns a handler that scans it for newlines
     Packet,
+    /// A job forks trees of joins of the shape of `fib`, one after the other
+    Fork,
+    /// Tasks in a ring pass tokens on: each waits, works, and wakes the next
+    Ring,
+    /// Callers spawn a task for each call, and wait for its answer by a channel of one value
+    Call,
 }
 
 #[cfg(test)]

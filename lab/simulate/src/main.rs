@@ -5,7 +5,15 @@
 
 mod arguments;
 #[cfg(warpweft_sim)]
+mod call;
+#[cfg(warpweft_sim)]
+mod figures;
+#[cfg(warpweft_sim)]
+mod fork;
+#[cfg(warpweft_sim)]
 mod packet;
+#[cfg(warpweft_sim)]
+mod ring;
 #[cfg(warpweft_sim)]
 mod runs;
 

@@ -3,6 +3,7 @@
 //! A listener copies one of 100 packets and spawns a handler, which scans the copy. Copies and scans are
 //! real, and their lines go from core to core in the model. The time of the instructions is declared.
 
+use crate::figures::Figures;
 use fastrand::Rng;
 use std::sync::{Arc, Mutex, PoisonError};
 use warpweft::sim::{AtomicU64, Ordering, compute, now_ns, sleep, touch, touch_to_write};
@@ -26,15 +27,6 @@ pub(crate) struct Packet {
     pub(crate) window: u64,
     pub(crate) spawners: u64,
     pub(crate) spin: u64,
-}
-
-/// What a run came to, in virtual time.
-#[derive(Debug, Clone)]
-pub(crate) struct Figures {
-    /// From the first packet to the end of the last handler.
-    pub(crate) elapsed_ns: u64,
-    /// From spawn to the end of the handler, in ascending order.
-    pub(crate) latencies_ns: Vec<u64>,
 }
 
 /// A worker's own count, alone on its lines.
@@ -157,6 +149,7 @@ impl Packet {
         }
         latencies_ns.sort_unstable();
         Ok(Figures {
+            items: latencies_ns.len() as u64,
             elapsed_ns,
             latencies_ns,
         })

@@ -1,7 +1,12 @@
 //! Runs each policy with each number of workers, and prints what they came to.
 
 use crate::arguments::{Arguments, Workload};
-use crate::packet::{Figures, Packet};
+use crate::call::Call;
+use crate::figures::Figures;
+use crate::fork::Fork;
+use crate::packet::Packet;
+use crate::ring::Ring;
+use clap::ValueEnum as _;
 use serde::Serialize;
 use std::time::Instant;
 use warpweft::sim::{LineReport, Machine, Report, Settings, try_run};
@@ -11,7 +16,7 @@ use warpweft::{PolicySpec, Runtime};
 #[derive(Debug, Serialize)]
 struct Row<'a> {
     simulated: bool,
-    workload: &'a str,
+    workload: String,
     machine: &'a str,
     policy: &'a str,
     workers: u16,
@@ -39,7 +44,12 @@ pub(crate) fn all(arguments: &Arguments) -> Result<(), String> {
         .map(|text| text.parse().map_err(|error| format!("policy {text:?}: {error}")))
         .collect::<Result<Vec<PolicySpec>, String>>()?;
     if !arguments.json {
-        println!("SIMULATED: packet on {}, n={}", machine.name, arguments.n);
+        println!(
+            "SIMULATED: {} on {}, n={}",
+            name(arguments.workload),
+            machine.name,
+            arguments.n
+        );
         print!("{:24}", "million a second");
         arguments
             .workers
@@ -59,10 +69,10 @@ pub(crate) fn all(arguments: &Arguments) -> Result<(), String> {
                 let start = Instant::now();
                 let (figures, report) = one(arguments, &machine, policy, workers, seed)
                     .map_err(|error| format!("{text} with {workers} workers, seed {seed}: {error}"))?;
-                let rate = figures.latencies_ns.len() as f64 * 1e9 / figures.elapsed_ns as f64;
+                let rate = figures.items as f64 * 1e9 / figures.elapsed_ns as f64;
                 rates.push(rate);
                 if arguments.json {
-                    let row = row(text, workers, rate, &figures, &report, start);
+                    let row = row(arguments.workload, text, workers, rate, &figures, &report, start);
                     let json = serde_json::to_string(&row).map_err(|error| error.to_string())?;
                     println!("{json}");
                 }
@@ -114,6 +124,56 @@ fn machine(arguments: &Arguments) -> Result<Machine, String> {
     Ok(machine)
 }
 
+/// Returns the name of a workload, as on the command line.
+fn name(workload: Workload) -> String {
+    let value = workload.to_possible_value();
+    value.map_or_else(String::new, |value| value.get_name().to_owned())
+}
+
+/// Returns what is run inside of the simulation.
+fn workload(arguments: &Arguments) -> Box<dyn Fn(&Runtime) -> Result<Figures, String> + Send> {
+    let &Arguments {
+        n,
+        window,
+        spawners,
+        spin,
+        ..
+    } = arguments;
+    match arguments.workload {
+        Workload::Packet => {
+            let packet = Packet {
+                n,
+                window,
+                spawners,
+                spin,
+            };
+            Box::new(move |runtime| packet.run(runtime))
+        }
+        Workload::Fork => {
+            let fork = Fork {
+                n,
+                window,
+                spawners,
+                spin,
+            };
+            Box::new(move |runtime| fork.run(runtime))
+        }
+        Workload::Call => {
+            let call = Call { n, spawners, spin };
+            Box::new(move |runtime| call.run(runtime))
+        }
+        Workload::Ring => {
+            let ring = Ring {
+                n,
+                window,
+                spawners,
+                spin,
+            };
+            Box::new(move |runtime| ring.run(runtime))
+        }
+    }
+}
+
 fn one(
     arguments: &Arguments,
     machine: &Machine,
@@ -123,13 +183,7 @@ fn one(
 ) -> Result<(Figures, Report), String> {
     let mut settings = Settings::new(machine, seed);
     settings.lines = arguments.lines;
-    let Workload::Packet = arguments.workload;
-    let packet = Packet {
-        n: arguments.n,
-        window: arguments.window,
-        spawners: arguments.spawners,
-        spin: arguments.spin,
-    };
+    let workload = workload(arguments);
     let policy = policy.clone();
     let result = try_run(&settings, move || {
         let runtime = Runtime::builder()
@@ -137,13 +191,14 @@ fn one(
             .policy_spec(policy)
             .build()
             .map_err(|error| error.to_string())?;
-        packet.run(&runtime)
+        workload(&runtime)
     });
     let (figures, report) = result.map_err(|failure| failure.to_string())?;
     Ok((figures?, report))
 }
 
 fn row<'a>(
+    workload: Workload,
     policy: &'a str,
     workers: u16,
     rate: f64,
@@ -155,12 +210,12 @@ fn row<'a>(
     let part = |of_ten_thousand: usize| sorted[(sorted.len() - 1) * of_ten_thousand / 10_000];
     Row {
         simulated: true,
-        workload: "packet",
+        workload: name(workload),
         machine: &report.machine,
         policy,
         workers,
         seed: report.seed,
-        n: sorted.len() as u64,
+        n: figures.items,
         per_second: rate,
         p50_ns: part(5_000),
         p99_ns: part(9_900),

@@ -16,6 +16,8 @@ pub(crate) struct Idle {
     events: EventCount,
     /// Looks at other workers' queues before sleep is announced.
     rounds: u32,
+    /// True if a worker that is not registered searches all the same.
+    unregistered: bool,
 }
 
 /// How a wait ended.
@@ -83,6 +85,11 @@ const LOOKS: u32 = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
     20
 };
 
+/// The largest number of searchers that register, in a pool of any size. A few are enough to keep pushes from
+/// waking sleepers, and each registration and its end take the cache line that every push reads. See
+/// `docs/decisions/0086-contention-that-the-simulator-found.md`.
+const REGISTERED: usize = 4;
+
 /// The time that a lingering searcher sleeps between two looks, in nanoseconds.
 const SPIN_NS: u64 = 50_000;
 /// The largest number of such looks before the searcher announces sleep.
@@ -99,15 +106,16 @@ impl Idle {
     pub(crate) fn new(workers: usize) -> Self {
         // At most half of the workers search. One searcher finds what there is, and leaves a successor when
         // it does.
-        let searchers = (workers / 2).max(1);
+        let half = (workers / 2).max(1);
         // A single worker has no victim: work from outside wakes it.
         let rounds = match workers {
             1 => 1,
             _ => LOOKS,
         };
         Self {
-            events: EventCount::new(workers, searchers, Asymmetric::new()),
+            events: EventCount::new(workers, half.min(REGISTERED), Asymmetric::new()),
             rounds,
+            unregistered: half > REGISTERED,
         }
     }
 
@@ -118,7 +126,7 @@ impl Idle {
         // so the word, which every push reads, stays untouched.
         let no_sleeper = self.events.snapshot().1 == 0;
         let mut registered = !no_sleeper && self.events.try_search();
-        let mut searching = no_sleeper || registered;
+        let mut searching = registered || no_sleeper || self.unregistered;
         let mut rounds = self.rounds;
         // A sleep that is expected to be short begins as a brief park, which spares the barrier.
         let mut brief = searcher.sleep_history().expects_a_short_one();

@@ -1,6 +1,6 @@
 //! Tests of how long a worker searches and how it sleeps, with searchers that only count.
 
-use super::{IN_VAIN, Idle, LINGERS, PollerPark, Searcher, SleepHistory, Waited};
+use super::{IN_VAIN, Idle, LINGERS, PollerPark, REGISTERED, Searcher, SleepHistory, Waited};
 use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -305,4 +305,93 @@ fn one_brief_park_is_enough() {
     let parks = scans.parks.get();
     assert!(parks <= 2, "{parks} parks in 20 ms");
     guard.join().expect("no panic");
+}
+
+/// A worker in whose look the next worker begins to wait, so that all of them search at the same time.
+struct Nested<'a> {
+    idle: &'a Idle,
+    worker: usize,
+    last: usize,
+    /// How many are registered while all search.
+    registered: &'a Cell<usize>,
+    sleeps: SleepHistory,
+}
+
+impl Searcher for Nested<'_> {
+    type Found = ();
+    type PollerPark = NoPoller;
+
+    fn look(&mut self) -> Option<()> {
+        if self.worker == self.last {
+            self.registered.set(self.idle.snapshot().0);
+        } else {
+            let worker = self.worker + 1;
+            let sleeps = SleepHistory::default();
+            let mut next = Nested {
+                worker,
+                sleeps,
+                ..*self
+            };
+            assert!(matches!(self.idle.wait(worker, &mut next), Waited::Found(())));
+        }
+        Some(())
+    }
+
+    fn scan(&mut self) -> Option<()> {
+        panic!("worker {} announces sleep before it has searched", self.worker);
+    }
+
+    fn stops(&self) -> bool {
+        false
+    }
+
+    fn parks(&self) {}
+
+    fn unparks(&self) {}
+
+    fn park_timeout_ns(&mut self) -> Option<u64> {
+        None
+    }
+
+    fn poller_park(&self, _: bool) -> Option<NoPoller> {
+        None
+    }
+
+    fn is_in_haste(&self) -> bool {
+        false
+    }
+
+    fn has_left(&mut self) -> bool {
+        false
+    }
+
+    fn is_about_to_take(&self, _: u64) -> bool {
+        false
+    }
+
+    fn woken(&self) {}
+
+    fn sleep_history(&self) -> &SleepHistory {
+        &self.sleeps
+    }
+}
+
+#[test]
+fn of_many_idle_workers_a_few_register_and_the_others_search_too() {
+    let workers = 4 * REGISTERED;
+    let idle = Idle::new(workers);
+    // One sleeper, so that searchers register.
+    idle.events.prepare(workers - 1, false);
+    let registered = Cell::new(0);
+    let mut first = Nested {
+        idle: &idle,
+        worker: 0,
+        last: workers - 2,
+        registered: &registered,
+        sleeps: SleepHistory::default(),
+    };
+    assert!(matches!(idle.wait(0, &mut first), Waited::Found(())));
+    assert_eq!(registered.get(), REGISTERED);
+    idle.events.cancel(workers - 1);
+    assert!(idle.events.found());
 }

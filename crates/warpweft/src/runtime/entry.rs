@@ -26,3 +26,98 @@ pub fn enter<F: Future>(workers: Option<usize>, policy: Option<&str>, body: F) -
         Err(error) => panic!("no runtime: {error}"),
     }
 }
+
+/// Runs `body` on a new runtime on a simulated machine, once for each seed: from `seed` on, as many as
+/// `seeds` says.
+///
+/// # Panics
+///
+/// The body panics, or waits for ever: the seed was printed before. There is no such machine, or
+/// `WARPWEFT_SIM_SEED` is not a number. In a build without `--cfg warpweft_sim` it panics in any case.
+#[doc(hidden)]
+#[track_caller]
+pub fn simulate<F>(
+    name: &str,
+    machine: Option<&str>,
+    (seed, seeds): (Option<u64>, Option<u64>),
+    (workers, policy): (Option<usize>, Option<&'static str>),
+    body: fn() -> F,
+) where
+    F: Future<Output = ()> + 'static,
+{
+    #[cfg(not(warpweft_sim))]
+    {
+        let _ = (machine, seed, seeds, workers, policy, body);
+        panic!("`{name}` runs on a simulated machine: build it with RUSTFLAGS=\"--cfg warpweft_sim\"");
+    }
+    #[cfg(warpweft_sim)]
+    {
+        use warpweft_platform::sim::{Machine, run};
+
+        let wanted = machine.unwrap_or("desktop");
+        let Some(machine) = Machine::named(wanted) else {
+            panic!(
+                "there is no machine {wanted:?} for `{name}`, but {}",
+                Machine::names().join(", ")
+            );
+        };
+        let (first, count) = match std::env::var("WARPWEFT_SIM_SEED") {
+            Ok(text) => match text.trim().parse() {
+                Ok(seed) => (seed, 1),
+                Err(_) => panic!("WARPWEFT_SIM_SEED is a number, and not {text:?}"),
+            },
+            Err(_) => (seed.unwrap_or(0), seeds.unwrap_or(1)),
+        };
+        for seed in (first..=u64::MAX).take(usize::try_from(count).unwrap_or(usize::MAX)) {
+            let ((), _) = run(seed, &machine, move || enter(workers, policy, body()));
+        }
+    }
+}
+
+/// A seed says nothing about a test on this machine.
+///
+/// ```compile_fail
+/// #[warpweft::test(seed = 7)]
+/// async fn it() {}
+/// ```
+///
+/// An error would not print the seed, so a simulated test panics.
+///
+/// ```compile_fail
+/// #[warpweft::test(sim, seed = 7)]
+/// async fn it() -> Result<(), String> {
+///     Ok(())
+/// }
+/// ```
+///
+/// This one compiles.
+///
+/// ```
+/// #[warpweft::test(sim, seed = 7, seeds = 3, machine = "desktop", workers = 2)]
+/// async fn it() {}
+/// ```
+#[cfg(doctest)]
+struct WrongSimulatedTests;
+
+/// A test that only the simulator can run.
+#[cfg(warpweft_sim)]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __simulated_test {
+    ($($function:tt)*) => {
+        #[::core::prelude::v1::test]
+        $($function)*
+    };
+}
+
+/// A test that only the simulator can run.
+#[cfg(not(warpweft_sim))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __simulated_test {
+    ($($function:tt)*) => {
+        #[::core::prelude::v1::test]
+        #[ignore = "it runs on a simulated machine: RUSTFLAGS=\"--cfg warpweft_sim\""]
+        $($function)*
+    };
+}

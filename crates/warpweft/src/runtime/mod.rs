@@ -79,7 +79,7 @@ pub use build_error::{BuildError, EnvironmentError};
 pub use builder::Builder;
 pub use deadline::{Deadline, NoDeadlines};
 pub use default::{default_runtime, try_default_runtime};
-pub use entry::enter;
+pub use entry::{enter, simulate};
 pub use expect_long::expect_long;
 pub use handle::Runtime;
 pub use pool::current_worker;

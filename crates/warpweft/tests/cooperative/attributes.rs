@@ -47,3 +47,9 @@ async fn a_runtime_that_cannot_be_built_says_why() {}
 #[warpweft::test(policy = "lifo+steal=none of them")]
 #[should_panic(expected = "is no policy")]
 async fn a_text_that_is_no_policy_says_so() {}
+
+/// If it were not ignored, it would say that it needs the simulator.
+#[warpweft::test(sim, seed = 7)]
+async fn a_simulated_test_is_ignored_in_other_builds() {
+    yield_now().await;
+}
