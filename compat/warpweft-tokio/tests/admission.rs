@@ -65,7 +65,8 @@ fn connect(address: SocketAddr) -> BufReader<TcpStream> {
     BufReader::new(stream)
 }
 
-/// Sends a request whose head promises that number of bytes, with that body, and returns head and body of the answer.
+/// Sends a request whose head promises that number of bytes, with that body, and returns head and body of the
+/// answer.
 fn ask(stream: &mut BufReader<TcpStream>, path: &str, promised: usize, body: &str) -> (String, String) {
     write!(
         stream.get_mut(),

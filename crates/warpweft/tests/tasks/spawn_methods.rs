@@ -260,7 +260,7 @@ fn a_full_pool_and_a_full_limit_refuse_what_tries() {
         .expect("a runtime");
     let (open, gate) = warpweft::sync::oneshot::channel::<()>();
     let holds = runtime.try_spawn(gate).expect("the one place");
-    let full = [Some(SpawnError::Full); 4];
+    let full = [const { Some(SpawnError::Full) }; 4];
     assert_eq!(try_all!(runtime), full);
     assert_eq!(try_all!(runtime.first()), full);
     assert_eq!(try_all!(TaskBuilder::new().on(&runtime)), full);
