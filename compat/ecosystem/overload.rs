@@ -10,8 +10,8 @@
 //! - `tokio`: axum on tokio, whose handlers compute where they are.
 //!
 //! The servers have CPU 0, and the clients, which are in this process, have CPU 1. So each server has one CPU
-//! whatever its threads, and one worker unless the arguments say otherwise. Requests come at random times that
-//! do not depend on the answers, and their time counts from then.
+//! whatever its threads, and one worker unless the arguments say otherwise. Requests come at random times
+//! that do not depend on the answers, and their time counts from then.
 
 use axum::error_handling::HandleErrorLayer;
 use axum::http::StatusCode;

@@ -177,6 +177,7 @@ mod tests {
     const INTERVAL: Duration = Duration::from_millis(100);
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "this thread is no worker")]
     fn a_request_that_has_waited_too_long_is_answered_without_its_handler() {
         let delay = QueueDelay::new().target(TARGET).interval(INTERVAL);
         let runtime = Runtime::builder().workers(1).admission(delay).build();

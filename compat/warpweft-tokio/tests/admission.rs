@@ -1,7 +1,7 @@
 //! A server with admission: what is refused, by sockets, and what is not.
 
 use bytes::Bytes;
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::{BodyExt as _, Collected, Full};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
@@ -37,11 +37,11 @@ fn against_a_server(workers: usize, client: impl FnOnce(SocketAddr, &AdmissionCo
         counted.fetch_add(1, Ordering::SeqCst);
         async move {
             let path = request.uri().path().to_owned();
-            let body = request.into_body().collect().await.map(|body| body.to_bytes());
+            let body = request.into_body().collect().await.map(Collected::to_bytes);
             if path == "/work" {
                 let start = Instant::now();
                 while start.elapsed() < Duration::from_millis(1) {
-                    std::hint::spin_loop();
+                    warpweft_platform::atomic::spin_loop();
                 }
             }
             Ok::<_, Infallible>(Response::new(Full::new(body.unwrap_or_else(|_| Bytes::new()))))
@@ -65,7 +65,8 @@ fn connect(address: SocketAddr) -> BufReader<TcpStream> {
     BufReader::new(stream)
 }
 
-/// Sends a request whose head promises that number of bytes, with that body, and returns head and body of the answer.
+/// Sends a request whose head promises that number of bytes, with that body, and returns head and body of the
+/// answer.
 fn ask(stream: &mut BufReader<TcpStream>, path: &str, promised: usize, body: &str) -> (String, String) {
     write!(
         stream.get_mut(),
@@ -100,6 +101,7 @@ fn an_overloaded_server_refuses_before_it_reads_the_body() {
 
             // One waits for longer than the interval.
             let waits = admission.try_admit().expect("none waits");
+            #[expect(clippy::disallowed_methods, reason = "this thread is a client, and no worker")]
             thread::sleep(TARGET + INTERVAL);
             // On a new connection the body never comes.
             let (head, body) = ask(&mut connect(address), "/", 1 << 20, "");

@@ -211,8 +211,8 @@ impl Admitted {
     ///
     /// # Errors
     ///
-    /// The pool is overloaded, it has waited more than twice the [target](QueueDelay::target), and others wait
-    /// that may still be in time.
+    /// The pool is overloaded, it has waited more than twice the [target](QueueDelay::target), and others
+    /// wait that may still be in time.
     pub fn start_in_time(mut self) -> Result<(), Box<Overload>> {
         self.started(true)
     }

@@ -20,7 +20,8 @@ const LATE: u64 = 2;
 /// The mean delay takes an eighth of each new one. The least delay would not do: a worker with little to do
 /// starts some at once, while others wait behind busy ones.
 const DELAY_WEIGHT: u64 = 8;
-/// The mean time between two starts takes a 32nd of each new one. With a larger part it is low by chance now and then, and a crowd fills the queue up to the longest that was ever allowed.
+/// The mean time between two starts takes a 32nd of each new one. With a larger part it is low by chance now
+/// and then, and a crowd fills the queue up to the longest that was ever allowed.
 const WEIGHT: u64 = 32;
 /// A time between two starts counts for at most 8 times the mean: a stall is not how long tasks take.
 const OUTLIER: u64 = 8;

@@ -17,8 +17,8 @@ use std::time::Duration;
 pub struct QueueDelay {
     /// The delay, from spawn to start, that is still good. The default is 5 ms.
     pub target: Duration,
-    /// For how long the mean delay must be above the target until tasks are refused, and for how long none must
-    /// be refused until all are admitted again. The default is 100 ms.
+    /// For how long the mean delay must be above the target until tasks are refused, and for how long none
+    /// must be refused until all are admitted again. The default is 100 ms.
     pub interval: Duration,
 }
 
@@ -38,8 +38,8 @@ impl QueueDelay {
         }
     }
 
-    /// Sets the target: more than zero, and at most the interval. A good one is a few times what a task takes,
-    /// and less than what a client notices.
+    /// Sets the target: more than zero, and at most the interval. A good one is a few times what a task
+    /// takes, and less than what a client notices.
     #[must_use]
     pub const fn target(mut self, target: Duration) -> Self {
         self.target = target;

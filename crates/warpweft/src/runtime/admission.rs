@@ -1,7 +1,8 @@
 //! Admission by delay: what asks, and what says that it starts.
 
 use super::pool::Pool;
-use super::priority::Priority;
+use super::priority::{Priority, Rank};
+use super::spawn_error::SpawnError;
 use crate::admission::controller::{AdmissionStats, Admitted, Controller, Overload};
 use crate::admission::settings::QueueDelay;
 use crate::execution::stack_context;
@@ -21,8 +22,23 @@ impl Pool {
         })
     }
 
+    /// Asks for admission, if the pool has it, for a task of that rank.
+    pub(super) fn ask(&self, rank: Option<Rank>) -> Result<Option<Admitted>, SpawnError> {
+        self.info().admission.as_ref().map_or(Ok(None), |controller| {
+            self.check()?;
+            let admitted = controller.ask(self.class_of(rank));
+            admitted.map(Some).map_err(SpawnError::Overloaded)
+        })
+    }
+
+    /// Returns the priority that a task of that rank will have here, as far as it is known before its push.
+    fn class_of(&self, rank: Option<Rank>) -> Option<u8> {
+        let given = rank.and_then(|rank| rank.priority_in(self.header()));
+        given.or_else(|| self.inherited_priority())
+    }
+
     /// Returns the priority that a task of this pool has from the calling one.
-    pub(super) fn inherited_priority(&self) -> Option<u8> {
+    fn inherited_priority(&self) -> Option<u8> {
         if self.info().priorities == 0 || !self.is_here() {
             return None;
         }

@@ -51,6 +51,7 @@ impl std::error::Error for EnterError {}
 
 impl EnterError {
     /// Converts the error of a job that should run in the pool. A job does not need a fiber's stack.
+    #[expect(clippy::needless_pass_by_value, reason = "it is the function of a `map_err`")]
     pub(crate) fn of(error: SpawnError) -> Self {
         match error {
             SpawnError::Forked => Self::Forked,

@@ -22,8 +22,8 @@ impl Pool {
         TaskBuilder::new().on_pool(self).spawn(future)
     }
 
-    /// Spawns a future on this pool, unless it is shutting down, [bounded](crate::Builder::capacity) and full,
-    /// or [overloaded](crate::Builder::admission).
+    /// Spawns a future on this pool, unless it is shutting down, [bounded](crate::Builder::capacity) and
+    /// full, or [overloaded](crate::Builder::admission).
     ///
     /// # Errors
     ///
@@ -49,8 +49,8 @@ impl Pool {
         TaskBuilder::new().on_pool(self).spawn_job(job)
     }
 
-    /// Spawns a closure on this pool, unless it is shutting down, [bounded](crate::Builder::capacity) and full,
-    /// or [overloaded](crate::Builder::admission).
+    /// Spawns a closure on this pool, unless it is shutting down, [bounded](crate::Builder::capacity) and
+    /// full, or [overloaded](crate::Builder::admission).
     ///
     /// # Errors
     ///
@@ -89,8 +89,8 @@ impl Pool {
     }
 
     /// Spawns a [fiber](crate::fiber) on this pool, unless it is shutting down,
-    /// [bounded](crate::Builder::capacity) and full, or [overloaded](crate::Builder::admission), or there is no
-    /// stack.
+    /// [bounded](crate::Builder::capacity) and full, or [overloaded](crate::Builder::admission), or there is
+    /// no stack.
     ///
     /// # Errors
     ///
@@ -161,25 +161,23 @@ impl Pool {
         self.spawn_with_permit_at(Location::caller(), future)
     }
 
-    pub(crate) fn spawn_with_permit_at<F>(
+    pub(crate) async fn spawn_with_permit_at<F>(
         &self,
         site: &'static Location<'static>,
         future: F,
-    ) -> impl Future<Output = Result<JoinHandle<F::Output>, EnterError>>
+    ) -> Result<JoinHandle<F::Output>, EnterError>
     where
         F: Future<Output: Send + 'static> + Send + 'static,
     {
-        async move {
-            self.check().map_err(EnterError::of)?;
-            let destination = match self.claim()? {
-                Some(claim) => {
-                    claim.await.map_err(|_| EnterError::Closed)?.forget();
-                    Destination::new(Arc::clone(self.any()), true)
-                }
-                None => Destination::new(Arc::clone(self.any()), false),
-            };
-            let builder = TaskBuilder::at(site).on_pool(self);
-            Ok(builder.admit_future(self, destination, future))
-        }
+        self.check().map_err(EnterError::of)?;
+        let destination = match self.claim()? {
+            Some(claim) => {
+                claim.await.map_err(|_| EnterError::Closed)?.forget();
+                Destination::new(Arc::clone(self.any()), true)
+            }
+            None => Destination::new(Arc::clone(self.any()), false),
+        };
+        let builder = TaskBuilder::at(site).on_pool(self);
+        Ok(builder.admit_future(self, destination, future))
     }
 }

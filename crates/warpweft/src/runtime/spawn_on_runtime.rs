@@ -85,8 +85,8 @@ impl Runtime {
     }
 
     /// Spawns a [fiber](crate::fiber) on this runtime's [first pool](Self::first), unless it is shutting
-    /// down, [bounded](crate::Builder::capacity) and full, or [overloaded](crate::Builder::admission), or there
-    /// is no stack.
+    /// down, [bounded](crate::Builder::capacity) and full, or [overloaded](crate::Builder::admission), or
+    /// there is no stack.
     ///
     /// # Errors
     ///

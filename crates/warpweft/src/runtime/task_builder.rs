@@ -9,7 +9,6 @@ use super::local::run_local;
 use super::pool::Pool;
 use super::priority::{Priority, Rank};
 use super::spawn_error::SpawnError;
-use crate::admission::controller::Admitted;
 use crate::execution::fiber_start::{Start, StartOn};
 use crate::execution::stack_context;
 use crate::execution::token::{inherited, may_inherit, start, start_maybe};
@@ -216,7 +215,7 @@ impl<'a> TaskBuilder<'a> {
         F: Future<Output: Send + 'static> + Send + 'static,
     {
         let pool = self.pool_or_here();
-        let admitted = self.ask(&pool)?;
+        let admitted = pool.ask(self.rank)?;
         let destination = pool.try_permit()?;
         Ok(match admitted {
             None => self.admit_future(&pool, destination, future),
@@ -240,11 +239,13 @@ impl<'a> TaskBuilder<'a> {
         F: FnOnce() -> T + Send + 'static,
     {
         let pool = self.pool_or_here();
-        let admitted = self.ask(&pool)?;
+        let admitted = pool.ask(self.rank)?;
         let destination = pool.try_permit()?;
         let node = inherited();
         let job = move || {
-            admitted.map(Admitted::start);
+            if let Some(admitted) = admitted {
+                admitted.start();
+            }
             start_maybe(node.as_ref(), job)
         };
         // SAFETY: a runtime's pool ends its tasks before itself.
@@ -267,13 +268,15 @@ impl<'a> TaskBuilder<'a> {
         F: FnOnce() -> T + Send + 'static,
     {
         let pool = self.pool_or_here();
-        let admitted = self.ask(&pool)?;
+        let admitted = pool.ask(self.rank)?;
         let destination = pool.try_permit()?;
         let reserved = pool.any().core().stacks.reserve();
         let reserved = reserved.map_err(|_| SpawnError::NoStack)?;
         let node = inherited();
         let body = move || {
-            admitted.map(Admitted::start);
+            if let Some(admitted) = admitted {
+                admitted.start();
+            }
             start_maybe(node.as_ref(), body)
         };
         // SAFETY: a runtime's pool ends its tasks before itself.
@@ -380,21 +383,6 @@ impl<'a> TaskBuilder<'a> {
         let body = move || start_maybe(node.as_ref(), || run_local(make()));
         // SAFETY: a runtime's pool ends its tasks before itself.
         self.pin(worker, |info| unsafe { tasks::on_stack_job(body, Start, info) })
-    }
-
-    /// Returns the priority that the task will have in that pool, as far as it is known here.
-    fn class_in(&self, pool: &Pool) -> Option<u8> {
-        let given = self.rank.and_then(|rank| rank.priority_in(pool.header()));
-        given.or_else(|| pool.inherited_priority())
-    }
-
-    /// Asks for admission, if the pool has it.
-    fn ask(&self, pool: &Pool) -> Result<Option<Admitted>, SpawnError> {
-        pool.info().admission.as_ref().map_or(Ok(None), |controller| {
-            pool.check()?;
-            let admitted = controller.ask(self.class_in(pool));
-            admitted.map(Some).map_err(SpawnError::Overloaded)
-        })
     }
 
     /// Returns the chosen pool, or the one that free functions use here.

@@ -28,7 +28,7 @@ impl Pool {
     ///     Ok::<_, EnterError>(second.err())
     /// })?;
     /// assert_eq!(refused, Some(EnterError::Full));
-    /// # Ok::<(), EnterError>(())
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[track_caller]
     pub fn spawn_within<F>(

@@ -14,8 +14,8 @@ fn law() -> Law {
     Law::new(TARGET, INTERVAL)
 }
 
-/// A law whose class is overloaded: in a whole interval the mean delay was above the target. None waits, and one
-/// starts each millisecond.
+/// A law whose class is overloaded: in a whole interval the mean delay was above the target. None waits, and
+/// one starts each millisecond.
 fn overloaded() -> (Law, u64) {
     let mut law = law();
     let mut now = MS;
