@@ -81,8 +81,8 @@ impl Collected {
         // A thread outside uses what a task of the runtimes waits for, and is not known to wait itself.
         let mut is_used_outside = false;
         let mut from_outside = |who: Who| is_used_outside |= who.id & 1 == 1 && index.ids(who.id).is_empty();
-        // The task that used an end last, or has a lock, if it lives. Another one may have its address by now,
-        // and a task with a name that has ended is not known any more.
+        // The task that used an end last, or has a lock, if it lives. Another one may have its address by
+        // now, and a task with a name that has ended is not known any more.
         let living = |who: Who, dumped: &[TaskDump]| {
             let site = told(who).map(|told| told.location);
             let is_part = who.origin.is_null();
