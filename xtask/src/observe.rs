@@ -282,7 +282,7 @@ fn times(program: &Path, load: &Load, steps: &str) -> Result<Vec<f64>> {
     Ok(figures)
 }
 
-/// Runs two programs by turns, each with steps `on` or `off`. Returns the quartiles of the ratio of each time.
+/// Runs two programs by turns, each with steps `on` or `off`. Returns the quartiles of each time's ratio.
 fn ratios(rounds: usize, load: &Load, one: (&Path, &str), other: (&Path, &str)) -> Result<Vec<[f64; 3]>> {
     by_turns(rounds, || {
         let [one, other] = [one, other].map(|(program, steps)| times(program, load, steps));

@@ -19,9 +19,9 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
 use std::time::Instant;
+use warpweft::Runtime;
 use warpweft::net::TcpListener;
 use warpweft::sync::oneshot;
-use warpweft::{Runtime, spawn_job};
 use warpweft_platform::clock::thread_cpu_ns;
 use warpweft_tokio::serve_hyper;
 
@@ -84,7 +84,7 @@ fn server(count: u64, steps: bool) -> Result<(), Failure> {
     });
     let served = runtime.spawn(served.into_future());
     let cpu = || -> Result<u64, Failure> {
-        let ns = runtime.block_on(spawn_job(thread_cpu_ns).into_future())?;
+        let ns = runtime.spawn_job(thread_cpu_ns).wait()?;
         ns.ok_or_else(|| "the system does not count CPU time".into())
     };
     let (cpu_before, start) = (cpu()?, Instant::now());

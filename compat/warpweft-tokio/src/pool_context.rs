@@ -68,6 +68,9 @@ pub trait BuilderExt: Sized {
     ///   the pool as a thread in `block_on` is.
     /// - `tokio::task::block_in_place` panics in tasks of `tokio::spawn`, as on every runtime of tokio with
     ///   one thread. In tasks of [`warpweft::spawn`] it just calls its closure; use [`warpweft::blocking`].
+    /// - A task of `tokio::spawn` is in tokio's lists, and not in a [dump](warpweft::Runtime::dump). What it
+    ///   locks belongs, in a dump, to the task or the thread by which this pool runs tokio's tasks. A task
+    ///   that waits for its end waits for something that is not known.
     /// - The context is that of one pool. The pools of [`then`](warpweft::Builder::then) need their own.
     ///
     /// # Errors

@@ -16,6 +16,7 @@
 
 use super::slab::Slab;
 use std::any::Any;
+use std::collections::HashSet;
 use std::fmt;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -202,9 +203,12 @@ impl Node {
         let _ = self.enter(|lists| mem::swap(&mut lists.timer, &mut timer));
     }
 
-    /// Returns true if `other` is this node or above it.
+    /// Returns true if `other` is this node or above it. Looks at each node above it once or twice.
     pub(crate) fn is_below(self: &Arc<Self>, other: *const Self) -> bool {
         let mut nodes = vec![Arc::clone(self)];
+        // Two ways that part at a node with two parents may meet again. Such a node is looked at once: from
+        // nested ones there are as many ways as powers of two. This node keeps all of them alive.
+        let mut seen = HashSet::new();
         while let Some(node) = nodes.pop() {
             if std::ptr::eq(Arc::as_ptr(&node), other) {
                 return true;
@@ -212,6 +216,9 @@ impl Node {
             let Some(lists) = node.lists.lock_unless_lost() else {
                 continue;
             };
+            if lists.parents.iter().all(Option::is_some) && !seen.insert(Arc::as_ptr(&node)) {
+                continue;
+            }
             nodes.extend(
                 lists
                     .parents
@@ -315,6 +322,23 @@ mod tests {
             assert_eq!(node.reason(), Some(Reason::Deadline));
             assert!(!parents[1 - which].is_cancelled());
         }
+    }
+
+    /// There are 2⁶⁴ ways from the lowest node to the root.
+    #[test]
+    fn nodes_with_two_parents_are_looked_at_once() {
+        let other = Node::root(NONE);
+        let mut node = Node::root(NONE);
+        for _ in 0..64 {
+            let (left, right) = (child(&node), child(&node));
+            node = Node::child([Some(&left), Some(&right)], NONE);
+        }
+        let (send, receive) = std::sync::mpsc::channel();
+        let looks = std::thread::Builder::new();
+        let looks = looks.spawn(move || send.send(node.is_below(Arc::as_ptr(&other))));
+        looks.expect("a thread");
+        let found = receive.recv_timeout(std::time::Duration::from_secs(20));
+        assert_eq!(found, Ok(false), "it looks at each way");
     }
 
     #[test]

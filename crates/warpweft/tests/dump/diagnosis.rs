@@ -4,8 +4,8 @@ use super::{accusations, cycle, dump_with};
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::Duration;
-use warpweft::sync::{Barrier, Mutex, Notify, channel};
-use warpweft::{Finding, Runtime, TaskBuilder, TaskState, WaitsFor};
+use warpweft::sync::{Barrier, Mutex, Notify, Semaphore, channel};
+use warpweft::{Dump, Finding, Runtime, TaskBuilder, TaskState, WaitsFor};
 
 fn runtime(workers: usize) -> Runtime {
     Runtime::builder().workers(workers).build().expect("a runtime")
@@ -95,7 +95,7 @@ fn a_job_has_its_locks_after_a_wait() {
         .name("waits")
         .on(&runtime)
         .spawn(async move { drop(lock.lock().await) });
-    let owned = |dump: &warpweft::Dump| {
+    let owned = |dump: &Dump| {
         dump.tasks.iter().flat_map(|task| &task.waits).any(|wait| {
             let by_owner = |&holder: &usize| dump.tasks[holder].name.as_deref() == Some("owner");
             matches!(wait.on, WaitsFor::Lock { .. }) && wait.holders.iter().any(by_owner)
@@ -122,7 +122,7 @@ fn a_timeout_is_a_way_out() {
             let _ = warpweft::time::timeout(Duration::from_secs(1000), second.lock()).await;
         }));
     }
-    let waits_twice = |dump: &warpweft::Dump| {
+    let waits_twice = |dump: &Dump| {
         let both = dump.tasks.iter().filter(|task| task.waits.len() == 2);
         both.count() == 2
     };
@@ -186,7 +186,7 @@ fn a_lock_for_a_future_that_is_not_polled() {
             let _guard = lock.lock().await;
             drop(first);
         });
-    let not_polled = |dump: &warpweft::Dump| {
+    let not_polled = |dump: &Dump| {
         dump.findings
             .iter()
             .any(|finding| matches!(finding, Finding::NotPolled { .. }))
@@ -253,7 +253,7 @@ fn a_future_without_a_waker() {
         .name("lost")
         .on(&runtime)
         .spawn(std::future::pending::<()>());
-    let lost = |dump: &warpweft::Dump| {
+    let lost = |dump: &Dump| {
         dump.findings.iter().any(|finding| match finding {
             Finding::NobodyCanWake { task } => dump.tasks[*task].name.as_deref() == Some("lost"),
             _ => false,
@@ -281,7 +281,7 @@ fn a_sender_that_was_leaked() {
         .name("waits")
         .on(&runtime)
         .spawn(async move { while receiver.recv().await.is_ok() {} });
-    let abandoned = |dump: &warpweft::Dump| {
+    let abandoned = |dump: &Dump| {
         dump.findings
             .iter()
             .any(|finding| matches!(finding, Finding::Abandoned { .. }))
@@ -318,7 +318,7 @@ fn a_sender_that_was_passed_on_and_not_used() {
         sends.await.expect("no panic");
         received
     });
-    let waiting = |dump: &warpweft::Dump| {
+    let waiting = |dump: &Dump| {
         let receives = |wait: &warpweft::WaitDump| matches!(wait.on, WaitsFor::Receive { senders: 1, .. });
         dump.tasks.iter().flat_map(|task| &task.waits).any(receives)
     };
@@ -344,7 +344,7 @@ fn a_sender_of_a_task_that_lives() {
         .name("waits")
         .on(&runtime)
         .spawn(async move { while receiver.recv().await.is_ok() {} });
-    let waiting = |dump: &warpweft::Dump| {
+    let waiting = |dump: &Dump| {
         dump.tasks
             .iter()
             .any(|task| task.name.as_deref() == Some("waits") && task.state == TaskState::Waiting)
@@ -377,7 +377,7 @@ fn a_lock_held_across_a_join() {
         );
         drop(guard);
     });
-    let found = |dump: &warpweft::Dump| {
+    let found = |dump: &Dump| {
         dump.findings.iter().any(|finding| match finding {
             Finding::Cycle { tasks, .. } => {
                 tasks.len() == 2
@@ -394,4 +394,74 @@ fn a_lock_held_across_a_join() {
     assert!(text.contains("the parts of its join or scope"), "{text}");
     drop(job);
     std::mem::forget(runtime);
+}
+
+/// A task ends and forgets its permit. The next task may have its address, and is not taken for it.
+#[test]
+fn the_holder_of_a_forgotten_permit_is_named_and_no_other_task() {
+    let runtime = runtime(1);
+    for _ in 0..20 {
+        let permits = Arc::new(Semaphore::new(1));
+        let taken = permits.clone();
+        let forgets = runtime.spawn(async move {
+            std::mem::forget(taken.acquire(1).await.expect("open"));
+        });
+        forgets.wait().expect("no panic");
+        let wanted = permits.clone();
+        let waits = TaskBuilder::new().name("waits").on(&runtime).spawn(async move {
+            assert!(wanted.acquire(1).await.is_err(), "it only closes");
+        });
+        let of_name = |dump: &Dump| {
+            let mut tasks = dump.tasks.iter();
+            let task = tasks.find(|task| task.name.as_deref() == Some("waits"))?;
+            task.waits.first().cloned()
+        };
+        let dump = dump_with("it waits", &runtime, |dump| of_name(dump).is_some());
+        let wait = of_name(&dump).expect("it waits");
+        assert!(wait.holders.is_empty() && wait.is_holder_missing, "{dump}");
+        assert!(
+            !dump
+                .findings
+                .iter()
+                .any(|finding| matches!(finding, Finding::Cycle { .. })),
+            "{dump}"
+        );
+        let text = dump.to_string();
+        assert!(text.contains("which is not here: it has ended"), "{text}");
+        permits.close();
+        waits.wait().expect("no panic");
+    }
+}
+
+/// As above, of a lock; and a lock whose owner waits is not said to be without one.
+#[test]
+fn the_owner_of_a_forgotten_lock_is_missing() {
+    let runtime = runtime(1);
+    let lock = Arc::new(Mutex::new(()));
+    let taken = lock.clone();
+    let forgets = runtime.spawn(async move { std::mem::forget(taken.lock().await) });
+    forgets.wait().expect("no panic");
+    let wanted = lock.clone();
+    let waits = runtime.spawn(async move { drop(wanted.lock().await) });
+    let is_missing = |dump: &Dump| {
+        let waits = dump.tasks.iter().flat_map(|task| &task.waits);
+        let locks = waits.filter(|wait| matches!(wait.on, WaitsFor::Lock { .. }));
+        locks.map(|wait| wait.is_holder_missing).next()
+    };
+    let dump = dump_with("it waits", &runtime, |dump| is_missing(dump).is_some());
+    assert_eq!(is_missing(&dump), Some(true), "{dump}");
+    assert!(waits.cancel() && waits.wait().is_err());
+
+    let (lock, pause) = (Arc::new(Mutex::new(())), Arc::new(Notify::new()));
+    let (owned, paused, wanted) = (lock.clone(), pause.clone(), lock);
+    let owner = runtime.spawn(async move {
+        let _guard = owned.lock().await;
+        paused.notified().await;
+    });
+    let waits = runtime.spawn(async move { drop(wanted.lock().await) });
+    let dump = dump_with("it waits", &runtime, |dump| is_missing(dump).is_some());
+    assert_eq!(is_missing(&dump), Some(false), "{dump}");
+    pause.notify_one();
+    owner.wait().expect("no panic");
+    waits.wait().expect("no panic");
 }

@@ -81,25 +81,31 @@ impl Collected {
         // A thread outside uses what a task of the runtimes waits for, and is not known to wait itself.
         let mut is_used_outside = false;
         let mut from_outside = |who: Who| is_used_outside |= who.id & 1 == 1 && index.ids(who.id).is_empty();
-        // The task that used an end last, if it lives. Another one may have its address by now.
-        let users = |who: Who, dumped: &[TaskDump]| {
+        // The task that used an end last, or has a lock, if it lives. Another one may have its address by
+        // now, and a task with a name that has ended is not known any more.
+        let living = |who: Who, dumped: &[TaskDump]| {
             let site = told(who).map(|told| told.location);
-            let is_it = |&task: &usize| dumped[task].spawned_at == site;
+            let is_part = who.origin.is_null();
+            let is_it = |&task: &usize| is_part || dumped[task].spawned_at == site;
             let of: Vec<usize> = index.ids(who.id).iter().copied().filter(is_it).collect();
             of
         };
+        // A thread, and a part of a join, is in the dump only while it waits.
+        let is_task = |who: Who| who.id & 1 == 0 && !who.origin.is_null();
         for wait in self.waits {
             let Some(&waiter) = index.keys.get(&wait.waiter) else {
                 continue;
             };
             let mut holders = Vec::new();
             let mut likely = Vec::new();
+            let mut is_holder_missing = false;
             let on = match wait.what {
                 RawWhat::Lock { kind, owner } => {
                     match heirs.get(&wait.object) {
                         Some(&(heir, _)) if owner.id == 0 => holders.push(heir),
-                        _ => holders.extend_from_slice(index.ids(owner.id)),
+                        _ => holders = living(owner, &dumped),
                     }
+                    is_holder_missing = is_task(owner) && holders.is_empty();
                     from_outside(owner);
                     let owner = tell(owner);
                     WaitsFor::Lock { kind, owner }
@@ -117,7 +123,10 @@ impl Collected {
                     let needs = |held: usize| held > 0 && all.saturating_sub(held) < first;
                     match heirs.get(&wait.object) {
                         Some(&(heir, given)) if holder.id == 0 && needs(given) => holders.push(heir),
-                        _ if needs(held) => holders.extend_from_slice(index.ids(holder.id)),
+                        _ if needs(held) => {
+                            holders = living(holder, &dumped);
+                            is_holder_missing = is_task(holder) && holders.is_empty();
+                        }
                         _ => {}
                     }
                     from_outside(holder);
@@ -141,7 +150,7 @@ impl Collected {
                 } => {
                     from_outside(last);
                     if senders <= 1 {
-                        likely = users(last, &dumped);
+                        likely = living(last, &dumped);
                         lasts.insert((waiter, dumped[waiter].waits.len()), last);
                     }
                     let last = tell(last);
@@ -159,7 +168,7 @@ impl Collected {
                 } => {
                     from_outside(last);
                     if receivers <= 1 {
-                        likely = users(last, &dumped);
+                        likely = living(last, &dumped);
                         lasts.insert((waiter, dumped[waiter].waits.len()), last);
                     }
                     let last = tell(last);
@@ -187,6 +196,7 @@ impl Collected {
                 told: wait.told,
                 holders,
                 likely,
+                is_holder_missing,
             });
         }
         for (on, tasks) in [(WaitsFor::Join, joins), (WaitsFor::Fork, forks)] {
@@ -199,6 +209,7 @@ impl Collected {
                     told: false,
                     holders,
                     likely: Vec::new(),
+                    is_holder_missing: false,
                 });
             }
         }
@@ -211,7 +222,7 @@ impl Collected {
             tasks: dumped,
             findings: Vec::new(),
         };
-        let lives = |who: Who| -> Vec<usize> { index.ids(who.id).to_vec() };
+        let lives = |who: Who| living(who, &dump.tasks);
         let lasts = lasts
             .into_iter()
             .map(|(at, who)| (at, (who.id, lives(who))))

@@ -80,6 +80,7 @@ mod tests {
             told: false,
             holders: Vec::new(),
             likely: Vec::new(),
+            is_holder_missing: false,
         };
         TaskDump {
             id: 8,

@@ -179,6 +179,7 @@ impl Writer {
             json.flag("told", wait.told);
             json.numbers("holders", &wait.holders);
             json.numbers("likely", &wait.likely);
+            json.flag("holder_missing", wait.is_holder_missing);
             match &wait.on {
                 WaitsFor::Join => json.text("on", Some("join")),
                 WaitsFor::Fork => json.text("on", Some("fork")),

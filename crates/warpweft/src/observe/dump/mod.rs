@@ -128,6 +128,10 @@ pub struct WaitDump {
     /// The tasks on which it probably depends: they used the other end of a channel last. They may have
     /// passed it on.
     pub likely: Vec<usize>,
+    /// The task that has the lock, or permits without which this wait does not end, is not in the dump. It
+    /// has ended and not given them back, as [`mem::forget`](std::mem::forget) of a guard does. Or it is
+    /// queued and has not waited yet, or is another runtime's.
+    pub is_holder_missing: bool,
 }
 
 /// The kinds of things that a task waits for.

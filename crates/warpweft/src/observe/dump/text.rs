@@ -326,6 +326,9 @@ impl Display for WaitDump {
         if let more @ 1.. = self.holders.len().saturating_sub(LINKS) {
             write!(f, " and {more} more")?;
         }
+        if self.is_holder_missing {
+            f.write_str(", which is not here: it has ended, has not waited yet, or is another runtime's")?;
+        }
         for user in &self.likely {
             write!(f, ", probably depends on #{user}")?;
         }
