@@ -130,8 +130,11 @@ fn name(workload: Workload) -> String {
     value.map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
-/// Returns what is run inside of the simulation.
-fn workload(arguments: &Arguments) -> Box<dyn Fn(&Runtime) -> Result<Figures, String> + Send> {
+/// What is run inside of the simulation.
+type Program = Box<dyn Fn(&Runtime) -> Result<Figures, String> + Send>;
+
+/// Returns the program of a workload with its parameters.
+fn workload(arguments: &Arguments) -> Program {
     let &Arguments {
         n,
         window,
