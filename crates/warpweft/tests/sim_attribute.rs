@@ -1,4 +1,4 @@
-//! Tests with `#[warpweft::test(sim)]`, in the build `--cfg warpweft_sim`: `cargo xtask sim`.
+//! Tests that an attribute puts on a simulated machine, in the build `--cfg warpweft_sim`: `cargo xtask sim`.
 #![cfg(warpweft_sim)]
 
 use std::process::{Command, Output};
