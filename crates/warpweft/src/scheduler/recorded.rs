@@ -185,6 +185,13 @@ impl<P: Policy> Worker<P> {
                 unsafe { self.run_turned::<RECORDED>(pool, task, context) };
                 Some(Work::Turned)
             }
+            Some(Work::Fork(fork)) => {
+                // What it spawns is recorded as well.
+                Self::adapt_to_recorder(pool, context);
+                // SAFETY: by contract.
+                unsafe { self.run_fork_recorded(fork, context) };
+                Some(Work::Turned)
+            }
             Some(Work::Fiber | Work::Woken) => Some(Work::Turned),
             other => other,
         }
