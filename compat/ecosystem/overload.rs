@@ -90,10 +90,11 @@ fn server(contestant: &str, workers: usize, steps: u64) -> Result<(), Failed> {
                 let listener = warpweft::net::TcpListener::bind(ANY)?;
                 tell(listener.local_addr()?);
                 let server = warpweft_tokio::serve(listener, inline);
-                Ok(match contestant {
+                match contestant {
                     "open" => server.await?,
                     _ => server.admission(admission).await?,
-                })
+                }
+                Ok(())
             })
         }
         "tower" => {

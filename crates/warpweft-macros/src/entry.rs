@@ -229,6 +229,7 @@ fn around(
         let (seed, seeds) = (option(options.seed.as_ref()), option(options.seeds.as_ref()));
         let machine = option(options.machine.as_ref());
         let name = function.sig.ident.to_string();
+        let name = quote_spanned! { span=> ::core::concat!(::core::module_path!(), "::", #name) };
         quote_spanned! { span=>
             ::warpweft::expanded::simulate(#name, #machine, (#seed, #seeds), (#workers, #policy), body)
         }

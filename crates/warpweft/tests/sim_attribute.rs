@@ -76,7 +76,7 @@ fn a_seed_that_fails_is_printed_and_repeats_the_run() {
     let failed: u64 = after(&text(&all), "failed with seed ", ' ')
         .parse()
         .expect("a number");
-    let time = |output: &Output| after(&text(output), "at ", ' ').to_owned();
+    let time = |output: &Output| after(&text(output), "\nat ", ' ').to_owned();
     for _ in 0..2 {
         let again = run_child(Some(failed));
         assert!(!again.status.success(), "seed {failed} fails again");

@@ -30,9 +30,12 @@ pub fn enter<F: Future>(workers: Option<usize>, policy: Option<&str>, body: F) -
 /// Runs `body` on a new runtime on a simulated machine, once for each seed: from `seed` on, as many as
 /// `seeds` says.
 ///
+/// Each run is a process, which runs this test alone: where blocks of the heap begin is a part of a run, and
+/// depends on what the process did before. `name` is the path of the test.
+///
 /// # Panics
 ///
-/// The body panics, or waits for ever: the seed was printed before. There is no such machine, or
+/// The body panics, or waits for ever: the text has the seed and what the run printed. There is no such machine, or
 /// `WARPWEFT_SIM_SEED` is not a number. In a build without `--cfg warpweft_sim` it panics in any case.
 #[doc(hidden)]
 #[track_caller]
@@ -61,6 +64,15 @@ pub fn simulate<F>(
                 Machine::names().join(", ")
             );
         };
+        let run_of = |seed| run(seed, &machine, move || enter(workers, policy, body()));
+        if let Some(seed) = std::env::var(SEED_OF_CHILD)
+            .ok()
+            .and_then(|text| text.parse().ok())
+        {
+            // The harness does not judge the child: a test that is to panic does so in the parent.
+            let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run_of(seed)));
+            std::process::exit(if ended.is_ok() { 0 } else { 101 });
+        }
         let (first, count) = match std::env::var("WARPWEFT_SIM_SEED") {
             Ok(text) => match text.trim().parse() {
                 Ok(seed) => (seed, 1),
@@ -69,8 +81,34 @@ pub fn simulate<F>(
             Err(_) => (seed.unwrap_or(0), seeds.unwrap_or(1)),
         };
         for seed in (first..=u64::MAX).take(usize::try_from(count).unwrap_or(usize::MAX)) {
-            let ((), _) = run(seed, &machine, move || enter(workers, policy, body()));
+            run_child(name, seed);
         }
+    }
+}
+
+/// Has a process run the test with its seed in place of all others.
+#[cfg(warpweft_sim)]
+const SEED_OF_CHILD: &str = "WARPWEFT_SIM_CHILD";
+
+/// Runs the test with one seed in a process, whose arguments are always the same.
+#[cfg(warpweft_sim)]
+#[track_caller]
+fn run_child(name: &str, seed: u64) {
+    let test = name.split_once("::").map_or(name, |(_, test)| test);
+    let run = std::env::current_exe().and_then(|program| {
+        std::process::Command::new(program)
+            .args(["--exact", test, "--include-ignored", "--nocapture"])
+            .env_remove("WARPWEFT_SIM_SEED")
+            .env(SEED_OF_CHILD, seed.to_string())
+            .output()
+    });
+    match run {
+        Ok(output) if output.status.success() => {}
+        Ok(output) => panic!(
+            "`{name}` failed with seed {seed} (WARPWEFT_SIM_SEED={seed} repeats the run):\n{}",
+            String::from_utf8_lossy(&output.stderr)
+        ),
+        Err(error) => panic!("no process for `{name}`: {error}"),
     }
 }
 

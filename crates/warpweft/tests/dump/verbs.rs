@@ -45,6 +45,10 @@ const NO_CASES: &[(&str, &str)] = &[
         "runtime::enter",
         "it builds the runtime of an attribute, and then is `Runtime::block_on`",
     ),
+    (
+        "runtime::simulate",
+        "it runs the body of a test, which spawns as these cases do",
+    ),
     ("signal::dump_on_signal", "a hook"),
     ("signal::record_on_signal", "a hook"),
     (

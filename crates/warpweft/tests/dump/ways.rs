@@ -428,6 +428,11 @@ fn of_free_functions() -> Vec<Row> {
             let spawned = case.runtime.first().spawn_with_permit(case.gate.passed());
             drop(warpweft::block_on(spawned).expect("open"));
         }),
+        row!(["time::Pool::spawn_within"], [FUTURE], |case| {
+            let limit = Duration::from_secs(1000);
+            let spawned = case.runtime.first().spawn_within(limit, case.gate.passed());
+            drop(warpweft::block_on(spawned).expect("open"));
+        }),
         row!(["runtime::spawn_blocking"], [BLOCKING], |case| case.inside(
             |gate| drop(warpweft::spawn_blocking(move || gate.wait()).wait())
         )),
