@@ -360,25 +360,31 @@ fn what_a_turn_and_a_fork_push_is_inside_of_them() {
     drop(runtime);
     let snapshot = recorder.snapshot();
     for wanted in [StepKind::Fiber, StepKind::Fork] {
-        let mut pushed_inside = 0;
+        let (mut pushed_inside, mut ended) = (0, 0);
         for track in &snapshot.pools[0].tracks {
-            let mut began = None;
+            let (mut began, mut has_pushed) = (None, false);
             for event in &track.events {
                 match event.kind {
-                    EventKind::Begin { what, .. } => began = (what == wanted).then_some(event.at),
-                    EventKind::End { .. } => began = None,
+                    EventKind::Begin { what, .. } => {
+                        (began, has_pushed) = ((what == wanted).then_some(event.at), false);
+                    }
+                    EventKind::End { .. } => {
+                        ended += usize::from(has_pushed);
+                        (began, has_pushed) = (None, false);
+                    }
                     EventKind::Push {
                         why: Push::Spawned, ..
                     } => {
                         if let Some(began) = began {
                             assert!(event.at - began >= BEFORE, "{wanted:?}: {:#?}", track.events);
                             pushed_inside += 1;
+                            has_pushed = true;
                         }
                     }
                     _ => {}
                 }
             }
         }
-        assert_eq!(pushed_inside, 1, "{wanted:?}: {snapshot:#?}");
+        assert_eq!((pushed_inside, ended), (1, 1), "{wanted:?}: {snapshot:#?}");
     }
 }
