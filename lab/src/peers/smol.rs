@@ -10,7 +10,7 @@ use futures_lite::future;
 use harness::{LabError, Outcome, Peer, PeerInfo, Request};
 
 use super::Contestant;
-use crate::idioms::channels::{Actors, OPEN, Promises, async_channels, Store, Unit};
+use crate::idioms::channels::{Actors, OPEN, Promises, Store, Unit, async_channels};
 use crate::idioms::parks::{Parks, WakerParkSlot};
 use crate::idioms::{Idiom, SpawnApi, TaskPool, textbook};
 use crate::program::{Program, measured};

@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 
 use super::Contestant;
 use super::sequential::Calls;
-use crate::idioms::channels::{Actors, OPEN, async_channels, oneshot_promises, Sleeps, Unit};
+use crate::idioms::channels::{Actors, OPEN, Sleeps, Unit, async_channels, oneshot_promises};
 use crate::idioms::forks::Branch;
 use crate::idioms::mixed::Wire;
 use crate::idioms::parks::{Parks, WakerParkSlot};

@@ -35,8 +35,9 @@ pub fn enter<F: Future>(workers: Option<usize>, policy: Option<&str>, body: F) -
 ///
 /// # Panics
 ///
-/// The body panics, or waits for ever: the text has the seed and what the run printed. There is no such machine, or
-/// `WARPWEFT_SIM_SEED` is not a number. In a build without `--cfg warpweft_sim` it panics in any case.
+/// The body panics, or waits for ever: the text has the seed and what the run printed. There is no such
+/// machine, or `WARPWEFT_SIM_SEED` is not a number. In a build without `--cfg warpweft_sim` it panics in any
+/// case.
 #[doc(hidden)]
 #[track_caller]
 pub fn simulate<F>(

@@ -10,7 +10,7 @@ use ::warpweft::{TaskBuilder, join_async, time};
 use harness::Counters;
 
 use super::{Api, Free, Pool, counters};
-use crate::idioms::channels::{Actors, OPEN, async_channels, oneshot_promises, Sleeps, Store, Unit};
+use crate::idioms::channels::{Actors, OPEN, Sleeps, Store, Unit, async_channels, oneshot_promises};
 use crate::idioms::forks::Branch;
 use crate::idioms::mixed::{Mixed, MixedPool, Wire};
 use crate::idioms::parks::{Parks, WakerParkSlot};
