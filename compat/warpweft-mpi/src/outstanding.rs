@@ -31,6 +31,7 @@ const SHORT_SLEEP_NS: u64 = 1_000_000;
 /// but at most once in 5 ms.
 const SLEEP_NS: u64 = 20_000_000;
 
+/// What belongs to a request of MPI: the buffer that MPI uses, and the end of the wait.
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) op: Arc<Op>,
@@ -46,6 +47,7 @@ pub(crate) struct Unmatched {
     pub(crate) comm: RawComm,
 }
 
+/// All that MPI works on for this process, and what the engine has learned from it.
 #[derive(Debug, Default)]
 pub(crate) struct Outstanding {
     pub(crate) requests: Vec<RawRequest>,
@@ -60,7 +62,7 @@ pub(crate) struct Outstanding {
     /// When something was posted or over for the last time.
     pub(crate) active_ns: u64,
     last_wake_ns: u64,
-    /// How well it pays that tasks test by themselves: 0 to [`MAX_SCORE`].
+    /// How well it pays that tasks test by themselves: 0 to `MAX_SCORE` of the engine.
     pub(crate) score: u32,
     pub(crate) waits: u32,
     pub(crate) failed: Option<MpiError>,

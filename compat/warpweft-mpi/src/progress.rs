@@ -34,7 +34,7 @@ const TRIAL: u32 = 64;
 /// A wait that tested in vain takes this much from the score, one that succeeded adds 1.
 const IN_VAIN: u32 = 4;
 const MAX_SCORE: u32 = 16;
-/// A look that a runner makes of its own accord takes one part in so many of its time at most.
+/// A runner spends at most one part in this many of its time on looks at MPI.
 const GLANCE_SHARE: u64 = 50;
 
 /// The progress engine of a process.

@@ -1,5 +1,6 @@
 //! What is recorded of turns of fibers, of the threads that wake them, and of stolen forks.
 
+use crate::events::runtime;
 use crate::eventually::eventually;
 use crate::perfetto::flows;
 use std::sync::Arc;
@@ -11,14 +12,6 @@ use warpweft::{
     Event, EventKind, Push, Runtime, Snapshot, StepKind, TaskBuilder, TaskKey, fiber, join, spawn_blocking,
     spawn_job, time, yield_now,
 };
-
-fn runtime(workers: usize) -> Runtime {
-    Runtime::builder()
-        .workers(workers)
-        .stuck_after(None)
-        .build()
-        .expect("a runtime")
-}
 
 /// The fibers of that name which the snapshot has.
 fn fibers(snapshot: &Snapshot, name: &str) -> Vec<TaskKey> {

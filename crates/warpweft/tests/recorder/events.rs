@@ -10,7 +10,8 @@ use warpweft::{
     EventKind, Push, Runtime, Snapshot, StepEnd, StepKind, TaskBuilder, TaskSite, fiber, spawn, spawn_job,
 };
 
-fn runtime(workers: usize) -> Runtime {
+/// A runtime without a monitor, which would have events, too.
+pub(crate) fn runtime(workers: usize) -> Runtime {
     Runtime::builder()
         .workers(workers)
         .stuck_after(None)
