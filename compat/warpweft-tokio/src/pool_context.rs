@@ -16,6 +16,8 @@
 //! - Either the thread or the turns' task has the scheduler. It changes hands by a message each way.
 //! - Every turn ends: when tokio has nothing to do, or when its slice of time is over. tokio says that it has
 //!   nothing to do by its hook before it parks.
+//! - No timer is registered between a turn and the sleep of the thread. To register one that is earlier than
+//!   all others makes tokio's next sleep end at once; so the slice of a turn is kept until the thread sleeps.
 //! - tokio's last act in a turn is a look for events. What becomes ready by it runs in the next turn, or on
 //!   the context's thread, which has entered the pool: also there `warpweft::spawn` leads to the pool.
 //! - The turns' task ends with the pool, and the thread with the turns' task.
@@ -24,7 +26,7 @@ use crate::context::{Entered, TokioContext, small_runtime};
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 use tokio::runtime::{Handle, Runtime};
 use tokio::sync::oneshot;
@@ -207,11 +209,18 @@ impl Scheduler {
         }
     }
 
+    /// Whether there are tasks of `tokio::spawn`, ready or not.
+    fn has_tasks(&self) -> bool {
+        self.runtime().metrics().num_alive_tasks() > 0
+    }
+
     /// Carries the scheduler until the round is over.
     fn carry(&self, carrier: Carrier, ended: Option<&mut oneshot::Receiver<()>>) -> Outcome {
+        let has_tasks = self.has_tasks();
         self.runtime().block_on(Round {
             watch: &self.watch,
             carrier,
+            is_limited: carrier == Carrier::Worker || has_tasks,
             ended,
             looks: 0,
             started: false,
@@ -244,7 +253,7 @@ impl Waiting {
             match self.scheduler.carry(Carrier::Thread, Some(&mut self.ended)) {
                 Outcome::Ended => return,
                 // A task of ours was woken, and there is none of tokio.
-                Outcome::Idle if self.scheduler.runtime().metrics().num_alive_tasks() == 0 => {}
+                Outcome::Idle if !self.scheduler.has_tasks() => {}
                 Outcome::Idle | Outcome::Busy => {
                     // There is room, because the answer to the last one has come. Both fail when the turns
                     // are gone.
@@ -309,16 +318,17 @@ struct Watch {
     idle: bool,
     /// Wakes the round, on its own thread.
     waker: Option<Waker>,
-    /// The end of the slice. Taken away while tokio sleeps, which it must not disturb.
+    /// The end of the slice. It outlives its turn, and is taken away when the thread sleeps, which it must not
+    /// disturb.
     slice: Option<Pin<Box<Sleep>>>,
 }
 
 impl Watch {
     fn before_park(&mut self) {
-        self.slice = None;
-        if self.carrier == Carrier::Worker {
+        match self.carrier {
+            Carrier::Thread => self.slice = None,
             // tokio then only looks for events, and polls the round next.
-            self.note_idle();
+            Carrier::Worker => self.note_idle(),
         }
     }
 
@@ -339,6 +349,8 @@ impl Watch {
 struct Round<'a> {
     watch: &'a Mutex<Watch>,
     carrier: Carrier,
+    /// Whether the slice of time bounds it. It need not where tokio has no task that could go on for ever.
+    is_limited: bool,
     ended: Option<&'a mut oneshot::Receiver<()>>,
     looks: u8,
     started: bool,
@@ -360,7 +372,7 @@ impl Future for Round<'_> {
                 carrier: self.carrier,
                 idle: false,
                 waker: Some(cx.waker().clone()),
-                slice: None,
+                slice: watch.slice.take(),
             };
         }
         if std::mem::take(&mut watch.idle) {
@@ -370,7 +382,14 @@ impl Future for Round<'_> {
                 return Poll::Ready(Outcome::Idle);
             }
         }
-        let slice = watch.slice.get_or_insert_with(|| Box::pin(sleep(SLICE)));
-        slice.as_mut().poll(cx).map(|()| Outcome::Busy)
+        if watch.slice.is_none() && self.is_limited {
+            watch.slice = Some(Box::pin(sleep(SLICE)));
+        }
+        let Some(slice) = &mut watch.slice else {
+            return Poll::Pending;
+        };
+        ready!(slice.as_mut().poll(cx));
+        watch.slice = None;
+        Poll::Ready(Outcome::Busy)
     }
 }

@@ -345,12 +345,19 @@ fn without_a_context_tokio_says_so() {
 #[test]
 fn the_context_does_not_wake_an_idle_pool() {
     let runtime = with_context("idle", 1);
-    runtime
-        .block_on(async { tokio::spawn(async { tokio::time::sleep(TICK).await }).await })
+    let handle = runtime
+        .block_on(async {
+            // One that is there all the time, as the loop of a server that accepts.
+            tokio::spawn(pending::<()>());
+            tokio::spawn(async { tokio::time::sleep(TICK).await }).await?;
+            Ok::<_, tokio::task::JoinError>(Handle::current())
+        })
         .expect("no panic");
     let deadline = pin!(tokio_free_pause());
     runtime.block_on(deadline);
     eventually("it sleeps", || runtime.idle_workers() == (0, 1));
+    let parks = || handle.metrics().worker_park_count(0);
+    let parks_before = parks();
     let before = runtime.counters().total();
     let start = Instant::now();
     runtime.block_on(tokio_free_pause());
@@ -358,6 +365,7 @@ fn the_context_does_not_wake_an_idle_pool() {
     assert!(start.elapsed() >= 20 * TICK);
     let ran = after.get(warpweft::policy::Count::Ran) - before.get(warpweft::policy::Count::Ran);
     assert_eq!(ran, 0, "no turn without a reason");
+    assert_eq!(parks(), parks_before, "the context's thread slept all the time");
 }
 
 /// A pause that is no timer of tokio's.
