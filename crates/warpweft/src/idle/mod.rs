@@ -90,6 +90,10 @@ const LOOKS: u32 = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
 /// `docs/decisions/0086-contention-that-the-simulator-found.md`.
 const REGISTERED: usize = 4;
 
+/// Sleeps that are to be shorter than this many nanoseconds ask the system for an exact timer, which costs two
+/// system calls.
+const EXACT_BELOW_NS: u64 = 100_000;
+
 /// The time that a lingering searcher sleeps between two looks, in nanoseconds.
 const SPIN_NS: u64 = 50_000;
 /// The largest number of such looks before the searcher announces sleep.
@@ -180,7 +184,7 @@ impl Idle {
                     if let Some(since) = asleep_ns
                         && (woken || happened)
                     {
-                        searcher.sleep_history().slept(clock::now_ns() - since);
+                        searcher.sleep_history().slept(since, clock::now_ns());
                         asleep_ns = None;
                     }
                     if happened {
@@ -214,7 +218,7 @@ impl Idle {
         at_most_ns: Option<u64>,
         searcher: &S,
     ) -> (bool, bool) {
-        let exact = at_most_ns.is_some_and(|ns| ns < BRIEF_PARK_NS);
+        let exact = at_most_ns.is_some_and(|ns| ns < EXACT_BELOW_NS);
         let exactly = |sleep: &mut dyn FnMut()| if exact { with_exact_timer(sleep) } else { sleep() };
         let mut woken = true;
         let Some(mut poller_park) = poller_park else {

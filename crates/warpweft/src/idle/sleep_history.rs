@@ -4,26 +4,34 @@
 use std::cell::Cell;
 
 /// The length of a brief park, and of the sleeps that are short, in nanoseconds.
-pub(crate) const BRIEF_PARK_NS: u64 = 100_000;
+pub(crate) const BRIEF_PARK_NS: u64 = 1_000_000;
 
 /// The number of short sleeps in a row after which the next one is expected to be short.
 const IN_A_ROW: u32 = 2;
 
-/// The number of the last sleeps in a row that were short. Its owner is the thread that carries the worker.
+/// The number of the last sleeps in a row that were short, and the end of the last one. Its owner is the
+/// thread that carries the worker.
 #[derive(Debug, Default)]
 pub(crate) struct SleepHistory {
     short: Cell<u32>,
+    woke_ns: Cell<u64>,
 }
 
 impl SleepHistory {
-    /// Notes a sleep of `ns` nanoseconds, at whose end there was something to do.
-    pub(crate) fn slept(&self, ns: u64) {
-        let short = if ns < BRIEF_PARK_NS {
+    /// Notes a sleep from `since_ns` to `now_ns`, at whose end there was something to do.
+    pub(crate) fn slept(&self, since_ns: u64, now_ns: u64) {
+        self.woke_ns.set(now_ns);
+        let short = if now_ns.saturating_sub(since_ns) < BRIEF_PARK_NS {
             self.short.get().saturating_add(1)
         } else {
             0
         };
         self.short.set(short);
+    }
+
+    /// Returns the time at which the last sleep ended, or 0.
+    pub(crate) fn woke_ns(&self) -> u64 {
+        self.woke_ns.get()
     }
 
     /// Returns true if the next sleep is likely to be short.
@@ -41,10 +49,11 @@ mod tests {
         let history = SleepHistory::default();
         for _ in 0..IN_A_ROW {
             assert!(!history.expects_a_short_one());
-            history.slept(BRIEF_PARK_NS - 1);
+            history.slept(5, 4 + BRIEF_PARK_NS);
         }
         assert!(history.expects_a_short_one());
-        history.slept(BRIEF_PARK_NS);
+        history.slept(5, 5 + BRIEF_PARK_NS);
         assert!(!history.expects_a_short_one());
+        assert_eq!(history.woke_ns(), 5 + BRIEF_PARK_NS);
     }
 }

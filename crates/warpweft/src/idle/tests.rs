@@ -241,7 +241,7 @@ impl<'idle> Scans<'idle> {
     fn new(idle: &'idle Idle, stop: &'idle AtomicBool, short: bool, at: u32, wakes_in: u32) -> Self {
         let sleeps = SleepHistory::default();
         for _ in 0..2 {
-            sleeps.slept(if short { 0 } else { u64::MAX });
+            sleeps.slept(0, if short { 0 } else { u64::MAX });
         }
         Self {
             idle,

@@ -99,7 +99,8 @@ impl YieldInterval {
 /// The number of tasks that a worker runs before it looks for overdue tasks, and perhaps at the poller.
 ///
 /// The clock is not read for each task. A *stretch* has as many tasks as fit into [`LOOK_NS`] at the speed of
-/// the last ones, and at most twice as many as the last stretch.
+/// the last ones, and at most twice as many as the last stretch. Sleep within a stretch does not count as
+/// time of its tasks.
 #[derive(Debug)]
 pub(crate) struct PollInterval {
     interval: u32,
@@ -142,11 +143,19 @@ impl PollInterval {
     }
 
     /// Ends a stretch. Returns true if `poll_global` must be called. Polls, if no worker has for a while.
-    pub(crate) fn look_up(&mut self, driver_owner: &DriverOwner, idle: &Idle, monitor: &Monitor) -> bool {
+    /// `woke_ns` is the time at which the worker's last sleep ended.
+    pub(crate) fn look_up(
+        &mut self,
+        driver_owner: &DriverOwner,
+        idle: &Idle,
+        monitor: &Monitor,
+        woke_ns: u64,
+    ) -> bool {
         self.left -= self.stretch;
         let mut poll_global = self.left == 0;
         let mut stretch = STRETCH;
         if let Some(driver) = driver_owner.get() {
+            self.since_ns = self.since_ns.max(woke_ns);
             stretch = self.by_the_clock(driver, driver_owner, idle, monitor);
             poll_global |= self.since_ns < self.others_until_ns;
         }
@@ -214,12 +223,13 @@ impl PollInterval {
 
 #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
 mod tests {
-    use super::{DriverOwner, Idle, LOOK_NS, Monitor, PollInterval};
+    use super::{DriverOwner, Idle, LONG_NS, LOOK_NS, Monitor, PollInterval};
     use crate::driver::Io;
     use crate::threads::monitor::Watch;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::task::{Wake, Waker};
+    use std::time::Duration;
     use warpweft_platform::clock::now_ns;
 
     struct Flag(AtomicBool);
@@ -253,7 +263,7 @@ mod tests {
                 while now_ns() - start <= LOOK_NS {}
             }
             overdue_after += tasks;
-            let poll_global = poll_interval.look_up(&driver_owner, &idle, &monitor);
+            let poll_global = poll_interval.look_up(&driver_owner, &idle, &monitor, 0);
             was_long |= poll_interval.was_long();
             if poll_global {
                 assert!(
@@ -266,6 +276,27 @@ mod tests {
         }
     }
 
+    /// A worker that slept in a stretch: the next stretch grows, and the CPU time is not read.
+    #[test]
+    fn sleep_is_no_time_of_tasks() {
+        let idle = Idle::new(1);
+        let driver_owner = DriverOwner::new(Io::Inline, String::from("quiet"));
+        driver_owner.driver(1, &idle).expect("a poller");
+        let monitor = Monitor::new(Watch::default(), 1, 1);
+        let after_sleep = |slept: bool| {
+            let mut poll_interval = PollInterval::new(61);
+            poll_interval.look_up(&driver_owner, &idle, &monitor, now_ns());
+            assert_eq!(poll_interval.stretch(), 2);
+            std::thread::sleep(Duration::from_nanos(LONG_NS));
+            let woke_ns = if slept { now_ns() } else { 0 };
+            poll_interval.look_up(&driver_owner, &idle, &monitor, woke_ns);
+            (poll_interval.stretch(), poll_interval.alert_until_ns > 0)
+        };
+        assert_eq!(after_sleep(false), (1, true));
+        // The system may take the CPU away in any single case.
+        assert!((0..10).any(|_| after_sleep(true) == (4, false)));
+    }
+
     #[test]
     fn without_a_driver_the_pace_is_the_policys() {
         let (idle, driver_owner) = (Idle::new(1), DriverOwner::new(Io::Inline, String::from("quiet")));
@@ -275,7 +306,7 @@ mod tests {
             let mut tasks = 0;
             for _ in 0..100 {
                 tasks += poll_interval.stretch();
-                if poll_interval.look_up(&driver_owner, &idle, &monitor) {
+                if poll_interval.look_up(&driver_owner, &idle, &monitor, 0) {
                     assert_eq!(tasks, interval.max(1));
                     tasks = 0;
                 }
