@@ -14,16 +14,6 @@ const EACH: usize = if cfg!(warpweft_loom) { 2 } else { 1 << 14 };
 /// The largest number of lock-free queues: 64 MiB of them.
 pub(crate) const MOST_QUEUES: usize = 256;
 
-/// Decides when a worker takes its share of a queue.
-#[derive(Clone, Copy, PartialEq)]
-pub(super) enum Beside {
-    /// Only if it has no tasks: tasks from outside may go to another worker that has time.
-    Nothing,
-    /// Always: tasks that found no room are older than its own. Taken one at a time behind tasks that yield
-    /// again and again, they would wait long.
-    Anything,
-}
-
 /// A locked queue, and perhaps lock-free ones in front of it.
 pub(super) struct OverflowQueue {
     rings: Option<Multi<TaskRef, Mpmc<TaskRef>>>,
@@ -110,13 +100,14 @@ impl OverflowQueue {
         batch
     }
 
-    /// Takes one of the oldest tasks, and the worker's share of the others into its local queue, so that one
-    /// lock serves many tasks. `put_back` is called after some of them found no room there and were put back.
+    /// Takes one of the oldest tasks, and the worker's share of the others into its local queue, behind the
+    /// tasks that are there. So one lock serves many tasks. Where all workers are busy, what comes from outside
+    /// waits about as long as a worker's own tasks; taken one at a time it would wait for longer and longer,
+    /// because a busy worker comes here once in many tasks. `put_back` is called after some of them found no room there and were put back.
     pub(super) fn take_share(
         &self,
         local_queue: &mut impl LocalQueue,
         cx: &Cx<'_>,
-        beside: Beside,
         put_back: impl FnOnce(),
     ) -> Option<TaskRef> {
         let waiting = self.len();
@@ -124,15 +115,13 @@ impl OverflowQueue {
             return None;
         }
         let first = self.pop(cx)?;
-        if beside == Beside::Anything || local_queue.is_empty() {
-            let share = (waiting / cx.workers()).min(local_queue.room() / 2);
-            let mut rest = self.pop_batch(share, cx).into_iter();
-            while let Some(task) = rest.next() {
-                if let Err(Full(task)) = local_queue.push_last(task) {
-                    self.push_batch(std::iter::once(task).chain(rest));
-                    put_back();
-                    break;
-                }
+        let share = ((waiting - 1) / cx.workers()).min(local_queue.room() / 2);
+        let mut rest = self.pop_batch(share, cx).into_iter();
+        while let Some(task) = rest.next() {
+            if let Err(Full(task)) = local_queue.push_last(task) {
+                self.push_batch(std::iter::once(task).chain(rest));
+                put_back();
+                break;
             }
         }
         Some(first)

@@ -14,7 +14,7 @@
 
 use super::Overflow;
 use super::affine::AffineQueues;
-use super::overflow_queue::{Beside, OverflowQueue};
+use super::overflow_queue::OverflowQueue;
 use crate::by_class::{ByClass, Marks};
 use crate::order::{Classes, LocalQueue};
 use crate::{Cx, PolicyError, Wake, WorkerId, priority};
@@ -137,8 +137,8 @@ impl<C: Classes> PoolQueues<C> {
         // In turn: within a class no kind of queue must wait for the others.
         (0..KINDS)
             .find_map(|kind| match (turn + kind) % KINDS {
-                0 => self.take_spilled(&self.injector, class, local_queue, cx, Beside::Anything),
-                1 => self.take_spilled(&self.overflow, class, local_queue, cx, Beside::Anything),
+                0 => self.take_spilled(&self.injector, class, local_queue, cx),
+                1 => self.take_spilled(&self.overflow, class, local_queue, cx),
                 2 => self.yielded.of(class).pop(turn / KINDS),
                 _ if with_affine => self.affine.pop_class(class, turn / KINDS),
                 _ => None,
@@ -170,7 +170,7 @@ impl<C: Classes> PoolQueues<C> {
         cx: &Cx<'_>,
     ) -> Option<TaskRef> {
         self.injector.by_turns(turn, |class, _| {
-            self.take_spilled(&self.injector, class, local_queue, cx, Beside::Nothing)
+            self.take_spilled(&self.injector, class, local_queue, cx)
         })
     }
 
@@ -182,7 +182,7 @@ impl<C: Classes> PoolQueues<C> {
         cx: &Cx<'_>,
     ) -> Option<TaskRef> {
         self.overflow.by_turns(turn, |class, _| {
-            self.take_spilled(&self.overflow, class, local_queue, cx, Beside::Anything)
+            self.take_spilled(&self.overflow, class, local_queue, cx)
         })
     }
 
@@ -197,8 +197,8 @@ impl<C: Classes> PoolQueues<C> {
     /// Takes a task of any queue, if there is one for certain: the most urgent class first.
     pub(super) fn take(&self, local_queue: &mut impl LocalQueue, cx: &Cx<'_>) -> Option<TaskRef> {
         self.injector.by_turns(0, |class, _| {
-            self.take_spilled(&self.injector, class, local_queue, cx, Beside::Nothing)
-                .or_else(|| self.take_spilled(&self.overflow, class, local_queue, cx, Beside::Nothing))
+            self.take_spilled(&self.injector, class, local_queue, cx)
+                .or_else(|| self.take_spilled(&self.overflow, class, local_queue, cx))
                 .or_else(|| {
                     let queue = self.yielded.of(class);
                     let task = queue.pop(cx.random(queue.shards()));
@@ -269,13 +269,12 @@ impl<C: Classes> PoolQueues<C> {
         class: usize,
         local_queue: &mut impl LocalQueue,
         cx: &Cx<'_>,
-        beside: Beside,
     ) -> Option<TaskRef> {
         let queue = queues.of(class);
         let task = if C::BY_PRIORITY && class < self.normal {
             queue.pop(cx)
         } else {
-            queue.take_share(local_queue, cx, beside, || self.marks.insert(class))
+            queue.take_share(local_queue, cx, || self.marks.insert(class))
         };
         task.inspect(|_| self.taken(class))
     }

@@ -104,6 +104,21 @@ fn what_is_buried_has_its_turn_beside_what_comes_from_outside() {
     pool.end_all();
 }
 
+/// Behind tasks that never end, one at a time would take an interval for each.
+#[test]
+fn what_comes_from_outside_is_taken_in_shares_also_beside_own_tasks() {
+    let mut pool = Pool::new(&Fifo::new(), 2);
+    pool.spawn(0, 0..4);
+    for number in 100..121 {
+        let _ = pool.push_from_outside(pool.task(number, 0));
+    }
+    assert_eq!(pool.run(0, Fifo::poll_global), Some(100));
+    let own: Vec<_> = (0..4).chain(101..111).collect();
+    assert_eq!(pool.all(0), own, "the other half is left to the other worker");
+    assert_eq!(pool.run(1, Fifo::poll_global), Some(111));
+    pool.end_all();
+}
+
 #[test]
 fn what_found_no_room_does_not_come_back_one_by_one() {
     const GIVES_WAY: usize = 1000;
@@ -186,7 +201,7 @@ fn what_is_more_urgent_than_normal_comes_one_at_a_time() {
         let next = pool.run(worker, Stealing::next);
         next.or_else(|| pool.run(worker, Stealing::poll_global))
     };
-    for (worker, number) in [(0, 0), (1, 1), (0, 2), (1, 3), (0, 4), (1, 9)] {
+    for (worker, number) in [(0, 0), (1, 1), (0, 2), (1, 3), (0, 4), (1, 8)] {
         assert_eq!(next(&mut pool, worker), Some(number));
     }
     // Each worker has its share of the normal ones.
