@@ -9,6 +9,7 @@
 pub(crate) mod handle;
 #[cfg(doctest)]
 mod must_not_compile;
+pub(crate) mod named;
 pub(crate) mod run_blocking;
 
 #[cfg(warpweft_shuttle)]

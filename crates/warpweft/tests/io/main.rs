@@ -7,6 +7,7 @@ mod everywhere;
 #[path = "../support/inout.rs"]
 mod inout;
 
+mod binding;
 mod files;
 mod socket_names;
 mod sockets;
