@@ -32,7 +32,6 @@ pub(crate) fn named(error: io::Error, attempt: String) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::named;
-    use std::error::Error as _;
     use std::io;
 
     #[test]
