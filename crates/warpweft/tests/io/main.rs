@@ -9,6 +9,7 @@ mod inout;
 
 mod binding;
 mod files;
+mod folders;
 mod socket_names;
 mod sockets;
 mod timers;
