@@ -110,6 +110,19 @@ fn datagrams_go_to_names() {
     });
 }
 
+/// A list as of a name with addresses of both versions.
+#[test]
+fn datagrams_go_to_the_version_of_their_socket() {
+    run(async {
+        let (one, other) = (UdpSocket::bind(HERE)?, UdpSocket::bind(HERE)?);
+        let six: SocketAddr = ([0, 0, 0, 0, 0, 0, 0, 1], 9).into();
+        one.send_to(b"fits", [six, other.local_addr()?]).await?;
+        let mut buffer = [0; 16];
+        assert_eq!(other.recv(&mut buffer).await?, 4);
+        Ok(())
+    });
+}
+
 #[test]
 fn options_are_set_and_inherited() {
     run(async {

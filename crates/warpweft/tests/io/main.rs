@@ -10,6 +10,7 @@ mod inout;
 mod binding;
 mod files;
 mod folders;
+mod retries;
 mod socket_names;
 mod sockets;
 mod timers;

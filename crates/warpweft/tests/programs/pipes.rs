@@ -11,7 +11,7 @@ use warpweft::time::timeout;
 use warpweft::{Runtime, spawn};
 
 fn run(runtime: &Runtime, program: impl Future<Output = io::Result<()>>) {
-    let ended = runtime.block_on(timeout(Duration::from_secs(60), program));
+    let ended = runtime.block_on(timeout(Duration::from_secs(20), program));
     ended.expect("in time").expect("no error");
 }
 
@@ -115,6 +115,18 @@ fn the_output_of_one_is_the_input_of_another() {
         assert_eq!(lines.next().await?.as_deref(), Some("both"));
         assert_eq!(lines.next().await?, None);
         assert!(first.wait().await?.success() && second.wait().await?.success());
+        Ok(())
+    });
+}
+
+/// It would wait for ever: the input ends only when this process closes it.
+#[test]
+fn the_input_is_closed_before_the_wait() {
+    run(&one(), async {
+        let child = cat().spawn()?;
+        assert!(child.wait_with_output().await?.status.success());
+        let mut child = cat().spawn()?;
+        assert!(child.wait().await?.success());
         Ok(())
     });
 }
