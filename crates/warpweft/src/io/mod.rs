@@ -1,8 +1,9 @@
 //! Waits for sockets, pipes, and any other descriptor; the input and output of the process.
 //!
-//! Most programs use [`net`](crate::net) and [`time`](crate::time). [`Async`] is for any other descriptor, and
-//! [`stdin`], [`stdout`] and [`stderr`] are the streams of the process. [`Lines`] makes lines of what a reader
-//! reads. [`Io`] chooses which threads block in the system's poller: the workers, or a separate thread.
+//! Most programs use [`net`](crate::net) and [`time`](crate::time). [`Async`] is for any other descriptor.
+//! [`stdin`], [`stdout`] and [`stderr`] are the streams of the process, and [`Lines`] makes lines of what a
+//! reader reads. [`Io`] chooses which threads block in the system's poller: the workers, or a separate
+//! thread.
 //!
 //! An attempt that succeeds costs a load and its system call. One that would block also costs a
 //! compare-and-swap and a lock, and no further system call.

@@ -7,7 +7,7 @@
 //!
 //! # Invariants
 //!
-//! - One question at a time is with the thread. `Turn::asked` says that one is, or that its answer was not
+//! - One question at a time is with the thread. `Access::asked` says that one is, or that its answer was not
 //!   fetched.
 //! - A caller that is dropped leaves `asked` set. The next one fetches that answer first.
 
@@ -22,12 +22,12 @@ use warpweft_platform::thread::spawn_named;
 pub(super) struct OnThread<Q, A> {
     questions: Sender<Q>,
     answers: Receiver<io::Result<A>>,
-    turn: Mutex<bool>,
+    access: Mutex<bool>,
     here: u64,
 }
 
 /// The right to ask.
-pub(super) struct Turn<'a, Q, A> {
+pub(super) struct Access<'a, Q, A> {
     lane: &'a OnThread<Q, A>,
     /// A question was asked whose answer was not fetched.
     asked: MutexGuard<'a, bool>,
@@ -56,7 +56,7 @@ impl<Q: Send + 'static, A: Send + 'static> OnThread<Q, A> {
         Ok(Self {
             questions,
             answers: answered,
-            turn: Mutex::new(false),
+            access: Mutex::new(false),
             here: generation(),
         })
     }
@@ -67,15 +67,15 @@ impl<Q: Send + 'static, A: Send + 'static> OnThread<Q, A> {
     }
 
     /// Waits for the right to ask.
-    pub(super) async fn turn(&self) -> Turn<'_, Q, A> {
-        Turn {
+    pub(super) async fn access(&self) -> Access<'_, Q, A> {
+        Access {
             lane: self,
-            asked: self.turn.lock().await,
+            asked: self.access.lock().await,
         }
     }
 }
 
-impl<Q, A> Turn<'_, Q, A> {
+impl<Q, A> Access<'_, Q, A> {
     /// Waits for the answer to an earlier question whose caller was dropped. Returns `None` if there is none.
     pub(super) async fn late(&mut self) -> Option<io::Result<A>> {
         if *self.asked {
@@ -135,12 +135,12 @@ mod tests {
     fn an_answer_is_not_lost_with_its_caller() {
         let doubled = OnThread::start("doubles", |number: u32| Ok(2 * number)).expect("a thread");
         block_on(async {
-            assert_eq!(doubled.turn().await.late().await.map(Result::ok), None);
-            begin(async { doubled.turn().await.ask(4).await }).await;
-            let mut turn = doubled.turn().await;
-            assert_eq!(turn.late().await.map(Result::ok), Some(Some(8)));
-            assert_eq!(turn.late().await.map(Result::ok), None);
-            assert_eq!(turn.ask(5).await.ok(), Some(10));
+            assert_eq!(doubled.access().await.late().await.map(Result::ok), None);
+            begin(async { doubled.access().await.ask(4).await }).await;
+            let mut access = doubled.access().await;
+            assert_eq!(access.late().await.map(Result::ok), Some(Some(8)));
+            assert_eq!(access.late().await.map(Result::ok), None);
+            assert_eq!(access.ask(5).await.ok(), Some(10));
         });
     }
 
@@ -150,7 +150,7 @@ mod tests {
         let fails = fails.expect("a thread");
         block_on(async {
             for _ in 0..2 {
-                let error = fails.turn().await.ask(()).await.expect_err("it ended");
+                let error = fails.access().await.ask(()).await.expect_err("it ended");
                 assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
             }
         });

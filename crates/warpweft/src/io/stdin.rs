@@ -91,13 +91,13 @@ impl Shared {
 
     /// Waits until there are bytes. Returns false at the end of the input. Dropping it loses nothing.
     async fn fill(self: Arc<Self>) -> io::Result<bool> {
-        let mut turn = self.thread.turn().await;
+        let mut access = self.thread.access().await;
         if self.has_bytes() {
             return Ok(true);
         }
-        let bytes = match turn.late().await {
+        let bytes = match access.late().await {
             Some(late) => late?,
-            None => turn.ask(()).await?,
+            None => access.ask(()).await?,
         };
         let has_bytes = !bytes.is_empty();
         *self.bytes.lock() = (bytes, 0);

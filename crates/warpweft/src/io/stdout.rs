@@ -43,11 +43,11 @@ fn writer<W: Write>(
 
 /// Writes `bytes`, after what was asked before.
 async fn write(writer: Arc<Writer>, bytes: Vec<u8>) -> io::Result<()> {
-    let mut turn = writer.turn().await;
-    if let Some(late) = turn.late().await {
+    let mut access = writer.access().await;
+    if let Some(late) = access.late().await {
         late?;
     }
-    turn.ask(bytes).await
+    access.ask(bytes).await
 }
 
 /// The poll form: takes some bytes, once those before are written.

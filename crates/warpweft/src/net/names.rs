@@ -153,7 +153,7 @@ impl TargetAddresses {
     /// Returns the addresses. A name is looked up on a thread for that.
     pub(super) async fn resolve(self) -> io::Result<Vec<SocketAddr>> {
         match self {
-            Self::Host(host, port) => run_blocking(move || look_up(&host, port)).await,
+            Self::Host(host, port) => run_blocking(move || addresses_of(&host, port)).await,
             known => known.resolve_here(),
         }
     }
@@ -163,14 +163,14 @@ impl TargetAddresses {
         match self {
             Self::One(address) => Ok(vec![address]),
             Self::Several(addresses) => Ok(addresses),
-            Self::Host(host, port) => blocking(|| look_up(&host, port)),
+            Self::Host(host, port) => blocking(|| addresses_of(&host, port)),
             Self::Wrong(reason) => Err(io::Error::new(ErrorKind::InvalidInput, reason)),
         }
     }
 }
 
 /// Asks the system for the addresses of a name.
-fn look_up(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+fn addresses_of(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     match (host, port).to_socket_addrs() {
         Ok(addresses) => Ok(addresses.collect()),
         Err(error) => Err(named(error, format!("look up the name `{host}`"))),

@@ -53,8 +53,8 @@ impl SocketOptions {
         self
     }
 
-    /// Sets whether several sockets may have the same address (`SO_REUSEPORT`). Linux then spreads connections
-    /// and datagrams over them. Each of the sockets needs it.
+    /// Sets whether several sockets may have the same address (`SO_REUSEPORT`). Linux then spreads
+    /// connections and datagrams over them. Each of the sockets needs it.
     #[cfg(unix)]
     #[must_use]
     pub fn reuse_port(mut self, reuse: bool) -> Self {
@@ -88,8 +88,8 @@ impl SocketOptions {
 
     /// Sets how many routers a packet may pass, from 1 to 255.
     #[must_use]
-    pub fn ttl(mut self, hops: u32) -> Self {
-        self.ttl = Some(hops);
+    pub fn ttl(mut self, routers: u32) -> Self {
+        self.ttl = Some(routers);
         self
     }
 
@@ -189,8 +189,8 @@ impl SocketOptions {
             socket.set_only_v6(only)?;
         }
         match self.ttl {
-            Some(hops) if is_v6 => socket.set_unicast_hops_v6(hops)?,
-            Some(hops) => socket.set_ttl_v4(hops)?,
+            Some(routers) if is_v6 => socket.set_unicast_hops_v6(routers)?,
+            Some(routers) => socket.set_ttl_v4(routers)?,
             None => {}
         }
         if let Some(bytes) = self.send_buffer {

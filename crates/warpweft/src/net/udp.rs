@@ -32,8 +32,8 @@ use std::net::SocketAddr;
 pub struct UdpSocket(Async<std::net::UdpSocket>);
 
 impl UdpSocket {
-    /// Returns a socket at the first address of `target` that can be had; port 0 lets the system choose one. A
-    /// name is looked up in place: see [`Target`].
+    /// Returns a socket at the first address of `target` that can be had; port 0 lets the system choose one.
+    /// A name is looked up in place: see [`Target`].
     ///
     /// # Errors
     ///

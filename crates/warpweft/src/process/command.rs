@@ -126,8 +126,8 @@ impl Command {
         &mut self.std
     }
 
-    /// Starts the program, and returns when the system has loaded it. That takes about half a millisecond, for
-    /// which the thread gives its worker away (see [`blocking`](crate::blocking)).
+    /// Starts the program, and returns when the system has loaded it. That takes about half a millisecond,
+    /// for which the thread gives its worker away (see [`blocking`](crate::blocking)).
     ///
     /// # Errors
     ///

@@ -136,9 +136,7 @@ macro_rules! reader {
             ///
             /// The system's error.
             pub fn into_stdio(self) -> io::Result<Stdio> {
-                let pipe = self.0.into_inner();
-                rustix::io::ioctl_fionbio(&pipe, false)?;
-                Ok(OwnedFd::from(pipe).into())
+                into_stdio(self.0)
             }
         }
 
@@ -186,4 +184,11 @@ async fn read_to_end(pipe: &Async<PipeReader>, bytes: &mut Vec<u8>) -> io::Resul
             piece.resize(64 << 10, 0);
         }
     }
+}
+
+/// Makes the pipe as programs expect it: it blocks.
+fn into_stdio(pipe: Async<PipeReader>) -> io::Result<Stdio> {
+    let pipe = pipe.into_inner();
+    rustix::io::ioctl_fionbio(&pipe, false)?;
+    Ok(OwnedFd::from(pipe).into())
 }

@@ -13,8 +13,8 @@ use warpweft_platform::random::Rng;
 /// How often, and with which delays, an operation that fails is tried again.
 ///
 /// The delay before the second attempt is [`first_delay`](Self::first_delay), and doubles with each attempt,
-/// up to [`longest_delay`](Self::longest_delay). Of each delay the second half is random, so that clients that
-/// failed together do not come back together ("equal jitter" of M. Brooker, [Exponential Backoff And
+/// up to [`longest_delay`](Self::longest_delay). Of each delay the second half is random, so that clients
+/// that failed together do not come back together ("equal jitter" of M. Brooker, [Exponential Backoff And
 /// Jitter][jitter], 2015). The delays are [sleeps](super::sleep): a runtime under the simulator has them in
 /// virtual time, and draws the same ones for the same seed.
 ///
@@ -84,15 +84,17 @@ impl Retry {
         self
     }
 
-    /// Limits the time of all attempts and delays together. [`run`](Self::run) drops an attempt that is under
-    /// way at that moment. A delay that would end later is not begun: the last error is returned at once.
+    /// Limits the time of all attempts and delays together. [`run`](Self::run) drops an attempt that is
+    /// under way at that moment. A delay that would end later is not begun: the last error is returned at
+    /// once.
     #[must_use]
     pub fn within(mut self, limit: Duration) -> Self {
         self.limit = Some(limit);
         self
     }
 
-    /// Awaits what `operation` returns, again and again until it is `Ok`. Each error is worth another attempt.
+    /// Awaits what `operation` returns, again and again until it is `Ok`. Each error is worth another
+    /// attempt.
     ///
     /// If the future is dropped, the attempt is dropped.
     ///
