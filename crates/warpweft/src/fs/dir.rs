@@ -14,11 +14,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 /// How many entries one call reads.
-const BATCH: usize = 64;
+const BATCH: usize = 256;
 
 /// Returns the entries of a folder, in no order, without `.` and `..`.
 ///
-/// The system is asked for 64 at a time, on a thread of [`spawn_blocking`](crate::spawn_blocking).
+/// The system is asked for 256 at a time, on a thread of [`spawn_blocking`](crate::spawn_blocking).
 ///
 /// ```
 /// use warpweft::fs;

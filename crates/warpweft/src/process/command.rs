@@ -3,7 +3,6 @@
 use super::child::Child;
 use super::orphans;
 use super::{ExitStatus, Output, Stdio};
-use crate::execution::blocking::blocking;
 use crate::io::named::named;
 use crate::runtime::current_driver::current_driver;
 use std::ffi::OsStr;
@@ -126,8 +125,9 @@ impl Command {
         &mut self.std
     }
 
-    /// Starts the program, and returns when the system has loaded it. That takes about half a millisecond,
-    /// for which the thread gives its worker away (see [`blocking`](crate::blocking)).
+    /// Starts the program, and returns when the system has loaded it. That takes some 0.2 ms, and longer if
+    /// it comes from a disk. Then another thread takes over the tasks of this worker: see
+    /// [`Builder::stuck_after`](crate::Builder::stuck_after).
     ///
     /// # Errors
     ///
@@ -138,7 +138,7 @@ impl Command {
         // A child could not be waited for.
         current_driver()?;
         orphans::sweep();
-        let started = blocking(|| self.std.spawn());
+        let started = self.std.spawn();
         let child = started.map_err(|error| self.explain(error))?;
         Child::new(child, self.kill_on_drop)
     }

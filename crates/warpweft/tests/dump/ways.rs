@@ -242,13 +242,19 @@ fn of_callers_that_wait() -> Vec<Row> {
         row!(["time::Retry::run", "time::Retry::run_if"], [FUTURE], |case| {
             let gate = case.gate.clone();
             case.awaits(async move {
-                let passes = || async { Ok::<(), ()>(gate.passed().await) };
+                let passes = || async {
+                    gate.passed().await;
+                    Ok::<(), ()>(())
+                };
                 time::Retry::new().run(passes).await.expect("open");
             });
         }),
         row!(["time::Retry::call", "time::Retry::call_if"], [JOB], |case| case
             .inside(|gate| {
-                let wait = || Ok::<(), ()>(gate.wait());
+                let wait = || {
+                    gate.wait();
+                    Ok::<(), ()>(())
+                };
                 time::Retry::new().call(wait).expect("open");
             })),
         row!(["time::timeout"], [FUTURE], |case| {

@@ -35,7 +35,7 @@ async fn names(folder: &Path) -> io::Result<BTreeSet<String>> {
 fn a_folder_has_all_its_entries() {
     let folder = Folder::new("entries");
     run(async {
-        let expected: BTreeSet<_> = (0..150).map(|number| number.to_string()).collect();
+        let expected: BTreeSet<_> = (0..300).map(|number| number.to_string()).collect();
         for name in &expected {
             std::fs::write(folder.0.join(name), name)?;
         }
@@ -58,10 +58,10 @@ fn a_folder_has_all_its_entries() {
                 Poll::Pending => warpweft::yield_now().await,
             }
         }
-        assert_eq!(count, 150);
+        assert_eq!(count, 300);
         let mut stream = fs::read_dir(&folder.0).await?;
         let first = poll_fn(|cx| Pin::new(&mut stream).poll_next(cx)).await;
-        let first = first.expect("150 entries")?;
+        let first = first.expect("300 entries")?;
         assert!(first.file_type().await?.is_file());
         assert!((1..=3).contains(&first.metadata().await?.len()));
         Ok(())
