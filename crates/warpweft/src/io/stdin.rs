@@ -26,7 +26,7 @@ type Filling = Pin<Box<dyn Future<Output = io::Result<bool>> + Send>>;
 ///
 /// A thread that is started at the first read waits in the system, and only while a task wants to read. The
 /// input is never made non-blocking: it may be shared with other processes, for which that would change, too.
-/// A read costs two hand-overs between threads, some 50 to 100 µs, for up to 64 KiB. No runtime waits for that
+/// A read costs two hand-overs between threads, 10 to 100 µs, for up to 64 KiB. No runtime waits for that
 /// thread when it ends, and neither does the end of the process.
 ///
 /// **Cancellation.** A read that is dropped loses nothing: what the thread has read, or will have read when a

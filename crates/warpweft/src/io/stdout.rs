@@ -142,9 +142,9 @@ stream! {
     /// Returns the output of the process: a terminal, a file or a pipe.
     ///
     /// A thread that is started at the first write waits in the system until there is room. The output is
-    /// never made non-blocking: it may be shared with other processes, for which that would change, too. A
-    /// write costs two hand-overs between threads, some 50 to 100 µs. No runtime waits for that thread when it ends.
-    /// What [`println!`] has written comes first, and whole.
+    /// never made non-blocking: it may be shared with other processes, for which that would change, too.
+    /// A write costs two hand-overs between threads, 10 to 100 µs. No runtime waits for that thread when
+    /// it ends. What [`println!`] has written comes first, and whole.
     ///
     /// ```
     /// let runtime = warpweft::Runtime::builder().workers(1).build()?;
