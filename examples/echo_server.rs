@@ -7,7 +7,6 @@
 
 use futures_lite::future::or;
 use std::io;
-use std::net::SocketAddr;
 use std::time::Duration;
 use warpweft::net::{TcpListener, TcpStream};
 use warpweft::time::{sleep, timeout};
@@ -47,7 +46,7 @@ async fn accept(listener: TcpListener) -> io::Result<()> {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let text = std::env::args().nth(1);
-    let address: SocketAddr = text.as_deref().unwrap_or("127.0.0.1:7000").parse()?;
+    let address = text.as_deref().unwrap_or("127.0.0.1:7000");
     let runtime = Runtime::builder().name("echo").build()?;
     runtime.block_on(async {
         let listener = TcpListener::bind(address)?;

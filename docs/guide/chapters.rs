@@ -33,6 +33,7 @@ chapters! {
     my_program = "16-my-program.md",
     dump = "17-dump.md",
     recorder = "18-recorder.md",
+    system = "20-system.md",
     cookbook = "cookbook.md",
     from_rayon = "from-rayon.md",
     from_tokio = "from-tokio.md",

@@ -274,6 +274,17 @@ fn effects() {
 }
 
 #[test]
+fn processes() {
+    let lines = [
+        "at once",
+        "the second time",
+        "gave up after 1 attempt, because the error does not go away: the time limit was over before there was a \
+         result",
+    ];
+    assert_eq!(program!("processes").rest(), lines);
+}
+
+#[test]
 fn fibers() {
     // Each number is passed ten times: 0 + … + 49, and ten for each pair.
     assert_eq!(program!("fibers" "50").rest(), ["50 pairs, sum 1725"]);

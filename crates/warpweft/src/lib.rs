@@ -62,6 +62,7 @@
 //! |---|---|---|---|
 //! | `macros` | on | the attributes `cooperative`, `main` and `test` | `syn` |
 //! | `net` | on | [`net`], sockets | `socket2` |
+//! | `process` | on | `process`, programs that are started and waited for; on Unix | `signal-hook-registry` |
 //! | `signal` | on | [`signal`], Ctrl-C | `signal-hook-registry` |
 //! | `policies` | on | texts of the policies `lifo`, `slot` and `priority`, beside `fifo` | code of a pool for each |
 //! | `stacks` | off | reports of stuck workers have the stack of the code that is stuck | `backtrace`, `framehop`; on Linux |
@@ -118,6 +119,8 @@ pub mod io;
 pub mod net;
 mod observe;
 mod pool;
+#[cfg(all(unix, feature = "process"))]
+pub mod process;
 mod runtime;
 mod scheduler;
 #[cfg(feature = "signal")]

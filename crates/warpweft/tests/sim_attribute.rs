@@ -14,6 +14,21 @@ async fn an_hour_passes_at_once() {
     assert!(now_ns() - before >= 3_600_000_000_000);
 }
 
+#[warpweft::test(sim, seeds = 2)]
+async fn hours_of_attempts_pass_at_once() {
+    let before = now_ns();
+    let hour = Duration::from_secs(3600);
+    let retry = warpweft::time::Retry::new()
+        .attempts(4)
+        .first_delay(hour)
+        .longest_delay(Duration::MAX);
+    let failed = retry.run(|| async { Err::<(), _>("as always") }).await;
+    assert_eq!(failed.err().map(|error| error.attempts), Some(4));
+    // One, two and four hours, of each at least the half.
+    let passed = Duration::from_nanos(now_ns() - before);
+    assert!((7 * hour / 2..8 * hour).contains(&passed), "{passed:?}");
+}
+
 #[warpweft::test(
     sim,
     seeds = 3,

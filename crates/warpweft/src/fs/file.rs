@@ -2,7 +2,7 @@
 
 use super::{on, positioned};
 use crate::io::run_blocking::run_blocking;
-use std::fs::Metadata;
+use std::fs::{Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -44,7 +44,9 @@ impl File {
     ///
     /// See [`File`].
     pub async fn open(path: impl AsRef<Path>) -> io::Result<Self> {
-        on(path, std::fs::File::open).await.map(Self::from_std)
+        on("open", path, |path| std::fs::File::open(path))
+            .await
+            .map(Self::from_std)
     }
 
     /// Creates a file to write, or empties an existing one.
@@ -53,7 +55,37 @@ impl File {
     ///
     /// See [`File`].
     pub async fn create(path: impl AsRef<Path>) -> io::Result<Self> {
-        on(path, std::fs::File::create).await.map(Self::from_std)
+        on("create", path, |path| std::fs::File::create(path))
+            .await
+            .map(Self::from_std)
+    }
+
+    /// Opens a file as `options` say: to append, only if it is new, and so on.
+    ///
+    /// ```
+    /// use std::fs::OpenOptions;
+    /// use warpweft::fs::{self, File};
+    ///
+    /// let path = std::env::temp_dir().join(format!("warpweft-append-{}", std::process::id()));
+    /// let runtime = warpweft::Runtime::builder().workers(1).build()?;
+    /// runtime.block_on(async {
+    ///     for line in ["one\n", "two\n"] {
+    ///         let options = OpenOptions::new().append(true).create(true).clone();
+    ///         File::open_with(options, &path).await?.write_all(line).await?;
+    ///     }
+    ///     assert_eq!(fs::read(&path).await?, b"one\ntwo\n");
+    ///     fs::remove_file(&path).await
+    /// })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// See [`File`].
+    pub async fn open_with(options: OpenOptions, path: impl AsRef<Path>) -> io::Result<Self> {
+        on("open", path, move |path| options.open(path))
+            .await
+            .map(Self::from_std)
     }
 
     /// Converts a file of `std`, opened in any mode.

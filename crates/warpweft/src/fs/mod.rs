@@ -22,9 +22,11 @@
 //!
 //! # Errors
 //!
-//! All functions return the system's errors, as those of `std::fs` do. They also return
-//! [`NotConnected`](io::ErrorKind::NotConnected) if the runtime shuts down before the call was made, and an
-//! error if there is no thread for it.
+//! All functions return the system's errors, of the same kind as those of `std::fs`. Functions that take a
+//! path name it: ``open `/x`: No such file or directory (os error 2)``. The system's error itself, with its
+//! number, is the [source](std::error::Error::source) of what [`get_ref`](io::Error::get_ref) returns. The
+//! functions also return [`NotConnected`](io::ErrorKind::NotConnected) if the runtime shuts down before the
+//! call was made, and an error if there is no thread for it.
 //!
 //! # Panics
 //!
@@ -35,13 +37,16 @@
 //! A call that has begun cannot be stopped. If its future is dropped, it runs to its end, and may still
 //! write.
 
+pub(crate) mod dir;
 pub(crate) mod file;
 mod positioned;
 
+pub use dir::{DirEntry, ReadDir, read_dir};
 pub use file::File;
 
+use crate::io::named::named;
 use crate::io::run_blocking::run_blocking;
-use std::fs::Metadata;
+use std::fs::{Metadata, Permissions};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -75,31 +80,97 @@ pub async fn call<T: Send + 'static>(
     run_blocking(operation).await
 }
 
-/// Calls `operation` with the path.
+/// Calls `operation` with the path. An error says what was attempted, and the path.
 async fn on<T: Send + 'static>(
+    attempt: &'static str,
     path: impl AsRef<Path>,
-    operation: impl FnOnce(PathBuf) -> io::Result<T> + Send + 'static,
+    operation: impl FnOnce(&Path) -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
     let path = path.as_ref().to_owned();
-    run_blocking(move || operation(path)).await
+    run_blocking(move || {
+        operation(&path).map_err(|error| named(error, format!("{attempt} `{}`", path.display())))
+    })
+    .await
 }
 
-/// Reads all bytes of a file.
-///
-/// # Errors
-///
-/// See the [module](self).
-pub async fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
-    on(path, std::fs::read).await
+/// Calls `operation` with two paths, which an error names.
+async fn on_both<T: Send + 'static>(
+    attempt: &'static str,
+    from: impl AsRef<Path>,
+    to: impl AsRef<Path>,
+    operation: impl FnOnce(&Path, &Path) -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    let (from, to) = (from.as_ref().to_owned(), to.as_ref().to_owned());
+    run_blocking(move || {
+        operation(&from, &to).map_err(|error| {
+            let attempt = format!("{attempt} `{}` to `{}`", from.display(), to.display());
+            named(error, attempt)
+        })
+    })
+    .await
 }
 
-/// Reads all of a file as text.
-///
-/// # Errors
-///
-/// See the [module](self); and [`InvalidData`](io::ErrorKind::InvalidData) if it is not UTF-8.
-pub async fn read_to_string(path: impl AsRef<Path>) -> io::Result<String> {
-    on(path, std::fs::read_to_string).await
+/// Functions of `std::fs` with one path.
+macro_rules! with_a_path {
+    ($($(#[$doc:meta])* $name:ident, $attempt:literal, $result:ty;)*) => {$(
+        $(#[$doc])*
+        ///
+        /// # Errors
+        ///
+        /// See the [module](self).
+        pub async fn $name(path: impl AsRef<Path>) -> io::Result<$result> {
+            on($attempt, path, |path| std::fs::$name(path)).await
+        }
+    )*};
+}
+
+/// Functions of `std::fs` with two paths.
+macro_rules! with_two_paths {
+    ($($(#[$doc:meta])* $name:ident, $attempt:literal, $result:ty;)*) => {$(
+        $(#[$doc])*
+        ///
+        /// # Errors
+        ///
+        /// See the [module](self).
+        pub async fn $name(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<$result> {
+            on_both($attempt, from, to, |from, to| std::fs::$name(from, to)).await
+        }
+    )*};
+}
+
+with_a_path! {
+    /// Reads all bytes of a file.
+    read, "read", Vec<u8>;
+    /// Reads all of a file as text; [`InvalidData`](io::ErrorKind::InvalidData) if it is not UTF-8.
+    read_to_string, "read", String;
+    /// Returns a file's metadata, or those of its target if it is a link.
+    metadata, "read the metadata of", Metadata;
+    /// Returns a file's metadata, of a link its own.
+    symlink_metadata, "read the metadata of", Metadata;
+    /// Returns the path to which a link leads.
+    read_link, "read the link", PathBuf;
+    /// Returns the absolute path without links, `.` and `..`. The file must exist.
+    canonicalize, "resolve", PathBuf;
+    /// Creates a folder, whose parent must exist.
+    create_dir, "create the folder", ();
+    /// Creates a folder, and all its missing parents. It may exist.
+    create_dir_all, "create the folder", ();
+    /// Removes a file.
+    remove_file, "remove", ();
+    /// Removes an empty folder.
+    remove_dir, "remove the folder", ();
+    /// Removes a folder with all that is in it. Links are removed, and not followed.
+    remove_dir_all, "remove the folder", ();
+}
+
+with_two_paths! {
+    /// Renames a file, and replaces one that has the new name. Both must be on one file system.
+    rename, "rename", ();
+    /// Copies the bytes and permissions of a file, and replaces one that has the new name. Returns the number
+    /// of bytes. The system copies by itself where it can.
+    copy, "copy", u64;
+    /// Gives a file a second name.
+    hard_link, "link", ();
 }
 
 /// Replaces the contents of a file, which is created if necessary.
@@ -109,42 +180,39 @@ pub async fn read_to_string(path: impl AsRef<Path>) -> io::Result<String> {
 /// See the [module](self).
 pub async fn write(path: impl AsRef<Path>, contents: impl Into<Vec<u8>>) -> io::Result<()> {
     let contents = contents.into();
-    on(path, move |path| std::fs::write(path, contents)).await
+    on("write", path, move |path| std::fs::write(path, contents)).await
 }
 
-/// Returns a file's metadata, or those of its target if it is a link.
+/// Returns whether there is a file, or something else, at a path. A link whose target is missing is none.
+///
+/// # Errors
+///
+/// See the [module](self): a folder on the way must not be searched, for instance.
+pub async fn try_exists(path: impl AsRef<Path>) -> io::Result<bool> {
+    on("look for", path, Path::try_exists).await
+}
+
+/// Sets the permissions of a file.
 ///
 /// # Errors
 ///
 /// See the [module](self).
-pub async fn metadata(path: impl AsRef<Path>) -> io::Result<Metadata> {
-    on(path, std::fs::metadata).await
+pub async fn set_permissions(path: impl AsRef<Path>, permissions: Permissions) -> io::Result<()> {
+    on("set the permissions of", path, move |path| {
+        std::fs::set_permissions(path, permissions)
+    })
+    .await
 }
 
-/// Removes a file.
+/// Creates a link at `link` that leads to `target`, which need not exist.
 ///
 /// # Errors
 ///
 /// See the [module](self).
-pub async fn remove_file(path: impl AsRef<Path>) -> io::Result<()> {
-    on(path, std::fs::remove_file).await
-}
-
-/// Renames a file, and replaces one that has the new name.
-///
-/// # Errors
-///
-/// See the [module](self).
-pub async fn rename(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<()> {
-    let to = to.as_ref().to_owned();
-    on(from, move |from| std::fs::rename(from, to)).await
-}
-
-/// Creates a folder, and all its missing parents.
-///
-/// # Errors
-///
-/// See the [module](self).
-pub async fn create_dir_all(path: impl AsRef<Path>) -> io::Result<()> {
-    on(path, std::fs::create_dir_all).await
+#[cfg(unix)]
+pub async fn symlink(target: impl AsRef<Path>, link: impl AsRef<Path>) -> io::Result<()> {
+    on_both("link", link, target, |link, target| {
+        std::os::unix::fs::symlink(target, link)
+    })
+    .await
 }

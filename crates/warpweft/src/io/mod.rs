@@ -1,15 +1,24 @@
-//! Waits for sockets, pipes, and any other descriptor.
+//! Waits for sockets, pipes, and any other descriptor; the input and output of the process.
 //!
 //! Most programs use [`net`](crate::net) and [`time`](crate::time). [`Async`] is for any other descriptor.
-//! [`Io`] chooses which threads block in the system's poller: the workers, or a separate thread.
+//! [`stdin`], [`stdout`] and [`stderr`] are the streams of the process, and [`Lines`] makes lines of what a
+//! reader reads. [`Io`] chooses which threads block in the system's poller: the workers, or a separate
+//! thread.
 //!
 //! An attempt that succeeds costs a load and its system call. One that would block also costs a
 //! compare-and-swap and a lock, and no further system call.
 
+#[cfg(all(unix, feature = "process"))]
+pub(crate) mod both;
 pub(crate) mod handle;
+pub(crate) mod lines;
 #[cfg(doctest)]
 mod must_not_compile;
+pub(crate) mod named;
+mod on_thread;
 pub(crate) mod run_blocking;
+pub(crate) mod stdin;
+pub(crate) mod stdout;
 
 #[cfg(warpweft_shuttle)]
 #[doc(hidden)]
@@ -18,3 +27,6 @@ pub mod model;
 pub use crate::driver::Io;
 pub use crate::driver::progress::{Progress, ProgressNotifier, Rest};
 pub use handle::Async;
+pub use lines::Lines;
+pub use stdin::{Stdin, stdin};
+pub use stdout::{Stderr, Stdout, stderr, stdout};

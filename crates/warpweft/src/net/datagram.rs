@@ -1,8 +1,12 @@
 //! Unix datagram sockets.
 
+use super::incoming::try_from_std;
 use crate::driver::pollable::lend_pollable;
 use crate::io::handle::Async;
-use std::io;
+use rustix::net::RecvFlags;
+use socket2::SockRef;
+use std::io::{self, IoSlice};
+use std::net::Shutdown;
 use std::os::unix::net::SocketAddr;
 use std::path::Path;
 
@@ -69,6 +73,12 @@ impl UnixDatagram {
         Async::new(socket).map(Self)
     }
 
+    /// Converts it to a socket of `std`. It stays non-blocking.
+    #[must_use]
+    pub fn into_std(self) -> std::os::unix::net::UnixDatagram {
+        self.0.into_inner()
+    }
+
     /// Connects to the socket at `path`: `send` goes there, and only datagrams from there are received.
     ///
     /// # Errors
@@ -85,6 +95,17 @@ impl UnixDatagram {
     /// See [`UnixDatagram`]; also if the datagram is too long, or that socket does not exist any more.
     pub async fn send(&self, bytes: &[u8]) -> io::Result<usize> {
         self.0.write_with(|socket| socket.send(bytes)).await
+    }
+
+    /// As [`send`](Self::send), of bytes from several buffers, one after the other.
+    ///
+    /// # Errors
+    ///
+    /// As `send`.
+    pub async fn send_vectored(&self, buffers: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.0
+            .write_with(|socket| SockRef::from(socket).send_vectored(buffers))
+            .await
     }
 
     /// Sends a datagram to the socket at `path`, at once or not at all.
@@ -125,6 +146,35 @@ impl UnixDatagram {
         self.0.read_with(|socket| socket.recv(buffer)).await
     }
 
+    /// Reads the next datagram without removing it.
+    ///
+    /// # Errors
+    ///
+    /// See [`UnixDatagram`].
+    pub async fn peek(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0
+            .read_with(|socket| Ok(rustix::net::recv(socket, &mut *buffer, RecvFlags::PEEK)?.0))
+            .await
+    }
+
+    /// Ends one direction, or both: a `send` of the peer is then an error, or a `send` here.
+    ///
+    /// # Errors
+    ///
+    /// The socket is not connected.
+    pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
+        self.0.get_ref().shutdown(how)
+    }
+
+    /// Returns the address of the socket to which this one is connected.
+    ///
+    /// # Errors
+    ///
+    /// [`NotConnected`](io::ErrorKind::NotConnected) without one.
+    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
+        self.0.get_ref().peer_addr()
+    }
+
     /// Returns the address of this socket.
     ///
     /// # Errors
@@ -142,3 +192,4 @@ impl UnixDatagram {
 }
 
 lend_pollable!([] UnixDatagram, 0);
+try_from_std!(UnixDatagram, std::os::unix::net::UnixDatagram);

@@ -37,13 +37,32 @@
 //! - A socket belongs to the runtime where it was made (see [`Async`](crate::io::Async)), and can be used
 //!   anywhere.
 //! - In a closure each method works through [`block_on`](crate::block_on).
-//! - [`TcpStream::connect`] takes names, too, and [`lookup`] returns the addresses of one. The system looks
-//!   them up, which blocks a thread of [`spawn_blocking`](crate::spawn_blocking).
+//! - Where an address is wanted, a text `"host:port"` or a pair `("host", port)` does, too: see [`Target`].
+//! - [`SocketOptions`] sets what a socket has to know before it is bound or connected.
+//!
+//! All kinds have the same verbs:
+//!
+//! | | TCP | UDP | Unix stream | Unix datagram |
+//! |---|---|---|---|---|
+//! | `bind` | listener | yes | listener | yes; also `unbound` |
+//! | `accept`, `poll_accept`, `incoming` | yes | | yes | |
+//! | `connect` | yes; also `connect_timeout` | yes | yes | yes |
+//! | `pair` | | | yes | yes |
+//! | `read`, `read_exact`, `read_vectored`, `write`, `write_all`, `write_vectored`, `AsyncRead`, `AsyncWrite` | yes | | yes | |
+//! | `send`, `send_vectored`, `send_to`, `recv`, `recv_from` | | yes | | yes |
+//! | `peek` | yes | yes; also `peek_from` | yes | yes |
+//! | `shutdown` | yes | | yes | yes |
+//! | `into_split`, `reunite` | yes | | yes | |
+//! | `local_addr`, `peer_addr` | yes | yes | yes | yes |
+//! | `from_std`, `TryFrom`, `into_std`, `get_ref` | yes | yes | yes | yes |
+//! | `peer_cred` | | | on Linux | |
 
 #[cfg(unix)]
 pub(crate) mod datagram;
 pub(crate) mod halves;
+pub(crate) mod incoming;
 pub(crate) mod names;
+pub(crate) mod options;
 pub(crate) mod stream;
 pub(crate) mod tcp;
 pub(crate) mod udp;
@@ -53,9 +72,13 @@ pub(crate) mod unix;
 #[cfg(unix)]
 pub use datagram::UnixDatagram;
 pub use halves::{OwnedReadHalf, OwnedWriteHalf, ReuniteError};
+pub use incoming::Incoming;
 pub use names::{Target, lookup};
+pub use options::SocketOptions;
 pub use stream::{Socket, Stream};
-pub use tcp::{Incoming, TcpListener, TcpStream};
+pub use tcp::{TcpListener, TcpStream};
 pub use udp::UdpSocket;
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub use unix::PeerCred;
 #[cfg(unix)]
 pub use unix::{UnixListener, UnixStream};

@@ -1,16 +1,15 @@
 //! TCP connections and listeners.
 
-use super::names::{Target, TargetAddresses};
+use super::incoming::{Incoming, poll_listener, try_from_std};
+use super::names::{Target, TargetAddresses, first_of, not_bound, nowhere};
 use super::stream;
 use crate::driver::pollable::lend_pollable;
 use crate::io::handle::Async;
 use crate::time::timeout;
-use futures_core::Stream;
 use rustix::io::Errno;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -38,18 +37,7 @@ impl TcpStream {
     /// The system's error for the last address: no listener, no route, no more descriptors; and as
     /// [`lookup`](super::lookup) and [`Async::new`].
     pub async fn connect(target: impl Target) -> io::Result<Self> {
-        let addresses = match target.addresses() {
-            TargetAddresses::One(address) => return connect(address).await,
-            addresses => addresses.resolve().await?,
-        };
-        let mut last = io::Error::new(io::ErrorKind::InvalidInput, "there is no address to connect to");
-        for address in addresses {
-            match connect(address).await {
-                Ok(stream) => return Ok(stream),
-                Err(error) => last = error,
-            }
-        }
-        Err(last)
+        connect_to(target, |_, _| Ok(())).await
     }
 
     /// The same as [`connect`](Self::connect), but fails after `limit` in total.
@@ -89,8 +77,31 @@ impl TcpStream {
     }
 }
 
-async fn connect(address: SocketAddr) -> io::Result<TcpStream> {
+/// Connects to the first address that answers. `prepare` sets options of each socket before.
+pub(super) async fn connect_to(
+    target: impl Target,
+    prepare: impl Fn(&Socket, SocketAddr) -> io::Result<()>,
+) -> io::Result<TcpStream> {
+    let addresses = match target.addresses() {
+        TargetAddresses::One(address) => return connect(address, &prepare).await,
+        addresses => addresses.resolve().await?,
+    };
+    let mut last = nowhere();
+    for address in addresses {
+        match connect(address, &prepare).await {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+async fn connect(
+    address: SocketAddr,
+    prepare: &impl Fn(&Socket, SocketAddr) -> io::Result<()>,
+) -> io::Result<TcpStream> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    prepare(&socket, address)?;
     socket.set_nonblocking(true)?;
     match socket.connect(&address.into()) {
         Err(error) if !is_under_way(&error) => return Err(error),
@@ -129,13 +140,32 @@ fn is_connected(stream: &std::net::TcpStream) -> io::Result<()> {
 pub struct TcpListener(Async<std::net::TcpListener>);
 
 impl TcpListener {
-    /// Listens at `address`; port 0 lets the system choose one.
+    /// Listens at the first address of `target` that can be had; port 0 lets the system choose one.
+    ///
+    /// An address needs no look-up, also as a text. A name is looked up in place: see [`Target`].
+    /// [`SocketOptions`](super::SocketOptions) sets the length of the queue and other options.
+    ///
+    /// ```
+    /// use warpweft::net::TcpListener;
+    /// let runtime = warpweft::Runtime::builder().workers(1).build()?;
+    /// runtime.block_on(async {
+    ///     let listener = TcpListener::bind("127.0.0.1:0")?;
+    ///     assert_ne!(listener.local_addr()?.port(), 0);
+    ///     let error = TcpListener::bind("127.0.0.1").expect_err("no port");
+    ///     assert!(error.to_string().contains("no port"));
+    ///     Ok::<(), std::io::Error>(())
+    /// })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///
-    /// The address is in use or not local; no more descriptors; and as [`Async::new`].
-    pub fn bind(address: impl Into<SocketAddr>) -> io::Result<Self> {
-        Self::from_std(std::net::TcpListener::bind(address.into())?)
+    /// The address is in use or not local, with the address; no more descriptors; and as
+    /// [`lookup`](super::lookup) and [`Async::new`].
+    pub fn bind(target: impl Target) -> io::Result<Self> {
+        let addresses = target.addresses().resolve_here()?;
+        let bind = |address| std::net::TcpListener::bind(address).map_err(|error| not_bound(error, address));
+        Self::from_std(first_of(&addresses, bind)?)
     }
 
     /// Converts a listener of `std`.
@@ -145,6 +175,12 @@ impl TcpListener {
     /// As [`Async::new`].
     pub fn from_std(listener: std::net::TcpListener) -> io::Result<Self> {
         Async::new(listener).map(Self)
+    }
+
+    /// Converts it to a listener of `std`. It stays non-blocking.
+    #[must_use]
+    pub fn into_std(self) -> std::net::TcpListener {
+        self.0.into_inner()
     }
 
     /// Waits for a connection. Several tasks may wait.
@@ -185,7 +221,7 @@ impl TcpListener {
     ///
     /// Each item may be an error, as that of [`accept`](Self::accept).
     pub fn incoming(&self) -> Incoming<'_> {
-        Incoming(self)
+        Incoming::new(self)
     }
 
     /// The poll form of [`accept`](Self::accept).
@@ -216,16 +252,6 @@ impl TcpListener {
 
 lend_pollable!([] TcpListener, 0);
 
-/// A stream of connections: see [`TcpListener::incoming`].
-#[derive(Debug, Clone, Copy)]
-#[must_use = "a stream does nothing unless it is polled"]
-pub struct Incoming<'a>(&'a TcpListener);
-
-impl Stream for Incoming<'_> {
-    type Item = io::Result<TcpStream>;
-
-    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let accepted = self.0.poll_accept(cx);
-        accepted.map(|result| Some(result.map(|(stream, _)| stream)))
-    }
-}
+poll_listener!(TcpListener, TcpStream);
+try_from_std!(TcpListener, std::net::TcpListener);
+try_from_std!(TcpStream, std::net::TcpStream);

@@ -1,8 +1,11 @@
 //! UDP sockets.
 
+use super::incoming::try_from_std;
+use super::names::{Target, TargetAddresses, first_of, not_bound, nowhere};
 use crate::driver::pollable::lend_pollable;
 use crate::io::handle::Async;
-use std::io;
+use socket2::SockRef;
+use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 
 /// A UDP socket. Several tasks may send and receive at a time; one of the receivers gets each datagram.
@@ -29,13 +32,17 @@ use std::net::SocketAddr;
 pub struct UdpSocket(Async<std::net::UdpSocket>);
 
 impl UdpSocket {
-    /// Returns a socket at `address`; port 0 lets the system choose one.
+    /// Returns a socket at the first address of `target` that can be had; port 0 lets the system choose one.
+    /// A name is looked up in place: see [`Target`].
     ///
     /// # Errors
     ///
-    /// The address is in use or not local; no more descriptors; and as [`Async::new`].
-    pub fn bind(address: impl Into<SocketAddr>) -> io::Result<Self> {
-        Self::from_std(std::net::UdpSocket::bind(address.into())?)
+    /// The address is in use or not local, with the address; no more descriptors; and as
+    /// [`lookup`](super::lookup) and [`Async::new`].
+    pub fn bind(target: impl Target) -> io::Result<Self> {
+        let addresses = target.addresses().resolve_here()?;
+        let bind = |address| std::net::UdpSocket::bind(address).map_err(|error| not_bound(error, address));
+        Self::from_std(first_of(&addresses, bind)?)
     }
 
     /// Converts a socket of `std`.
@@ -47,23 +54,42 @@ impl UdpSocket {
         Async::new(socket).map(Self)
     }
 
-    /// Connects to `address`: `send` goes there, and only datagrams from there are received.
-    ///
-    /// # Errors
-    ///
-    /// See [`UdpSocket`].
-    pub fn connect(&self, address: impl Into<SocketAddr>) -> io::Result<()> {
-        self.0.get_ref().connect(address.into())
+    /// Converts it to a socket of `std`. It stays non-blocking.
+    #[must_use]
+    pub fn into_std(self) -> std::net::UdpSocket {
+        self.0.into_inner()
     }
 
-    /// Sends a datagram to `address`.
+    /// Connects to the first address of `target` to which there is a route: `send` goes there, and only
+    /// datagrams from there are received. A name is looked up in place: see [`Target`].
     ///
     /// # Errors
     ///
-    /// See [`UdpSocket`]; also if the datagram is too long.
-    pub async fn send_to(&self, bytes: &[u8], address: impl Into<SocketAddr>) -> io::Result<usize> {
-        let address = address.into();
+    /// See [`UdpSocket`]; and as [`lookup`](super::lookup).
+    pub fn connect(&self, target: impl Target) -> io::Result<()> {
+        let addresses = target.addresses().resolve_here()?;
+        first_of(&addresses, |address| self.0.get_ref().connect(address))
+    }
+
+    /// Sends a datagram to `target`. Of several addresses it takes the first that is of the same version of
+    /// IP as this socket. A name is looked up for each call, so look up first if there are several.
+    ///
+    /// # Errors
+    ///
+    /// See [`UdpSocket`]; also if the datagram is too long; and as [`lookup`](super::lookup).
+    pub async fn send_to(&self, bytes: &[u8], target: impl Target) -> io::Result<usize> {
+        let address = match target.addresses() {
+            TargetAddresses::One(address) => address,
+            addresses => self.fitting(&addresses.resolve().await?)?,
+        };
         self.0.write_with(|socket| socket.send_to(bytes, address)).await
+    }
+
+    /// Returns the first address of this socket's family, or just the first.
+    fn fitting(&self, addresses: &[SocketAddr]) -> io::Result<SocketAddr> {
+        let is_v4 = self.local_addr()?.is_ipv4();
+        let fits = addresses.iter().find(|address| address.is_ipv4() == is_v4);
+        fits.or(addresses.first()).copied().ok_or_else(nowhere)
     }
 
     /// Sends a datagram to the address of [`connect`](Self::connect).
@@ -73,6 +99,17 @@ impl UdpSocket {
     /// See [`UdpSocket`]; also if the datagram is too long, or the socket is not connected.
     pub async fn send(&self, bytes: &[u8]) -> io::Result<usize> {
         self.0.write_with(|socket| socket.send(bytes)).await
+    }
+
+    /// As [`send`](Self::send), of bytes from several buffers, one after the other.
+    ///
+    /// # Errors
+    ///
+    /// As `send`.
+    pub async fn send_vectored(&self, buffers: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.0
+            .write_with(|socket| SockRef::from(socket).send_vectored(buffers))
+            .await
     }
 
     /// Receives a datagram, and returns its length and its sender. Bytes that do not fit into `buffer` are
@@ -103,6 +140,24 @@ impl UdpSocket {
         self.0.read_with(|socket| socket.peek_from(buffer)).await
     }
 
+    /// As [`peek_from`](Self::peek_from), without the sender.
+    ///
+    /// # Errors
+    ///
+    /// See [`UdpSocket`].
+    pub async fn peek(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.read_with(|socket| socket.peek(buffer)).await
+    }
+
+    /// Returns the address of [`connect`](Self::connect).
+    ///
+    /// # Errors
+    ///
+    /// [`NotConnected`](io::ErrorKind::NotConnected) without one.
+    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
+        self.0.get_ref().peer_addr()
+    }
+
     /// Returns the address of this socket.
     ///
     /// # Errors
@@ -120,3 +175,4 @@ impl UdpSocket {
 }
 
 lend_pollable!([] UdpSocket, 0);
+try_from_std!(UdpSocket, std::net::UdpSocket);

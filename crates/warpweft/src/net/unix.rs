@@ -1,5 +1,6 @@
 //! Unix stream sockets.
 
+use super::incoming::{Incoming, poll_listener, try_from_std};
 use super::stream::Stream;
 use super::stream::sealed::Sealed;
 use crate::driver::pollable::lend_pollable;
@@ -9,6 +10,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::SocketAddr;
 use std::path::Path;
+use std::task::{Context, Poll};
 
 // A read stops at descriptors and credentials that are passed.
 impl Sealed for std::os::unix::net::UnixStream {
@@ -50,6 +52,61 @@ impl UnixStream {
         let (one, other) = std::os::unix::net::UnixStream::pair()?;
         Ok((Self::from_std(one)?, Self::from_std(other)?))
     }
+
+    /// Returns the address of this end.
+    ///
+    /// # Errors
+    ///
+    /// The system's error.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.get_ref().local_addr()
+    }
+
+    /// Returns the address of the other end, which has none unless it was bound to a path.
+    ///
+    /// # Errors
+    ///
+    /// The system's error, for instance that the connection has ended.
+    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
+        self.get_ref().peer_addr()
+    }
+
+    /// Returns the process and the user that made the other end, as the kernel noted them then. A server
+    /// decides by it what a client may do.
+    ///
+    /// ```
+    /// use warpweft::net::UnixStream;
+    /// let runtime = warpweft::Runtime::builder().workers(1).build()?;
+    /// let (one, _other) = runtime.block_on(async { UnixStream::pair() })?;
+    /// assert_eq!(one.peer_cred()?.pid, std::process::id());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The system's error.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    pub fn peer_cred(&self) -> io::Result<PeerCred> {
+        let cred = rustix::net::sockopt::socket_peercred(self)?;
+        Ok(PeerCred {
+            pid: cred.pid.as_raw_nonzero().get().unsigned_abs(),
+            uid: cred.uid.as_raw(),
+            gid: cred.gid.as_raw(),
+        })
+    }
+}
+
+/// The process and the user at the other end of a [`UnixStream`]: see [`UnixStream::peer_cred`].
+#[cfg(any(target_os = "linux", target_os = "android"))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PeerCred {
+    /// The number of the process.
+    pub pid: u32,
+    /// The number of its user.
+    pub uid: u32,
+    /// The number of its group.
+    pub gid: u32,
 }
 
 /// A socket that accepts connections from this machine. Its path stays when the listener is dropped.
@@ -75,6 +132,12 @@ impl UnixListener {
         Async::new(listener).map(Self)
     }
 
+    /// Converts it to a listener of `std`. It stays non-blocking.
+    #[must_use]
+    pub fn into_std(self) -> std::os::unix::net::UnixListener {
+        self.0.into_inner()
+    }
+
     /// Waits for a connection. Several tasks may wait.
     ///
     /// # Errors
@@ -85,6 +148,28 @@ impl UnixListener {
         Ok((UnixStream::from_std(stream)?, peer))
     }
 
+    /// Returns the connections as a [`Stream`](futures_core::Stream), which never ends. Several such streams
+    /// may be used at a time.
+    ///
+    /// # Errors
+    ///
+    /// Each item may be an error, as that of [`accept`](Self::accept).
+    pub fn incoming(&self) -> Incoming<'_, Self> {
+        Incoming::new(self)
+    }
+
+    /// The poll form of [`accept`](Self::accept).
+    ///
+    /// # Errors
+    ///
+    /// As `accept`.
+    pub fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<(UnixStream, SocketAddr)>> {
+        let accepted = self
+            .0
+            .poll_read_with(cx, std::os::unix::net::UnixListener::accept);
+        accepted.map(|result| result.and_then(|(stream, peer)| Ok((UnixStream::from_std(stream)?, peer))))
+    }
+
     /// Returns the address at which it listens.
     ///
     /// # Errors
@@ -93,6 +178,15 @@ impl UnixListener {
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.0.get_ref().local_addr()
     }
+
+    /// Returns the system's listener, for its options.
+    #[must_use]
+    pub fn get_ref(&self) -> &std::os::unix::net::UnixListener {
+        self.0.get_ref()
+    }
 }
 
 lend_pollable!([] UnixListener, 0);
+poll_listener!(UnixListener, UnixStream);
+try_from_std!(UnixListener, std::os::unix::net::UnixListener);
+try_from_std!(UnixStream, std::os::unix::net::UnixStream);

@@ -1,4 +1,4 @@
-//! Sleeps, intervals and time limits.
+//! Sleeps, intervals, time limits and repeated attempts.
 //!
 //! ```
 //! use std::time::Duration;
@@ -34,12 +34,16 @@
 //! - the [default runtime](crate::default_runtime) is needed and cannot be built.
 
 pub(crate) mod interval;
+pub(crate) mod limit;
 #[cfg(doctest)]
 mod must_not_compile;
+pub(crate) mod retry;
 pub(crate) mod sleep;
 mod spawn_within;
 pub(crate) mod timeout;
 
 pub use interval::{Interval, MissedTicks, interval, interval_at};
+pub use limit::TimeoutExt;
+pub use retry::{GaveUp, Retry, RetryError};
 pub use sleep::{Sleep, sleep, sleep_until};
 pub use timeout::{Elapsed, timeout, timeout_at};

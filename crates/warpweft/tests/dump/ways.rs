@@ -239,6 +239,24 @@ fn of_callers_that_wait() -> Vec<Row> {
             .inside(|gate| warpweft::uncooperative(|| gate.wait()))),
         row!(["effect::handle"], [JOB], |case| case
             .inside(|gate| handle(move || gate.wait(), Handler::new()))),
+        row!(["time::Retry::run", "time::Retry::run_if"], [FUTURE], |case| {
+            let gate = case.gate.clone();
+            case.awaits(async move {
+                let passes = || async {
+                    gate.passed().await;
+                    Ok::<(), ()>(())
+                };
+                time::Retry::new().run(passes).await.expect("open");
+            });
+        }),
+        row!(["time::Retry::call", "time::Retry::call_if"], [JOB], |case| case
+            .inside(|gate| {
+                let wait = || {
+                    gate.wait();
+                    Ok::<(), ()>(())
+                };
+                time::Retry::new().call(wait).expect("open");
+            })),
         row!(["time::timeout"], [FUTURE], |case| {
             case.awaits(time::timeout(Duration::from_secs(3600), case.gate.passed()));
         }),

@@ -15,10 +15,10 @@ use warpweft::fs::{self, File};
 use warpweft::{Runtime, fiber, spawn, spawn_job};
 
 /// A folder of its own for a test, gone afterwards.
-struct Folder(PathBuf);
+pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
-    fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("warpweft-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&path).expect("a folder");
         Self(path)

@@ -7,7 +7,10 @@ mod everywhere;
 #[path = "../support/inout.rs"]
 mod inout;
 
+mod binding;
 mod files;
+mod folders;
+mod retries;
 mod socket_names;
 mod sockets;
 mod timers;

@@ -8,3 +8,5 @@ mod children;
 mod in_callbacks;
 mod in_child;
 mod in_tasks;
+#[cfg(feature = "process")]
+mod programs;

@@ -1,0 +1,224 @@
+//! The output and the errors of the process.
+
+use super::on_thread::OnThread;
+use crate::driver::forked;
+use futures_io::AsyncWrite;
+use std::fmt;
+use std::io::{self, Write};
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll, ready};
+use warpweft_platform::sync::Mutex;
+
+/// How many bytes one `poll_write` takes at most.
+const ROOM: usize = 64 << 10;
+
+/// The thread that writes bytes and flushes them.
+type Writer = OnThread<Vec<u8>, ()>;
+
+type Writing = Pin<Box<dyn Future<Output = io::Result<()>> + Send>>;
+
+/// Where the thread of a stream is kept.
+type Kept = OnceLock<Mutex<Option<Arc<Writer>>>>;
+
+/// Returns the thread of a stream, which is started by the first caller.
+fn writer<W: Write>(
+    kept: &Kept,
+    name: &str,
+    stream: impl Fn() -> W + Send + 'static,
+) -> io::Result<Arc<Writer>> {
+    let kept = kept.get_or_init(|| Mutex::new(None));
+    let mut kept = kept.lock_unless_lost().ok_or_else(forked)?;
+    if let Some(writer) = kept.as_ref().filter(|writer| !writer.stayed_in_parent()) {
+        return Ok(Arc::clone(writer));
+    }
+    let writer = Arc::new(OnThread::start(name, move |bytes: Vec<u8>| {
+        let mut stream = stream();
+        stream.write_all(&bytes)?;
+        stream.flush()
+    })?);
+    *kept = Some(Arc::clone(&writer));
+    Ok(writer)
+}
+
+/// Writes `bytes`, after what was asked before.
+async fn write(writer: Arc<Writer>, bytes: Vec<u8>) -> io::Result<()> {
+    let mut access = writer.access().await;
+    if let Some(late) = access.late().await {
+        late?;
+    }
+    access.ask(bytes).await
+}
+
+/// The poll form: takes some bytes, once those before are written.
+fn poll_write(
+    writing: &Mutex<Option<Writing>>,
+    cx: &mut Context<'_>,
+    bytes: &[u8],
+    writer: impl FnOnce() -> io::Result<Arc<Writer>>,
+) -> Poll<io::Result<usize>> {
+    let mut writing = writing.lock();
+    ready!(poll_written(&mut writing, cx))?;
+    let taken = &bytes[..bytes.len().min(ROOM)];
+    if !taken.is_empty() {
+        *writing = Some(Box::pin(write(writer()?, taken.to_vec())));
+        // It begins now, and not only with the next call.
+        if let Poll::Ready(result) = poll_written(&mut writing, cx) {
+            result?;
+        }
+    }
+    Poll::Ready(Ok(taken.len()))
+}
+
+fn poll_written(writing: &mut Option<Writing>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    let result = match writing {
+        Some(future) => ready!(future.as_mut().poll(cx)),
+        None => Ok(()),
+    };
+    *writing = None;
+    Poll::Ready(result)
+}
+
+macro_rules! stream {
+    ($(#[$doc:meta])* $function:ident, $type:ident, $thread:literal, $the:literal) => {
+        #[doc = concat!($the, " of the process. See [`", stringify!($function), "`].")]
+        pub struct $type {
+            writing: Mutex<Option<Writing>>,
+        }
+
+        $(#[$doc])*
+        #[must_use]
+        pub fn $function() -> $type {
+            $type {
+                writing: Mutex::new(None),
+            }
+        }
+
+        impl $type {
+            fn writer() -> io::Result<Arc<Writer>> {
+                static KEPT: Kept = OnceLock::new();
+                writer(&KEPT, $thread, || io::$function().lock())
+            }
+
+            /// Writes all of `bytes`, which are copied, and waits until the system has them. A call that is
+            /// dropped has written nothing or all. Writes of several tasks do not mix.
+            ///
+            /// # Errors
+            ///
+            /// The system's error, also of an earlier write whose future was dropped; or there is no thread.
+            pub async fn write_all(&self, bytes: impl AsRef<[u8]>) -> io::Result<()> {
+                write(Self::writer()?, bytes.as_ref().to_vec()).await
+            }
+        }
+
+        /// `poll_write` takes bytes before they are written: **flush before the handle is dropped**.
+        impl AsyncWrite for $type {
+            fn poll_write(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                bytes: &[u8],
+            ) -> Poll<io::Result<usize>> {
+                poll_write(&self.writing, cx, bytes, Self::writer)
+            }
+
+            fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+                poll_written(&mut self.writing.lock(), cx)
+            }
+
+            fn poll_close(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+                self.poll_flush(cx)
+            }
+        }
+
+        impl fmt::Debug for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(stringify!($type))
+            }
+        }
+    };
+}
+
+stream! {
+    /// Returns the output of the process: a terminal, a file or a pipe.
+    ///
+    /// A thread that is started at the first write waits in the system until there is room. The output is
+    /// never made non-blocking: it may be shared with other processes, for which that would change, too.
+    /// A write costs two hand-overs between threads, 10 to 100 µs. No runtime waits for that thread when
+    /// it ends. What [`println!`] has written comes first, and whole.
+    ///
+    /// ```
+    /// let runtime = warpweft::Runtime::builder().workers(1).build()?;
+    /// runtime.block_on(warpweft::io::stdout().write_all("all of it, or an error\n"))?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    stdout, Stdout, "warpweft-stdout", "The output"
+}
+
+stream! {
+    /// Returns the stream for errors of the process; as [`stdout`].
+    ///
+    /// ```
+    /// let runtime = warpweft::Runtime::builder().workers(1).build()?;
+    /// runtime.block_on(warpweft::io::stderr().write_all("careful\n"))?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    stderr, Stderr, "warpweft-stderr", "The stream for errors"
+}
+
+#[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
+mod tests {
+    use super::{Kept, OnceLock, poll_write, poll_written, write, writer};
+    use crate::block_on;
+    use std::future::poll_fn;
+    use std::io::{self, Write};
+    use std::sync::mpsc;
+    use std::task::{Context, Poll, Waker};
+    use warpweft_platform::sync::Mutex;
+
+    /// Passes on what is written, and fails at an exclamation mark.
+    struct Pipe(mpsc::Sender<String>);
+
+    impl Write for Pipe {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            if bytes == b"!" {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            let text = String::from_utf8_lossy(bytes).into_owned();
+            self.0.send(text).map_err(io::Error::other)?;
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn writes_come_in_order_and_errors_to_the_next() {
+        let kept: Kept = OnceLock::new();
+        let (sender, written) = mpsc::channel();
+        let lane = writer(&kept, "writes", move || Pipe(sender.clone())).expect("a thread");
+        let same = || writer(&kept, "again", || Pipe(mpsc::channel().0));
+        block_on(async {
+            write(same().expect("there is one"), b"one".to_vec())
+                .await
+                .expect("no error");
+            let writing = Mutex::new(None);
+            let mut cx = Context::from_waker(Waker::noop());
+            let taken = poll_write(&writing, &mut cx, b"two", || Ok(lane.clone()));
+            assert!(matches!(taken, Poll::Ready(Ok(3))));
+            // Dropped without a flush: it was passed to the thread all the same.
+            drop(writing);
+            write(lane.clone(), b"three".to_vec()).await.expect("no error");
+            let writing = Mutex::new(None);
+            // The thread may have failed already when the bytes are taken.
+            let taken = poll_fn(|cx| poll_write(&writing, cx, b"!", || Ok(lane.clone()))).await;
+            let flushed = poll_fn(|cx| poll_written(&mut writing.lock(), cx)).await;
+            let error = taken.map(drop).and(flushed).expect_err("it fails");
+            assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+            write(lane.clone(), b"four".to_vec()).await.expect("no error");
+        });
+        let written: Vec<_> = written.try_iter().collect();
+        assert_eq!(written, ["one", "two", "three", "four"]);
+    }
+}

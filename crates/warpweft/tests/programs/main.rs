@@ -1,0 +1,13 @@
+//! Programs that are started and waited for.
+#![cfg(all(unix, feature = "process", not(any(warpweft_loom, warpweft_shuttle))))]
+
+#[path = "../support/eventually.rs"]
+mod eventually;
+#[path = "../support/everywhere.rs"]
+mod everywhere;
+
+mod ends;
+mod pipes;
+#[cfg(target_os = "linux")]
+mod quiet;
+mod stdio;
