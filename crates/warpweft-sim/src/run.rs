@@ -3,6 +3,7 @@
 use crate::lines::{Access, Lines};
 use crate::log::Step;
 use crate::machine::{Machine, Model, TICKS};
+use crate::owners::Owners;
 use crate::report::{Names, Report};
 use crate::world::{State, ThreadId, Why, World};
 use corosensei::stack::DefaultStack;
@@ -34,6 +35,8 @@ pub struct Settings {
     pub most_accesses: u64,
     /// How many lines the report has.
     pub lines: usize,
+    /// The report says which core had those lines when.
+    pub owners: bool,
 }
 
 impl Settings {
@@ -46,6 +49,7 @@ impl Settings {
             keep: 0,
             most_accesses: u64::MAX,
             lines: 10,
+            owners: false,
         }
     }
 }
@@ -132,6 +136,7 @@ pub fn try_run<T: 'static>(
         )),
         yielders: RefCell::default(),
     };
+    sim.world.borrow_mut().owners = settings.owners.then(Owners::default);
     let slot = Rc::clone(&result);
     let body = Box::new(move || {
         let ended = catch_unwind(AssertUnwindSafe(closure));
@@ -455,6 +460,7 @@ impl Simulation {
         let world = self.world.borrow();
         let mut names = Names::default();
         let ended = world.threads.iter().skip(1);
+        let lines = world.contention.lines(settings.lines, &mut |site| names.of(site));
         Report {
             machine: settings.machine.name.clone(),
             seed: settings.seed,
@@ -467,7 +473,14 @@ impl Simulation {
             switches: world.switches,
             wakes: world.wakes,
             left: ended.filter(|thread| thread.state != State::Ended).count(),
-            lines: world.contention.lines(settings.lines, &mut |site| names.of(site)),
+            waited_ns: world.waited / TICKS,
+            hooks: world.hooks.report(),
+            owners: world
+                .owners
+                .as_ref()
+                .map(|owners| owners.of(&lines))
+                .unwrap_or_default(),
+            lines,
         }
     }
 }

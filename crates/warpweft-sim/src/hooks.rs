@@ -1,0 +1,165 @@
+//! Parts of the program that are named, such as the hooks of a policy: how often each ran, and how long its
+//! accesses waited for lines.
+
+use crate::machine::TICKS;
+use crate::run::here;
+
+/// A named part of the program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HookReport {
+    /// Its name.
+    pub name: String,
+    /// How often it ran.
+    pub calls: u64,
+    /// How long it took over all threads, in nanoseconds.
+    pub time_ns: u64,
+    /// How long its accesses waited for lines, in nanoseconds.
+    pub wait_ns: u64,
+    /// How often they missed.
+    pub misses: u64,
+}
+
+/// Counts of a part, in ticks.
+#[derive(Debug, Clone)]
+struct Part {
+    name: &'static str,
+    calls: u64,
+    time: u64,
+    wait: u64,
+    misses: u64,
+}
+
+/// All parts, in the order in which they ran first.
+#[derive(Debug, Default)]
+pub(crate) struct Hooks(Vec<Part>);
+
+impl Hooks {
+    fn number(&mut self, name: &'static str) -> usize {
+        if let Some(number) = self.0.iter().position(|part| part.name == name) {
+            return number;
+        }
+        self.0.push(Part {
+            name,
+            calls: 0,
+            time: 0,
+            wait: 0,
+            misses: 0,
+        });
+        self.0.len() - 1
+    }
+
+    /// A miss within a part.
+    pub(crate) fn missed(&mut self, number: usize, ticks: u64) {
+        let part = &mut self.0[number];
+        part.wait += ticks;
+        part.misses += 1;
+    }
+
+    /// Those that waited the longest come first.
+    pub(crate) fn report(&self) -> Vec<HookReport> {
+        let mut report: Vec<HookReport> = Vec::new();
+        for part in &self.0 {
+            let name = short(part.name);
+            let (time_ns, wait_ns) = (part.time / TICKS, part.wait / TICKS);
+            // Several places of the program may call the same hook.
+            match report.iter_mut().find(|known| known.name == name) {
+                Some(known) => {
+                    known.calls += part.calls;
+                    known.time_ns += time_ns;
+                    known.wait_ns += wait_ns;
+                    known.misses += part.misses;
+                }
+                None => report.push(HookReport {
+                    name,
+                    calls: part.calls,
+                    time_ns,
+                    wait_ns,
+                    misses: part.misses,
+                }),
+            }
+        }
+        report.sort_by(|a, b| b.wait_ns.cmp(&a.wait_ns).then_with(|| a.name.cmp(&b.name)));
+        report
+    }
+}
+
+/// The last name of a path that is not one of the compiler's: `next` of `<a::Fifo as b::Policy>::next`.
+fn short(path: &str) -> String {
+    let mut depth = 0_u32;
+    let plain: String = path
+        .chars()
+        .filter(|letter| {
+            let inside = depth > 0 || *letter == '<';
+            match letter {
+                '<' => depth += 1,
+                '>' => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            !inside
+        })
+        .collect();
+    let names = plain
+        .split("::")
+        .filter(|name| !name.is_empty() && !name.starts_with('{'));
+    names.last().unwrap_or(path).to_owned()
+}
+
+/// Ends a part when it is dropped.
+#[derive(Debug)]
+#[must_use = "the part ends when it is dropped"]
+pub struct InHook {
+    /// The part and when it began; `None` outside of a simulation.
+    began: Option<(usize, u64)>,
+    outer: Option<usize>,
+}
+
+/// The calling thread is in the part of that name until the result is dropped.
+///
+/// ```
+/// use warpweft_sim::{AtomicU64, Machine, Ordering, in_hook, run};
+/// let machine = Machine::named("desktop").expect("it is built in");
+/// let ((), report) = run(1, &machine, || {
+///     let _within = in_hook("count");
+///     AtomicU64::new(0).fetch_add(1, Ordering::Relaxed);
+/// });
+/// assert_eq!((report.hooks[0].name.as_str(), report.hooks[0].misses), ("count", 1));
+/// ```
+pub fn in_hook(name: &'static str) -> InHook {
+    let entered = here(|sim| {
+        let mut world = sim.world.borrow_mut();
+        let number = world.hooks.number(name);
+        world.hooks.0[number].calls += 1;
+        let now = world.now();
+        let outer = world.me().hook.replace(number);
+        (Some((number, now)), outer)
+    });
+    let (began, outer) = entered.unwrap_or_default();
+    InHook { began, outer }
+}
+
+impl Drop for InHook {
+    fn drop(&mut self) {
+        let Some((number, start)) = self.began else {
+            return;
+        };
+        here(|sim| {
+            let mut world = sim.world.borrow_mut();
+            let took = world.now().saturating_sub(start);
+            world.hooks.0[number].time += took;
+            world.me().hook = self.outer;
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::short;
+
+    #[test]
+    fn the_name_of_a_hook_is_the_last_one_that_a_person_gave() {
+        assert_eq!(short("<a::Fifo as b::Policy>::next"), "next");
+        assert_eq!(short("a::Worker<P>::push_anyhow::{{closure}}"), "push_anyhow");
+        assert_eq!(short("<a::Stealing<a::X<b::Y>> as b::Policy>::search"), "search");
+        assert_eq!(short("count"), "count");
+    }
+}
