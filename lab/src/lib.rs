@@ -1,4 +1,6 @@
 #![forbid(unsafe_code)]
+// The build for the simulator has one contestant only.
+#![cfg_attr(warpweft_sim, allow(dead_code, unused_imports, unused_macros))]
 //! The laboratory: workloads × runtimes × policies, behind the command `warpweft`.
 //!
 //! ```text
@@ -21,6 +23,7 @@ pub mod program;
 pub mod published;
 mod registered;
 pub mod results;
+mod simulator;
 pub mod workloads;
 
 use harness::{Lab, Workload};
@@ -60,6 +63,7 @@ pub fn lab(further: impl IntoIterator<Item = &'static dyn Workload>) -> Lab {
         results: results::MEASUREMENTS,
         allocator: ALLOCATED_BY,
         lock: include_str!(concat!(env!("OUT_DIR"), "/Cargo.lock")),
+        simulator: simulator::SIMULATOR,
     };
     lab.sorted()
 }

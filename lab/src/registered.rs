@@ -8,6 +8,19 @@ use crate::idioms::Idiom;
 use crate::peers;
 use crate::program::{Program, of};
 
+/// The workloads that can be simulated; a test compares.
+const SIMULATED: [&str; 9] = [
+    "churn",
+    "cycle",
+    "fork-join",
+    "locality",
+    "mapreducefib",
+    "packet",
+    "pingpong",
+    "transfer",
+    "yield",
+];
+
 /// A program as the harness sees it.
 struct Registered<P>(PhantomData<fn() -> P>);
 
@@ -22,6 +35,12 @@ impl<P: Program> Workload for Registered<P> {
     }
 
     fn run(&self, request: &Request) -> Result<Outcome, LabError> {
+        #[cfg(warpweft_sim)]
+        return crate::simulator::simulated(request, {
+            let request = request.clone();
+            move || peers::play(&request, &P::load(&request)?)
+        });
+        #[cfg(not(warpweft_sim))]
         peers::play(request, &P::load(request)?)
     }
 
@@ -37,6 +56,13 @@ impl<P: Program> Workload for Registered<P> {
     }
 
     fn refusal(&self, request: &Request) -> Result<Option<String>, LabError> {
+        if request.simulation.is_some() && !P::SIMULATES {
+            return Err(LabError::Usage(format!(
+                "{} is not simulated: it takes time, threads or memory from the system. These are: {}",
+                P::ABOUT.name,
+                SIMULATED.join(", ")
+            )));
+        }
         if let Some(reason) = P::refusal(request)?.or_else(|| of(P::REFUSALS, &request.runtime)) {
             return Ok(Some(reason.to_owned()));
         }

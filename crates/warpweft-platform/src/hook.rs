@@ -3,7 +3,11 @@
 /// The calling thread is in a named part until this is dropped.
 #[derive(Debug)]
 #[must_use = "the part ends when it is dropped"]
-pub struct InHook(#[cfg(warpweft_sim)] warpweft_sim::InHook);
+pub struct InHook(
+    #[cfg(warpweft_sim)]
+    #[expect(dead_code, reason = "it is there to be dropped")]
+    warpweft_sim::InHook,
+);
 
 /// Says that the calling thread is in this function or closure, whose name the compiler knows. It costs
 /// nothing but in the simulator.

@@ -40,7 +40,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 use std::sync::{Arc, Weak};
 use warpweft_platform::thread::keep_until_exit;
-use warpweft_platform::{CachePadded, thread_word};
+use warpweft_platform::{CachePadded, hook, thread_word};
 use warpweft_policy::{Clock, Count, Cx, Policy};
 use warpweft_queue::Locked;
 use warpweft_task::pool::{PoolHeader, PoolVtable};
