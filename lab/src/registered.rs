@@ -9,10 +9,12 @@ use crate::peers;
 use crate::program::{Program, of};
 
 /// The workloads that can be simulated; a test compares.
-const SIMULATED: [&str; 9] = [
+const SIMULATED: [&str; 11] = [
+    "call",
     "churn",
     "cycle",
     "fork-join",
+    "lines",
     "locality",
     "mapreducefib",
     "packet",
@@ -97,5 +99,35 @@ const fn explored(about: About) -> About {
         }
     } else {
         about
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::SIMULATED;
+    use harness::{Request, Simulation};
+
+    #[test]
+    fn the_list_of_simulated_workloads_is_complete() {
+        let lab = crate::lab([]);
+        let simulates = |workload: &&&dyn harness::Workload| {
+            let about = workload.about();
+            let request = crate::kit::request(about.name, &[]);
+            let simulated = Request {
+                runtime: String::from("warpweft"),
+                policy: Some(String::from("fifo")),
+                workers: 2,
+                simulation: Some(Simulation::default()),
+                ..request
+            };
+            workload.refusal(&simulated).is_ok()
+        };
+        let names: Vec<&str> = lab
+            .workloads
+            .iter()
+            .filter(simulates)
+            .map(|one| one.about().name)
+            .collect();
+        assert_eq!(names, SIMULATED);
     }
 }

@@ -200,7 +200,7 @@ mod here {
                 .hooks
                 .into_iter()
                 .map(|hook| HookWait {
-                    name: hook.name,
+                    name: hook_name(&hook.name).to_owned(),
                     calls: hook.calls,
                     time_us: us(hook.time_ns),
                     wait_us: us(hook.wait_ns),
@@ -218,6 +218,18 @@ mod here {
                         .collect(),
                 })
                 .collect(),
+        }
+    }
+
+    /// The hook that a function of the scheduler calls.
+    fn hook_name(function: &str) -> &str {
+        match function {
+            "push_in" => "push_local, kept",
+            "push_anyhow" => "push, own worker",
+            "push" => "push, external",
+            "alone_of_ref" => "is_only_ready",
+            "push_yielded" => "yielded",
+            hook => hook,
         }
     }
 

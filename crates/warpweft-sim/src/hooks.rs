@@ -13,7 +13,7 @@ pub struct HookReport {
     pub calls: u64,
     /// How long it took over all threads, in nanoseconds.
     pub time_ns: u64,
-    /// How long its accesses waited for lines, in nanoseconds.
+    /// How long it waited for lines, or for its stores before a read-modify-write, in nanoseconds.
     pub wait_ns: u64,
     /// How often they missed.
     pub misses: u64,
@@ -48,11 +48,11 @@ impl Hooks {
         self.0.len() - 1
     }
 
-    /// A miss within a part.
-    pub(crate) fn missed(&mut self, number: usize, ticks: u64) {
+    /// A wait within a part, for a line or for stores.
+    pub(crate) fn waited(&mut self, number: usize, ticks: u64, is_miss: bool) {
         let part = &mut self.0[number];
         part.wait += ticks;
-        part.misses += 1;
+        part.misses += u64::from(is_miss);
     }
 
     /// Those that waited the longest come first.

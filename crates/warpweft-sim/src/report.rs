@@ -169,7 +169,7 @@ pub struct Report {
     pub accesses: u64,
     /// Those that had to wait for another core or for memory.
     pub misses: u64,
-    /// How long those took over all threads, in nanoseconds.
+    /// How long threads waited for lines, and for their stores, in nanoseconds.
     pub waited_ns: u64,
     /// How often the simulator changed from one thread to another.
     pub switches: u64,

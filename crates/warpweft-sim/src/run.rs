@@ -307,8 +307,7 @@ impl Simulation {
         let step = world.model.step;
         world.advance(step);
         if access == Access::Rmw {
-            let me = world.me();
-            me.now = me.now.max(me.stores);
+            world.drain_stores();
         }
         let ahead = std::thread::panicking() && {
             let me = world.me();
@@ -392,8 +391,7 @@ impl Simulation {
     pub(crate) fn fence(&self) {
         let mut world = self.world.borrow_mut();
         let cost = world.model.fence;
-        let me = world.me();
-        me.now = me.now.max(me.stores);
+        world.drain_stores();
         world.advance(cost);
     }
 

@@ -102,7 +102,7 @@ pub(crate) struct World {
     pub(crate) wakes: u64,
     pub(crate) accesses: u64,
     pub(crate) misses: u64,
-    /// How long misses took, in ticks.
+    /// How long threads waited for lines and for their stores, in ticks.
     pub(crate) waited: u64,
 }
 
@@ -171,15 +171,32 @@ impl World {
         let random = &mut self.random;
         let arrival = self.lines.request(&self.model, random, line, core, access, now);
         self.misses += 1;
-        self.waited += arrival - now;
-        if let Some(hook) = self.threads[self.current].hook {
-            self.hooks.missed(hook, arrival - now);
-        }
+        // A store goes into the store buffer: its time is waited for later, if at all.
+        let waits = if access == Access::Store { 0 } else { arrival - now };
+        self.note_wait(waits, true);
         if let Some(owners) = &mut self.owners {
             owners.note(arrival, line, core, access != Access::Load);
         }
         self.log.note(Step::Miss, self.current, line, arrival);
         arrival
+    }
+
+    /// Notes that the present thread waits for a line, or for its stores.
+    fn note_wait(&mut self, ticks: u64, is_miss: bool) {
+        self.waited += ticks;
+        if let Some(hook) = self.threads[self.current].hook {
+            self.hooks.waited(hook, ticks, is_miss);
+        }
+    }
+
+    /// Lets the present thread wait until its stores have arrived.
+    pub(crate) fn drain_stores(&mut self) {
+        let me = &mut self.threads[self.current];
+        let ticks = me.stores.saturating_sub(me.now);
+        if ticks > 0 {
+            me.now += ticks;
+            self.note_wait(ticks, false);
+        }
     }
 
     /// The time of the first event of another thread.

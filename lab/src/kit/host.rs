@@ -132,3 +132,15 @@ pub(crate) fn sleep(time: Duration) {
 pub(crate) fn receive<T>(from: &Receiver<T>) -> Result<T, RecvError> {
     here::receive(from)
 }
+
+/// Spins for so long by the clock; simulated, it computes.
+#[inline]
+pub(crate) fn spin(time: Duration) {
+    if cfg!(warpweft_sim) {
+        return takes(time.as_nanos() as u64);
+    }
+    let start = now();
+    while since(start) < time {
+        spin_loop();
+    }
+}

@@ -66,21 +66,9 @@ impl Feed for Scan {
         let newlines = newlines_of(packet);
         host::takes(SCAN_NS);
         if !self.spin.is_zero() {
-            spin(self.spin);
+            host::spin(self.spin);
         }
         [newlines, 0, 0, 0]
-    }
-}
-
-/// Spins for so long by the clock; simulated, it computes.
-#[inline]
-fn spin(time: Duration) {
-    if cfg!(warpweft_sim) {
-        return host::takes(time.as_nanos() as u64);
-    }
-    let start = host::now();
-    while host::since(start) < time {
-        host::spin_loop();
     }
 }
 
