@@ -14,6 +14,8 @@
 //!
 //! A workload registers itself by being a file in its folder; so does a runtime. The build script lists both.
 
+#[cfg(not(warpweft_sim))]
+mod calibrate;
 pub mod comparisons;
 pub mod guards;
 pub mod idioms;

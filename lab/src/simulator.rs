@@ -13,7 +13,10 @@ pub(crate) const SIMULATOR: Simulator = {
     }
     #[cfg(not(warpweft_sim))]
     {
-        Simulator::Elsewhere(elsewhere::program)
+        Simulator::Elsewhere {
+            program: elsewhere::program,
+            calibrate: crate::calibrate::machine,
+        }
     }
 };
 

@@ -100,6 +100,7 @@ const SIMULATE: &str = "Examples:
   $ simulate packet --workers 1..256 --policy fifo,negele
   $ simulate transfer/yield --workers 64 --policy cforall --lines 5 --hooks
   $ simulate packet --workers 80 --policy negele --owners lines.svg     which core had which line when
+  $ simulate --calibrate this.toml                                       measures this machine for --machine this.toml
   $ simulate packet --set other_socket=140 --repeats 5 --json            another cost, five seeds";
 const COMPARE: &str = "Examples:
   $ compare --quick

@@ -47,8 +47,13 @@ pub enum Simulator {
     Missing,
     /// This program is built for it: its workloads run on simulated machines. The function reads a machine.
     Here(fn(&Simulation) -> Result<SimulatedMachine, LabError>),
-    /// The function finds, or makes, the program that is.
-    Elsewhere(fn() -> Result<PathBuf, LabError>),
+    /// Another program is.
+    Elsewhere {
+        /// Finds that program, or makes it.
+        program: fn() -> Result<PathBuf, LabError>,
+        /// Measures this machine, and returns the text of its file.
+        calibrate: fn() -> Result<String, LabError>,
+    },
 }
 
 impl Lab {

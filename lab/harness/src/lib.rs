@@ -56,6 +56,7 @@ pub use machine::{Usage, cpus, process_cpu, resident_bytes};
 pub use output::Pending;
 pub use params::{Domain, Param, Params, Value, Variant};
 pub use plan::{Better, Comparison, Figure, Guard, GuardSet, Measurement, Published};
+pub use probe::line_round_trip;
 pub use record::{Counters, Outcome};
 pub use session::{Cell, Job, SessionLimits};
 pub use simulation::{

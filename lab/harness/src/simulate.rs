@@ -1,7 +1,7 @@
 //! `simulate`: the same as `bench`, on a simulated machine. All of its figures are simulated.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::Args;
@@ -26,8 +26,8 @@ const PICTURED: usize = 8;
 #[derive(Args, Debug)]
 pub(crate) struct SimulateArgs {
     /// A workload, with a variant if you like: packet, packet/heavier
-    #[arg(value_name = "WORKLOAD")]
-    workload: String,
+    #[arg(value_name = "WORKLOAD", required_unless_present = "calibrate")]
+    workload: Option<String>,
 
     #[command(flatten)]
     selection: Selection,
@@ -60,6 +60,10 @@ pub(crate) struct SimulateArgs {
     #[arg(long, value_name = "FILE.svg")]
     owners: Option<PathBuf>,
 
+    /// Measures this machine, and writes its file: some seconds, with nothing else running
+    #[arg(long, value_name = "FILE.toml", conflicts_with = "workload")]
+    calibrate: Option<PathBuf>,
+
     /// One JSON object per run on standard output; the summary goes to standard error
     #[arg(long)]
     json: bool,
@@ -78,9 +82,13 @@ impl SimulateArgs {
             workers: vec![1, 2, 4, 8, 16, 32, 64, 128],
         };
         let limits = self.selection.limits(self.repeats, None)?;
-        let mut jobs = self
-            .selection
-            .jobs(lab, &self.workload, false, &defaults, &limits)?;
+        let mut jobs = self.selection.jobs(
+            lab,
+            self.workload.as_deref().unwrap_or_default(),
+            false,
+            &defaults,
+            &limits,
+        )?;
         let simulation = Simulation {
             machine: self.machine.clone(),
             set: self.set.clone(),
@@ -106,11 +114,14 @@ impl SimulateArgs {
 
 /// Runs the simulations here, or starts the program that can.
 pub(crate) fn run(lab: &Lab, arguments: &SimulateArgs) -> Result<(), LabError> {
+    if let Some(path) = &arguments.calibrate {
+        return calibrated(lab, path);
+    }
     let jobs = arguments.jobs(lab)?;
     match lab.simulator {
         Simulator::Here(_) => here(lab, arguments, jobs),
-        Simulator::Elsewhere(find) => {
-            let program = find()?;
+        Simulator::Elsewhere { program, .. } => {
+            let program = program()?;
             let status = Command::new(&program)
                 .args(std::env::args_os().skip(1))
                 .status()
@@ -123,6 +134,19 @@ pub(crate) fn run(lab: &Lab, arguments: &SimulateArgs) -> Result<(), LabError> {
         }
         Simulator::Missing => Err(LabError::Usage(format!("{} has no simulator", lab.name))),
     }
+}
+
+/// Measures this machine, and writes its file.
+fn calibrated(lab: &Lab, path: &Path) -> Result<(), LabError> {
+    let Simulator::Elsewhere { calibrate, .. } = lab.simulator else {
+        return Err(LabError::Usage(String::from(
+            "--calibrate measures this machine, so it is for the usual build of this program",
+        )));
+    };
+    let file = Pending::open("write the machine", path)?;
+    let path = file.finish(calibrate()?)?;
+    writeln!(io::stdout(), "Machine: {}", path.display())?;
+    Ok(())
 }
 
 fn here(lab: &Lab, arguments: &SimulateArgs, jobs: Vec<Job>) -> Result<(), LabError> {
