@@ -87,7 +87,7 @@ fn round_trip(length: Duration) -> Option<f64> {
 /// The usual round trip of a line between two CPUs, in nanoseconds, by loads and stores; `None` where it cannot
 /// be measured.
 pub fn line_round_trip(first: usize, second: usize) -> Option<f64> {
-    let cpu = |id| core_affinity::CoreId { id };
+    let cpu = |id| CoreId { id };
     let probes: Vec<f64> = (0..FIRST)
         .filter_map(|_| round_trip_between(cpu(first), cpu(second), LENGTH))
         .collect();
