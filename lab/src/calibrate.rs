@@ -93,6 +93,11 @@ fn costs() -> Vec<Cost> {
     const LOOP: &str = "measured: the fastest of some loops";
     const PARK: &str = "measured: a thread that parks and is unparked, the median";
     let word = AtomicU64::new(0);
+    // Fences without a store between them would be one.
+    let stored = || {
+        word.store(1, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+    };
     let (wake, total) = wake();
     vec![
         (
@@ -107,7 +112,7 @@ fn costs() -> Vec<Cost> {
             fastest(|| drop(black_box(word.fetch_add(1, Ordering::AcqRel)))),
             LOOP,
         ),
-        ("fence", fastest(|| fence(Ordering::SeqCst)), LOOP),
+        ("fence", fastest(stored), LOOP),
         ("pause", fastest(spin_loop), LOOP),
         (
             "memory",

@@ -47,13 +47,16 @@ const PARK_TIMEOUT_NS: u64 = 40_000;
 /// wait for one to ripen.
 const FEW: u64 = 4;
 
+/// By victim, a turn and the time since when it is known.
+type Ripening = Box<[Cell<(u64, u64)>]>;
+
 /// What a thief remembers from one look to the next.
 #[derive(Debug, Default)]
 pub(crate) struct OfferView {
     /// How much longer than [`RIPE_NS`] it lets forks ripen, in nanoseconds.
     reluctance: Cell<u64>,
     /// For each victim the turn that is ripening, and the time since when. Made at the first offer.
-    ripening: OnceCell<Box<[Cell<(u64, u64)>]>>,
+    ripening: OnceCell<Ripening>,
     /// The sum of all turns of the pool at this worker's last look.
     turns: Cell<u64>,
     watches: Cell<bool>,
@@ -272,5 +275,28 @@ impl OfferBoard {
     /// Returns true if any worker offers something.
     pub(crate) fn any(&self) -> bool {
         self.offers.iter().any(|offer| offer.look().is_some())
+    }
+}
+
+#[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
+mod tests {
+    use super::OfferView;
+
+    #[test]
+    fn a_large_fork_ripens_behind_small_ones_that_come_and_go() {
+        let thief = OfferView::default();
+        let look = |small: u64| thief.first_ripe([(1, small), (2, 9)].into_iter(), 3, 0);
+        assert_eq!(look(4), None, "both are new");
+        assert_eq!(look(5), Some((2, 9)), "it has been there since the last look");
+        assert_eq!(look(5), Some((1, 5)), "now the small one has, too");
+    }
+
+    #[test]
+    fn a_thief_that_was_woken_takes_the_first_offer() {
+        let thief = OfferView::default();
+        thief.woken();
+        assert_eq!(thief.first_ripe([(1, 4)].into_iter(), 2, u64::MAX), Some((1, 4)));
+        assert_eq!(thief.first_ripe([(1, 5)].into_iter(), 2, u64::MAX), None);
+        assert_eq!(thief.first_ripe([].into_iter(), 2, 0), None);
     }
 }

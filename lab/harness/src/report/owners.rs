@@ -58,10 +58,10 @@ pub(crate) fn svg(title: &str, lines: &[OwnedLine]) -> String {
             );
         }
     }
-    let _ = write!(
+    let _ = writeln!(
         svg,
         "<text x=\"{LEFT}\" y=\"{0}\" fill=\"#555\">0</text>\
-         <text x=\"{1}\" y=\"{0}\" text-anchor=\"end\" fill=\"#555\">{2:.2} µs</text></svg>\n",
+         <text x=\"{1}\" y=\"{0}\" text-anchor=\"end\" fill=\"#555\">{2:.2} µs</text></svg>",
         height - 16.0,
         WIDTH - 20.0,
         span / 1e3
