@@ -1,5 +1,5 @@
-//! The simulator: another build of this program, with `--cfg warpweft_sim`. In that build, a run of a workload
-//! is a simulation. In the usual one, the other program is found, or built from the sources.
+//! The simulator: another build of this program, with `--cfg warpweft_sim`. In that build, a run of a
+//! workload is a simulation. In the usual one, the other program is found, or built from the sources.
 
 use harness::Simulator;
 #[cfg(warpweft_sim)]

@@ -2,7 +2,6 @@
 //! accesses waited for lines.
 
 use crate::machine::TICKS;
-use crate::run::here;
 
 /// A named part of the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +33,18 @@ struct Part {
 pub(crate) struct Hooks(Vec<Part>);
 
 impl Hooks {
+    /// A part begins. Returns its number.
+    pub(crate) fn begins(&mut self, name: &'static str) -> usize {
+        let number = self.number(name);
+        self.0[number].calls += 1;
+        number
+    }
+
+    /// A part ends after so many ticks.
+    pub(crate) fn ends(&mut self, number: usize, ticks: u64) {
+        self.0[number].time += ticks;
+    }
+
     fn number(&mut self, name: &'static str) -> usize {
         if let Some(number) = self.0.iter().position(|part| part.name == name) {
             return number;
@@ -102,53 +113,6 @@ fn short(path: &str) -> String {
         .split("::")
         .filter(|name| !name.is_empty() && !name.starts_with('{'));
     names.last().unwrap_or(path).to_owned()
-}
-
-/// Ends a part when it is dropped.
-#[derive(Debug)]
-#[must_use = "the part ends when it is dropped"]
-pub struct InHook {
-    /// The part and when it began; `None` outside of a simulation.
-    began: Option<(usize, u64)>,
-    outer: Option<usize>,
-}
-
-/// The calling thread is in the part of that name until the result is dropped.
-///
-/// ```
-/// use warpweft_sim::{AtomicU64, Machine, Ordering, in_hook, run};
-/// let machine = Machine::named("desktop").expect("it is built in");
-/// let ((), report) = run(1, &machine, || {
-///     let _within = in_hook("count");
-///     AtomicU64::new(0).fetch_add(1, Ordering::Relaxed);
-/// });
-/// assert_eq!((report.hooks[0].name.as_str(), report.hooks[0].misses), ("count", 1));
-/// ```
-pub fn in_hook(name: &'static str) -> InHook {
-    let entered = here(|sim| {
-        let mut world = sim.world.borrow_mut();
-        let number = world.hooks.number(name);
-        world.hooks.0[number].calls += 1;
-        let now = world.now();
-        let outer = world.me().hook.replace(number);
-        (Some((number, now)), outer)
-    });
-    let (began, outer) = entered.unwrap_or_default();
-    InHook { began, outer }
-}
-
-impl Drop for InHook {
-    fn drop(&mut self) {
-        let Some((number, start)) = self.began else {
-            return;
-        };
-        here(|sim| {
-            let mut world = sim.world.borrow_mut();
-            let took = world.now().saturating_sub(start);
-            world.hooks.0[number].time += took;
-            world.me().hook = self.outer;
-        });
-    }
 }
 
 #[cfg(test)]

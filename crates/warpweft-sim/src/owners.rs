@@ -1,7 +1,6 @@
 //! Which core had which line when: the arrivals of lines, for a picture.
 
 use crate::machine::TICKS;
-use crate::report::LineReport;
 
 /// So many arrivals are kept.
 const MOST: usize = 4_000_000;
@@ -41,8 +40,8 @@ impl Owners {
         }
     }
 
-    /// The arrivals of these lines in the middle of the run.
-    pub(crate) fn of(&self, lines: &[LineReport]) -> Vec<LineOwners> {
+    /// The arrivals of these lines, by number and name, in the middle of the run.
+    pub(crate) fn of(&self, lines: &[(usize, String)]) -> Vec<LineOwners> {
         let of_line = |number: usize| {
             let mut arrivals: Vec<_> = self
                 .0
@@ -53,7 +52,7 @@ impl Owners {
             arrivals.sort_unstable();
             arrivals
         };
-        let Some(first) = lines.first().map(|line| of_line(line.number)) else {
+        let Some(first) = lines.first().map(|(number, _)| of_line(*number)) else {
             return Vec::new();
         };
         let from = first.len().saturating_sub(SHOWN) / 2;
@@ -64,13 +63,10 @@ impl Owners {
         let window = begin.0..=end.0;
         lines
             .iter()
-            .map(|line| LineOwners {
-                number: line.number,
-                name: line
-                    .places
-                    .first()
-                    .map_or_else(String::new, |place| place.name.clone()),
-                arrivals: of_line(line.number)
+            .map(|(number, name)| LineOwners {
+                number: *number,
+                name: name.clone(),
+                arrivals: of_line(*number)
                     .into_iter()
                     .filter(|(ticks, ..)| window.contains(ticks))
                     .map(|(ticks, _, core, alone)| Arrival {

@@ -4,7 +4,7 @@ use crate::lines::{Access, Lines};
 use crate::log::Step;
 use crate::machine::{Machine, Model, TICKS};
 use crate::owners::Owners;
-use crate::report::{Names, Report};
+use crate::report::{LineReport, Names, Report};
 use crate::world::{State, ThreadId, Why, World};
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
@@ -459,6 +459,12 @@ impl Simulation {
         let mut names = Names::default();
         let ended = world.threads.iter().skip(1);
         let lines = world.contention.lines(settings.lines, &mut |site| names.of(site));
+        let first = |line: &LineReport| {
+            line.places
+                .first()
+                .map_or_else(String::new, |place| place.name.clone())
+        };
+        let named: Vec<_> = lines.iter().map(|line| (line.number, first(line))).collect();
         Report {
             machine: settings.machine.name.clone(),
             seed: settings.seed,
@@ -476,7 +482,7 @@ impl Simulation {
             owners: world
                 .owners
                 .as_ref()
-                .map(|owners| owners.of(&lines))
+                .map(|owners| owners.of(&named))
                 .unwrap_or_default(),
             lines,
         }

@@ -84,8 +84,8 @@ fn round_trip(length: Duration) -> Option<f64> {
     round_trip_between(*cores.first()?, *cores.last()?, length)
 }
 
-/// The usual round trip of a line between two CPUs, in nanoseconds, by loads and stores; `None` where it cannot
-/// be measured.
+/// The usual round trip of a line between two CPUs, in nanoseconds, by loads and stores; `None` where it
+/// cannot be measured.
 pub fn line_round_trip(first: usize, second: usize) -> Option<f64> {
     let cpu = |id| CoreId { id };
     let probes: Vec<f64> = (0..FIRST)

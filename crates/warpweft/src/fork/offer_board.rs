@@ -77,8 +77,8 @@ impl OfferView {
         self.victim.get()
     }
 
-    /// Returns the first of these offers, of `workers` workers, that this worker saw at least `ripe_ns` ago. It
-    /// remembers the others.
+    /// Returns the first of these offers, of `workers` workers, that this worker saw at least `ripe_ns`
+    /// ago. It remembers the others.
     fn first_ripe(
         &self,
         offers: impl Iterator<Item = (usize, u64)>,
