@@ -282,6 +282,7 @@ pub(crate) fn record(recorders: &[&'static TaskRecorder], each: u64) -> Recorded
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::thread;
 
     #[test]
     fn what_tasks_leave_on_many_threads_adds_up() {
