@@ -18,7 +18,10 @@ fn main() {
         ),
         ("peers", &["impl Contestant for "], "contestants"),
     ] {
-        let text = registry(&manifest.join("src").join(folder), headers, list);
+        // The simulator sees our own runtime only.
+        let only =
+            (folder == "peers" && env::var_os("CARGO_CFG_WARPWEFT_SIM").is_some()).then_some("warpweft");
+        let text = registry(&manifest.join("src").join(folder), headers, list, only);
         fs::write(out.join(format!("{folder}.rs")), text).expect("OUT_DIR takes files");
     }
 }
@@ -35,8 +38,9 @@ fn lock(manifest: &Path) -> String {
     String::new()
 }
 
-/// The modules of a folder, and a macro `list` that hands all that register themselves to another one.
-fn registry(folder: &Path, headers: &[&str], list: &str) -> String {
+/// The modules of a folder, and a macro `list` that hands all that register themselves, or those of one
+/// module, to another one.
+fn registry(folder: &Path, headers: &[&str], list: &str, only: Option<&str>) -> String {
     println!("cargo::rerun-if-changed={}", folder.display());
     let (mut modules, mut entries) = (String::new(), Vec::new());
     for path in files(folder) {
@@ -51,6 +55,9 @@ fn registry(folder: &Path, headers: &[&str], list: &str) -> String {
         }
         println!("cargo::rerun-if-changed={}", file.display());
         modules.push_str(&format!("#[path = {file:?}]\npub(crate) mod {stem};\n"));
+        if only.is_some_and(|only| only != stem) {
+            continue;
+        }
         let text = fs::read_to_string(&file).expect("a source is text");
         let name = |line: &'_ str| {
             headers

@@ -1,4 +1,6 @@
 #![forbid(unsafe_code)]
+// The build for the simulator has one contestant only.
+#![cfg_attr(warpweft_sim, allow(dead_code, unused_imports, unused_macros))]
 //! The laboratory: workloads × runtimes × policies, behind the command `warpweft`.
 //!
 //! ```text
@@ -12,6 +14,8 @@
 //!
 //! A workload registers itself by being a file in its folder; so does a runtime. The build script lists both.
 
+#[cfg(not(warpweft_sim))]
+mod calibrate;
 pub mod comparisons;
 pub mod guards;
 pub mod idioms;
@@ -21,6 +25,7 @@ pub mod program;
 pub mod published;
 mod registered;
 pub mod results;
+mod simulator;
 pub mod workloads;
 
 use harness::{Lab, Workload};
@@ -60,6 +65,7 @@ pub fn lab(further: impl IntoIterator<Item = &'static dyn Workload>) -> Lab {
         results: results::MEASUREMENTS,
         allocator: ALLOCATED_BY,
         lock: include_str!(concat!(env!("OUT_DIR"), "/Cargo.lock")),
+        simulator: simulator::SIMULATOR,
     };
     lab.sorted()
 }

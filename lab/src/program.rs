@@ -53,6 +53,10 @@ pub trait Program: Sized + 'static {
         Self::IDIOM
     }
 
+    /// True if it takes its time, its atomics and its ways to the outside from `kit/host.rs`, so that it can
+    /// be simulated.
+    const SIMULATES: bool = false;
+
     /// The parts that may have their own pools.
     const PARTS: Parts = Parts::None;
 

@@ -8,6 +8,21 @@ use crate::idioms::Idiom;
 use crate::peers;
 use crate::program::{Program, of};
 
+/// The workloads that can be simulated; a test compares.
+const SIMULATED: [&str; 11] = [
+    "call",
+    "churn",
+    "cycle",
+    "fork-join",
+    "lines",
+    "locality",
+    "mapreducefib",
+    "packet",
+    "pingpong",
+    "transfer",
+    "yield",
+];
+
 /// A program as the harness sees it.
 struct Registered<P>(PhantomData<fn() -> P>);
 
@@ -22,6 +37,12 @@ impl<P: Program> Workload for Registered<P> {
     }
 
     fn run(&self, request: &Request) -> Result<Outcome, LabError> {
+        #[cfg(warpweft_sim)]
+        return crate::simulator::simulated(request, {
+            let request = request.clone();
+            move || peers::play(&request, &P::load(&request)?)
+        });
+        #[cfg(not(warpweft_sim))]
         peers::play(request, &P::load(request)?)
     }
 
@@ -37,6 +58,13 @@ impl<P: Program> Workload for Registered<P> {
     }
 
     fn refusal(&self, request: &Request) -> Result<Option<String>, LabError> {
+        if request.simulation.is_some() && !P::SIMULATES {
+            return Err(LabError::Usage(format!(
+                "{} is not simulated: it takes time, threads or memory from the system. These are: {}",
+                P::ABOUT.name,
+                SIMULATED.join(", ")
+            )));
+        }
         if let Some(reason) = P::refusal(request)?.or_else(|| of(P::REFUSALS, &request.runtime)) {
             return Ok(Some(reason.to_owned()));
         }
@@ -71,5 +99,35 @@ const fn explored(about: About) -> About {
         }
     } else {
         about
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::SIMULATED;
+    use harness::{Request, Simulation};
+
+    #[test]
+    fn the_list_of_simulated_workloads_is_complete() {
+        let lab = crate::lab([]);
+        let simulates = |workload: &&&dyn harness::Workload| {
+            let about = workload.about();
+            let request = crate::kit::request(about.name, &[]);
+            let simulated = Request {
+                runtime: String::from("warpweft"),
+                policy: Some(String::from("fifo")),
+                workers: 2,
+                simulation: Some(Simulation::default()),
+                ..request
+            };
+            workload.refusal(&simulated).is_ok()
+        };
+        let names: Vec<&str> = lab
+            .workloads
+            .iter()
+            .filter(simulates)
+            .map(|one| one.about().name)
+            .collect();
+        assert_eq!(names, SIMULATED);
     }
 }

@@ -85,7 +85,7 @@ enum Command {
     Shuttle(models::Options),
     /// Run whole runtimes on a simulated machine (`tests/sim_*.rs`).
     Sim(models::Options),
-    /// Run a workload on a simulated machine: builds `warpweft-simulate` for the simulator, and starts it.
+    /// Run a workload on a simulated machine: builds `warpweft` for the simulator, and starts its `simulate`.
     #[command(disable_help_flag = true)]
     Simulate {
         /// Its arguments: `packet --machine epyc-7702x2 --workers 1,20,115 --policy fifo`

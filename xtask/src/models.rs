@@ -181,19 +181,21 @@ pub(crate) fn run_with(
     Ok(tally)
 }
 
-/// Builds the laboratory's program for the simulator, and runs it with these arguments.
+/// Builds the laboratory's program for the simulator, and runs its `simulate` with these arguments.
 pub(crate) fn simulate(repo: &Repo, arguments: &[String]) -> Result<()> {
     let products = repo.target.join("simulate");
     let mut command = run::cargo(&repo.root);
-    command.args(["build", "--release", "-p", "warpweft-lab-simulate"]);
+    command.args(["build", "--release", "-p", "warpweft-lab", "--bin", "warpweft"]);
     command
         .env("RUSTFLAGS", run::rustflags(Checker::Sim.cfg()))
         .env("CARGO_TARGET_DIR", &products);
     fast_to_build(&mut command);
     run::run(&mut command)?;
-    let program = products.join("release").join("warpweft-simulate");
+    let program = products.join("release").join("warpweft");
+    let mut simulate = Command::new(program);
+    simulate.arg("simulate").args(arguments);
     // In the workspace, so that reports find the sources.
-    run::run(Command::new(program).args(arguments).current_dir(&repo.root))
+    run::run(simulate.current_dir(&repo.root))
 }
 
 /// Leaves out what the release profile spends on the last few per cent.

@@ -38,6 +38,7 @@ pub mod clock;
 pub mod counter;
 pub mod delay;
 pub mod hint;
+pub mod hook;
 pub mod park;
 pub mod prefetch;
 pub mod process;

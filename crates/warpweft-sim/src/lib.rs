@@ -16,6 +16,7 @@
 //! | `run` | runs a program; the order of accesses |
 //! | `atomic`, `sync`, `thread` | what programs use in place of `std` |
 //! | `log`, `report` | what happened: its hash, and the lines that were waited for |
+//! | `hooks`, `owners` | parts of the program by name; which core had which line when |
 //!
 //! # Invariants
 //!
@@ -45,9 +46,11 @@
 //! ```
 
 mod atomic;
+mod hooks;
 mod lines;
 mod log;
 mod machine;
+mod owners;
 mod report;
 mod run;
 mod sync;
@@ -57,11 +60,13 @@ mod world;
 pub use atomic::{
     AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence, plain, spin_loop,
 };
+pub use hooks::HookReport;
 pub use machine::{Cost, Costs, Machine, MachineError, Shape};
+pub use owners::{Arrival, LineOwners};
 pub use report::{AccessSite, LineReport, Report};
 pub use run::{Failure, Settings, run, try_run};
 pub use sync::{Arc, Condvar, LockResult, Mutex, MutexGuard, TryLockError, TryLockResult, barrier};
 pub use thread::{
-    Builder, CpuLocation, JoinHandle, LocalKey, allowed, compute, current_name, keep_until_exit, now_ns, pin,
-    places, random_below, sleep, spawn, touch, touch_to_write, yield_now,
+    Builder, CpuLocation, InHook, JoinHandle, LocalKey, allowed, compute, current_name, in_hook,
+    keep_until_exit, now_ns, pin, places, random_below, sleep, spawn, touch, touch_to_write, yield_now,
 };

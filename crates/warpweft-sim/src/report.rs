@@ -1,5 +1,7 @@
 //! What a run came to: times, counts, and the contended lines with the places in the source that access them.
 
+use crate::hooks::HookReport;
+use crate::owners::LineOwners;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::{self, Write as _};
 use std::panic::Location;
@@ -66,7 +68,8 @@ impl Contention {
 pub struct AccessSite {
     /// The byte of the line.
     pub offset: usize,
-    /// The expression that was accessed, as it stands in the source, if the source is there: `self.head`.
+    /// The field that was accessed, as it stands in the source, if the source is there: `Injector.head`,
+    /// or an expression.
     pub name: String,
     /// The file.
     pub file: String,
@@ -166,6 +169,8 @@ pub struct Report {
     pub accesses: u64,
     /// Those that had to wait for another core or for memory.
     pub misses: u64,
+    /// How long threads waited for lines, and for their stores, in nanoseconds.
+    pub waited_ns: u64,
     /// How often the simulator changed from one thread to another.
     pub switches: u64,
     /// How often a thread woke another one.
@@ -174,6 +179,10 @@ pub struct Report {
     pub left: usize,
     /// The lines that were waited for the longest.
     pub lines: Vec<LineReport>,
+    /// The named parts of the program, those that waited the longest first.
+    pub hooks: Vec<HookReport>,
+    /// Which core had those lines when, if [`Settings::owners`](crate::Settings::owners) asks for it.
+    pub owners: Vec<LineOwners>,
 }
 
 /// Finds the expressions in the source.
@@ -194,8 +203,39 @@ impl Names {
             let text = texts.find_map(Result::ok).unwrap_or_default();
             text.lines().map(str::to_owned).collect()
         });
-        receiver(lines, site.line() as usize, site.column() as usize).unwrap_or_else(|| "?".to_owned())
+        let line = site.line() as usize;
+        let Some(name) = receiver(lines, line, site.column() as usize) else {
+            return "?".to_owned();
+        };
+        match (name.strip_prefix("self."), structure(lines, line)) {
+            (Some(field), Some(structure)) => format!("{structure}.{field}"),
+            _ => name,
+        }
     }
+}
+
+/// The type in whose `impl` block a line is, from 1.
+fn structure(lines: &[String], line: usize) -> Option<String> {
+    let header = lines[..line.min(lines.len())]
+        .iter()
+        .rev()
+        .find(|line| line.starts_with("impl"))?;
+    let mut rest = header.strip_prefix("impl")?;
+    if rest.starts_with('<') {
+        let mut depth = 0_i32;
+        let end = rest.char_indices().find(|&(_, letter)| {
+            depth += i32::from(letter == '<') - i32::from(letter == '>');
+            depth == 0
+        });
+        rest = &rest[end?.0 + 1..];
+    }
+    let own = rest.split_once(" for ").map_or(rest, |(_, own)| own).trim_start();
+    let is_end = |letter: char| !(letter.is_alphanumeric() || letter == '_' || letter == ':');
+    let path = own.split(is_end).next()?;
+    path.rsplit("::")
+        .next()
+        .filter(|name| !name.is_empty())
+        .map(str::to_owned)
 }
 
 /// The expression before the method that is called at a line and column, both from 1. Line breaks and blanks
@@ -233,7 +273,15 @@ fn receiver(lines: &[String], line: usize, column: usize) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::receiver;
+    use super::{receiver, structure};
+
+    #[test]
+    fn the_structure_of_a_field_is_that_of_its_block() {
+        let of = |header: &str| structure(&[header.to_owned(), "    x".to_owned()], 2);
+        assert_eq!(of("impl<T: A<B>> Queue<T> {").as_deref(), Some("Queue"));
+        assert_eq!(of("impl Drop for a::Guard<'_> {").as_deref(), Some("Guard"));
+        assert_eq!(of("fn main() {"), None);
+    }
 
     #[test]
     fn the_expression_before_a_call_is_found() {

@@ -3,7 +3,8 @@
 use crate::lines::{Access, Lines};
 use crate::log::Step;
 use crate::machine::{Machine, Model, TICKS};
-use crate::report::{Names, Report};
+use crate::owners::Owners;
+use crate::report::{LineReport, Names, Report};
 use crate::world::{State, ThreadId, Why, World};
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
@@ -34,6 +35,8 @@ pub struct Settings {
     pub most_accesses: u64,
     /// How many lines the report has.
     pub lines: usize,
+    /// The report says which core had those lines when.
+    pub owners: bool,
 }
 
 impl Settings {
@@ -46,6 +49,7 @@ impl Settings {
             keep: 0,
             most_accesses: u64::MAX,
             lines: 10,
+            owners: false,
         }
     }
 }
@@ -132,6 +136,7 @@ pub fn try_run<T: 'static>(
         )),
         yielders: RefCell::default(),
     };
+    sim.world.borrow_mut().owners = settings.owners.then(Owners::default);
     let slot = Rc::clone(&result);
     let body = Box::new(move || {
         let ended = catch_unwind(AssertUnwindSafe(closure));
@@ -302,8 +307,7 @@ impl Simulation {
         let step = world.model.step;
         world.advance(step);
         if access == Access::Rmw {
-            let me = world.me();
-            me.now = me.now.max(me.stores);
+            world.drain_stores();
         }
         let ahead = std::thread::panicking() && {
             let me = world.me();
@@ -387,8 +391,7 @@ impl Simulation {
     pub(crate) fn fence(&self) {
         let mut world = self.world.borrow_mut();
         let cost = world.model.fence;
-        let me = world.me();
-        me.now = me.now.max(me.stores);
+        world.drain_stores();
         world.advance(cost);
     }
 
@@ -455,6 +458,13 @@ impl Simulation {
         let world = self.world.borrow();
         let mut names = Names::default();
         let ended = world.threads.iter().skip(1);
+        let lines = world.contention.lines(settings.lines, &mut |site| names.of(site));
+        let first = |line: &LineReport| {
+            line.places
+                .first()
+                .map_or_else(String::new, |place| place.name.clone())
+        };
+        let named: Vec<_> = lines.iter().map(|line| (line.number, first(line))).collect();
         Report {
             machine: settings.machine.name.clone(),
             seed: settings.seed,
@@ -467,7 +477,14 @@ impl Simulation {
             switches: world.switches,
             wakes: world.wakes,
             left: ended.filter(|thread| thread.state != State::Ended).count(),
-            lines: world.contention.lines(settings.lines, &mut |site| names.of(site)),
+            waited_ns: world.waited / TICKS,
+            hooks: world.hooks.report(),
+            owners: world
+                .owners
+                .as_ref()
+                .map(|owners| owners.of(&named))
+                .unwrap_or_default(),
+            lines,
         }
     }
 }

@@ -350,3 +350,49 @@ impl<T: 'static> LocalKey<Cell<T>> {
         self.with(Cell::take)
     }
 }
+
+/// Ends a part when it is dropped.
+#[derive(Debug)]
+#[must_use = "the part ends when it is dropped"]
+pub struct InHook {
+    /// The part and when it began; `None` outside of a simulation.
+    began: Option<(usize, u64)>,
+    outer: Option<usize>,
+}
+
+/// The calling thread is in the part of that name until the result is dropped.
+///
+/// ```
+/// use warpweft_sim::{AtomicU64, Machine, Ordering, in_hook, run};
+/// let machine = Machine::named("desktop").expect("it is built in");
+/// let ((), report) = run(1, &machine, || {
+///     let _within = in_hook("count");
+///     AtomicU64::new(0).fetch_add(1, Ordering::Relaxed);
+/// });
+/// assert_eq!((report.hooks[0].name.as_str(), report.hooks[0].misses), ("count", 1));
+/// ```
+pub fn in_hook(name: &'static str) -> InHook {
+    let entered = here(|sim| {
+        let mut world = sim.world.borrow_mut();
+        let number = world.hooks.begins(name);
+        let now = world.now();
+        let outer = world.me().hook.replace(number);
+        (Some((number, now)), outer)
+    });
+    let (began, outer) = entered.unwrap_or_default();
+    InHook { began, outer }
+}
+
+impl Drop for InHook {
+    fn drop(&mut self) {
+        let Some((number, start)) = self.began else {
+            return;
+        };
+        here(|sim| {
+            let mut world = sim.world.borrow_mut();
+            let took = world.now().saturating_sub(start);
+            world.hooks.ends(number, took);
+            world.me().hook = self.outer;
+        });
+    }
+}

@@ -15,9 +15,11 @@
 //! - Events happen in the order of their times. Among equal times the seed decides.
 //! - Time of a thread never goes back.
 
+use crate::hooks::Hooks;
 use crate::lines::{Access, Lines};
 use crate::log::{Log, Step};
 use crate::machine::Model;
+use crate::owners::Owners;
 use crate::report::Contention;
 use std::any::Any;
 use std::cmp::Reverse;
@@ -69,6 +71,8 @@ pub(crate) struct Thread {
     pub(crate) joiners: Vec<ThreadId>,
     /// Accesses while it unwinds: until there are many, it runs ahead.
     pub(crate) unwinding: u32,
+    /// The named part of the program that it is in.
+    pub(crate) hook: Option<usize>,
 }
 
 #[derive(Debug, Default, Clone)]
@@ -90,11 +94,16 @@ pub(crate) struct World {
     pub(crate) random: fastrand::Rng,
     pub(crate) log: Log,
     pub(crate) contention: Contention,
+    pub(crate) hooks: Hooks,
+    /// The arrivals of lines, if they are wanted.
+    pub(crate) owners: Option<Owners>,
     pub(crate) current: ThreadId,
     pub(crate) switches: u64,
     pub(crate) wakes: u64,
     pub(crate) accesses: u64,
     pub(crate) misses: u64,
+    /// How long threads waited for lines and for their stores, in ticks.
+    pub(crate) waited: u64,
 }
 
 impl World {
@@ -107,11 +116,14 @@ impl World {
             random: fastrand::Rng::with_seed(seed),
             log: Log::new(keep),
             contention: Contention::default(),
+            hooks: Hooks::default(),
+            owners: None,
             current: 0,
             switches: 0,
             wakes: 0,
             accesses: 0,
             misses: 0,
+            waited: 0,
             model,
         }
     }
@@ -159,8 +171,32 @@ impl World {
         let random = &mut self.random;
         let arrival = self.lines.request(&self.model, random, line, core, access, now);
         self.misses += 1;
+        // A store goes into the store buffer: its time is waited for later, if at all.
+        let waits = if access == Access::Store { 0 } else { arrival - now };
+        self.note_wait(waits, true);
+        if let Some(owners) = &mut self.owners {
+            owners.note(arrival, line, core, access != Access::Load);
+        }
         self.log.note(Step::Miss, self.current, line, arrival);
         arrival
+    }
+
+    /// Notes that the present thread waits for a line, or for its stores.
+    fn note_wait(&mut self, ticks: u64, is_miss: bool) {
+        self.waited += ticks;
+        if let Some(hook) = self.threads[self.current].hook {
+            self.hooks.waited(hook, ticks, is_miss);
+        }
+    }
+
+    /// Lets the present thread wait until its stores have arrived.
+    pub(crate) fn drain_stores(&mut self) {
+        let me = &mut self.threads[self.current];
+        let ticks = me.stores.saturating_sub(me.now);
+        if ticks > 0 {
+            me.now += ticks;
+            self.note_wait(ticks, false);
+        }
     }
 
     /// The time of the first event of another thread.
@@ -363,6 +399,7 @@ impl World {
             kept: Vec::new(),
             joiners: Vec::new(),
             unwinding: 0,
+            hook: None,
         });
         self.log.note(Step::Start, thread, cpu, time);
         self.make_ready(thread, time);

@@ -1,5 +1,6 @@
 //! The arguments that commands share, and the jobs that they ask for.
 
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
@@ -39,9 +40,9 @@ pub(crate) struct Selection {
     #[arg(short, long = "policy", value_name = "POLICY", value_delimiter = ',')]
     pub(crate) policies: Vec<String>,
 
-    /// Worker threads: a number, or a list with commas
+    /// Worker threads: a number, a list with commas, or 1..64: the least, its doubles, and the most
     #[arg(short, long, value_name = "N", value_delimiter = ',')]
-    pub(crate) workers: Vec<usize>,
+    pub(crate) workers: Vec<WorkerCounts>,
 
     /// Seconds after which a single run is ended [default: 120]
     #[arg(long, value_name = "SECONDS")]
@@ -50,6 +51,32 @@ pub(crate) struct Selection {
     /// All runs in this process, for profilers; runs then inherit each other's heap
     #[arg(long, hide = true)]
     pub(crate) in_process: bool,
+}
+
+/// Numbers of workers: `8`, or `1..64`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct WorkerCounts(pub(crate) Vec<usize>);
+
+impl FromStr for WorkerCounts {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = |text: &str| {
+            let number = text.parse::<usize>();
+            number.map_err(|error| format!("{text:?} is no number of workers: {error}"))
+        };
+        let Some((least, most)) = text.split_once("..") else {
+            return Ok(Self(vec![number(text)?]));
+        };
+        let (least, most) = (number(least)?, number(most)?);
+        if least == 0 || least > most {
+            return Err(String::from("a range is LEAST..MOST, from 1 on: 1..64"));
+        }
+        let doubles = std::iter::successors(Some(least), |count| count.checked_mul(2));
+        let mut counts: Vec<usize> = doubles.take_while(|count| *count < most).collect();
+        counts.push(most);
+        Ok(Self(counts))
+    }
 }
 
 /// The defaults of a command.
@@ -178,12 +205,13 @@ impl Selection {
         for policy in policies {
             lab.check_policy(policy)?;
         }
-        let workers = match self.workers.as_slice() {
-            [] => &defaults.workers,
-            workers => workers,
-        };
+        let named = self.workers.iter().flat_map(|counts| counts.0.iter().copied());
+        let mut workers: Vec<usize> = named.collect();
+        if workers.is_empty() {
+            workers.clone_from(&defaults.workers);
+        }
         let mut cells: Vec<Cell> = Vec::new();
-        for &workers in workers {
+        for workers in workers {
             check_workers(workers)?;
             for &runtime in &runtimes {
                 let policies: Vec<Option<String>> = if home == Some(runtime) {

@@ -17,6 +17,7 @@ use crate::lab::Lab;
 use crate::list::{self, ListArgs};
 use crate::results::{self, ResultsArgs};
 use crate::session::Job;
+use crate::simulate::{self, SimulateArgs};
 use crate::trace::{self, TraceArgs};
 use crate::try_command::{self, TryArgs};
 use crate::workload::{Files, Workload};
@@ -37,6 +38,8 @@ pub(crate) enum Command {
     Explore(ExploreArgs),
     /// Run a workload and print its figures
     Bench(BenchArgs),
+    /// Run a workload on a simulated machine with up to 256 cores: as `bench`, and all figures are simulated
+    Simulate(SimulateArgs),
     /// Run the whole set of comparisons of schedulers and write one report, with what was published beside
     /// it; or compare this program with a baseline
     Compare(CompareArgs),
@@ -68,9 +71,10 @@ impl Default for Command {
 }
 
 /// The commands that are not hidden.
-const COMMANDS: [&str; 8] = [
+const COMMANDS: [&str; 9] = [
     "explore",
     "bench",
+    "simulate",
     "compare",
     "try",
     "results",
@@ -92,6 +96,12 @@ const BENCH: &str = "Examples:
   $ bench packet --runtime all --workers 1,2
   $ bench packet --policy lifo+steal=one --json  a line of JSON for each run
   $ bench packet --report packet.html --open";
+const SIMULATE: &str = "Examples:
+  $ simulate packet --workers 1..256 --policy fifo,negele
+  $ simulate transfer/yield --workers 64 --policy cforall --lines 5 --hooks
+  $ simulate packet --workers 80 --policy negele --owners lines.svg     which core had which line when
+  $ simulate --calibrate this.toml                                       measures this machine for --machine this.toml
+  $ simulate packet --set other_socket=140 --repeats 5 --json            another cost, five seeds";
 const COMPARE: &str = "Examples:
   $ compare --quick
   $ compare churn --runtime warpweft,tokio --minutes 10
@@ -119,6 +129,7 @@ pub(crate) fn run(lab: &Lab) -> Result<(), LabError> {
     match asked {
         Command::Explore(arguments) => explore::run(lab, &arguments),
         Command::Bench(arguments) => bench::run(lab, &arguments),
+        Command::Simulate(arguments) => simulate::run(lab, &arguments),
         Command::Compare(arguments) => compare::run(lab, &arguments, plan),
         Command::Try(arguments) => try_command::run(lab, &arguments),
         Command::Results(arguments) => results::run(lab, &arguments, plan),
@@ -155,6 +166,7 @@ fn command(lab: &Lab) -> clap::Command {
         let examples = match one.get_name() {
             "explore" => EXPLORE,
             "bench" => BENCH,
+            "simulate" => SIMULATE,
             "compare" => COMPARE,
             "try" => TRY,
             "list" => LIST,
@@ -262,6 +274,7 @@ pub(crate) fn plan(lab: &Lab, line: &str) -> Result<Vec<Job>, LabError> {
     let words = std::iter::once(lab.name).chain(line.split_whitespace());
     match parse(lab, words.map(OsString::from))? {
         Some(Command::Bench(arguments)) => arguments.jobs(lab),
+        Some(Command::Simulate(arguments)) => arguments.jobs(lab),
         Some(Command::Explore(arguments)) => arguments.jobs(lab),
         Some(Command::Compare(arguments)) => {
             let (jobs, _) = arguments.jobs(lab)?;

@@ -1,6 +1,7 @@
 //! A laboratory: workloads and contestants under one command, and the choice that a command line makes.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::error::{LabError, choose};
@@ -8,6 +9,7 @@ use crate::machine::Versions;
 use crate::params::Params;
 use crate::plan::{Comparison, GuardSet, Measurement};
 use crate::record::Outcome;
+use crate::simulation::{SimulatedMachine, Simulation};
 use crate::workload::{Asked, Files, Peer, PeerInfo, Policies, Request, Workload};
 
 /// Pools have at most this many workers, whatever the runtime: above it nothing but the kernel's limits is
@@ -34,6 +36,24 @@ pub struct Lab {
     pub allocator: Option<&'static str>,
     /// The lock file of the build, for the versions of packages in the records.
     pub lock: &'static str,
+    /// The simulator of `simulate`.
+    pub simulator: Simulator,
+}
+
+/// The simulator of a laboratory, which is another build of the same program.
+#[derive(Clone, Copy, Debug)]
+pub enum Simulator {
+    /// There is none.
+    Missing,
+    /// This program is built for it: its workloads run on simulated machines. The function reads a machine.
+    Here(fn(&Simulation) -> Result<SimulatedMachine, LabError>),
+    /// Another program is.
+    Elsewhere {
+        /// Finds that program, or makes it.
+        program: fn() -> Result<PathBuf, LabError>,
+        /// Measures this machine, and returns the text of its file.
+        calibrate: fn() -> Result<String, LabError>,
+    },
 }
 
 impl Lab {
@@ -49,6 +69,7 @@ impl Lab {
             results: &[],
             allocator: None,
             lock: "",
+            simulator: Simulator::Missing,
         }
     }
 

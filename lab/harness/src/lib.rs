@@ -4,12 +4,12 @@
 // The floors, from the top; a file imports from lower ones only. `xtask/rooms.toml` holds the whole list.
 //
 //  cli        reads the command line
-//  commands   bench, compare, explore, list, results, try_command: each with its arguments
+//  commands   bench, compare, explore, list, results, simulate, try_command: each with its arguments
 //  pages      report; args, which turns shared arguments into jobs
 //  figures    against, measured, table, frontier, summary
 //  runs       trial, session, isolate, progress
 //  traits     lab, workload
-//  data       record, params, plan, machine, stats, latency, text, output, probe, error
+//  data       record, simulation, params, plan, machine, stats, latency, text, output, probe, error
 
 mod against;
 mod args;
@@ -34,6 +34,8 @@ mod record;
 mod report;
 mod results;
 mod session;
+mod simulate;
+mod simulation;
 mod stats;
 mod summary;
 mod table;
@@ -48,14 +50,18 @@ mod workload;
 use std::process::ExitCode;
 
 pub use error::{LabError, corrected};
-pub use lab::{Chosen, Lab, MOST_WORKERS};
+pub use lab::{Chosen, Lab, MOST_WORKERS, Simulator};
 pub use latency::{BUCKETS, Latency, add_bucket, bucket_of, empty_histogram, middle_of};
 pub use machine::{Usage, cpus, process_cpu, resident_bytes};
 pub use output::Pending;
 pub use params::{Domain, Param, Params, Value, Variant};
 pub use plan::{Better, Comparison, Figure, Guard, GuardSet, Measurement, Published};
+pub use probe::line_round_trip;
 pub use record::{Counters, Outcome};
 pub use session::{Cell, Job, SessionLimits};
+pub use simulation::{
+    ContendedField, ContendedLine, HookWait, OwnedLine, Simulated, SimulatedMachine, Simulation,
+};
 pub use trace::{Begins, RecordedPush, RecordedStep, RecordedTask, recorded_tasks};
 pub use trial::{Delays, Plan, Quantiles, Ran, Setting, Trial, Tried};
 pub use workload::{

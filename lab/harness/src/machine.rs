@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::simulation::SimulatedMachine;
+
 /// The machine on which a run was made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Machine {
@@ -28,6 +30,17 @@ pub fn cpus() -> usize {
 }
 
 impl Machine {
+    /// Describes a simulated machine.
+    pub(crate) fn simulated(machine: &SimulatedMachine) -> Self {
+        Self {
+            processor: format!("SIMULATED: {}", machine.name),
+            cpus: machine.cpus,
+            memory_mib: 0,
+            system: String::from("simulated"),
+            architecture: std::env::consts::ARCH.to_owned(),
+        }
+    }
+
     /// Describes this machine. Files that cannot be read leave "unknown" and 0.
     pub(crate) fn here() -> Self {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();

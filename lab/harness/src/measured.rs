@@ -168,7 +168,7 @@ impl Papers {
 }
 
 /// The names of the columns of a table of runs.
-const COLUMNS: [&str; 18] = [
+const COLUMNS: [&str; 19] = [
     "workload",
     "parameters",
     "runtime",
@@ -187,6 +187,7 @@ const COLUMNS: [&str; 18] = [
     "max_ns",
     "probe_ns",
     "measures",
+    "simulated",
 ];
 
 /// All runs of these sessions, a line each; what a run does not have is empty.
@@ -222,6 +223,8 @@ pub(crate) fn lines<'a>(sessions: impl IntoIterator<Item = &'a Session>) -> Resu
         cells.extend(latency);
         cells.push(run.probe_ns.map_or_else(String::new, |probe| probe.to_string()));
         cells.push(measures.collect::<Vec<_>>().join(" "));
+        let simulated = outcome.simulated.as_ref();
+        cells.push(simulated.map_or_else(String::new, |simulated| simulated.machine.clone()));
         table.write_record(cells)?;
     }
     csv_bytes(table)

@@ -14,6 +14,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use core_affinity::CoreId;
+
 use super::stats;
 
 /// The length of one probe.
@@ -79,7 +81,20 @@ fn usual_of(probes: &[f64]) -> Option<f64> {
 /// it is. `None` if this process has only one core or the cores cannot be chosen.
 fn round_trip(length: Duration) -> Option<f64> {
     let cores = core_affinity::get_core_ids()?;
-    let (first, last) = (*cores.first()?, *cores.last()?);
+    round_trip_between(*cores.first()?, *cores.last()?, length)
+}
+
+/// The usual round trip of a line between two CPUs, in nanoseconds, by loads and stores; `None` where it
+/// cannot be measured.
+pub fn line_round_trip(first: usize, second: usize) -> Option<f64> {
+    let cpu = |id| CoreId { id };
+    let probes: Vec<f64> = (0..FIRST)
+        .filter_map(|_| round_trip_between(cpu(first), cpu(second), LENGTH))
+        .collect();
+    usual_of(&probes)
+}
+
+fn round_trip_between(first: CoreId, last: CoreId, length: Duration) -> Option<f64> {
     if first == last {
         return None;
     }

@@ -11,6 +11,7 @@ use super::latency::{self, Latency};
 use super::machine::{Machine, Versions};
 use crate::params::Params;
 use crate::plan::Figure;
+use crate::simulation::Simulated;
 
 /// The counters of a scheduler over the measured part of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -77,6 +78,9 @@ pub struct Outcome {
     pub counters: Option<Counters>,
     /// Remarks that a reader of the figures must know.
     pub remarks: Vec<String>,
+    /// The machine and more, if the run was simulated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub simulated: Option<Simulated>,
 }
 
 impl Outcome {

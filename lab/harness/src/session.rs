@@ -19,8 +19,9 @@ use super::machine::{Machine, Usage, Versions};
 use super::probe::Prober;
 use super::record::{Outcome, Record};
 use crate::error::LabError;
-use crate::lab::{Chosen, Lab};
+use crate::lab::{Chosen, Lab, Simulator};
 use crate::progress::Progress;
+use crate::simulation::SimulatedMachine;
 use crate::workload::{Caveat, Request};
 
 /// The retries, within its round, of a run that began in a slow phase.
@@ -167,12 +168,14 @@ pub(crate) struct Session {
     pub(crate) others: Option<f64>,
     /// The length of the session.
     pub(crate) elapsed: Duration,
+    /// The name of the machine if it was simulated.
+    pub(crate) simulated: Option<String>,
 }
 
 impl Session {
     /// Rounds that count.
     pub(crate) fn counted_rounds(&self) -> usize {
-        if self.rounds > 1 {
+        if self.rounds > 1 && self.simulated.is_none() {
             self.rounds - 1
         } else {
             self.rounds
@@ -214,7 +217,8 @@ pub(crate) fn prepare(
             }
             continue;
         }
-        let remark = workload.caveat(&request);
+        let simulated = || request.simulation.as_ref().map(|_| Caveat::same("simulated"));
+        let remark = workload.caveat(&request).or_else(simulated);
         prepared.push(CellRuns {
             cell,
             request,
@@ -257,8 +261,10 @@ pub(crate) fn run(
     }
     let start = Instant::now();
     let usage = Usage::now();
-    let (machine, versions) = (Machine::here(), lab.versions());
-    let mut prober = if cells.iter().any(|cell| cell.cell.workers > 1) {
+    let simulated = simulated(lab, &cells)?;
+    let machine = simulated.as_ref().map_or_else(Machine::here, Machine::simulated);
+    let versions = lab.versions();
+    let mut prober = if simulated.is_none() && cells.iter().any(|cell| cell.cell.workers > 1) {
         Prober::new()
     } else {
         Prober::default()
@@ -275,16 +281,21 @@ pub(crate) fn run(
             }
             for attempt in 0..=RETRIES {
                 progress.begins(rounds * cell_count + place, total, &cell.request.contestant());
-                let probe = if cell.cell.workers > 1 {
+                // Each round has a seed of its own.
+                let mut request = cell.request.clone();
+                if let Some(simulation) = &mut request.simulation {
+                    simulation.seed = simulation.seed.wrapping_add(rounds as u64);
+                }
+                let probe = if simulated.is_none() && cell.cell.workers > 1 {
                     prober.probe()
                 } else {
                     None
                 };
                 let slow = probe.filter(|probe| prober.is_slow(*probe));
                 let outcome = if limits.in_process {
-                    lab.run(&cell.request)
+                    lab.run(&request)
                 } else {
-                    isolate::run_apart(&cell.request, limits.limit)
+                    isolate::run_apart(&request, limits.limit)
                 };
                 let mut outcome = match outcome {
                     Ok(outcome) => outcome,
@@ -307,7 +318,7 @@ pub(crate) fn run(
                     policy: cell.request.policy.clone(),
                     workers: cell.request.workers,
                     round: rounds,
-                    kept: rounds > 0 || limits.rounds == 1,
+                    kept: rounds > 0 || limits.rounds == 1 || simulated.is_some(),
                     set_aside: slow.map(|probe| {
                         format!(
                             "began in a slow phase: a cache line took {probe:.0} ns to another core and back"
@@ -353,11 +364,25 @@ pub(crate) fn run(
         probe_usual_ns: prober.usual(),
         machine,
         versions,
+        simulated: simulated.as_ref().map(|machine| machine.name.clone()),
         others: usage
+            .filter(|_| simulated.is_none())
             .zip(Usage::now())
             .and_then(|(before, after)| after.others_since(&before)),
         elapsed: start.elapsed(),
     })
+}
+
+/// The simulated machine of a session, if it has one.
+fn simulated(lab: &Lab, cells: &[CellRuns]) -> Result<Option<SimulatedMachine>, LabError> {
+    let simulation = cells.iter().find_map(|cell| cell.request.simulation.as_ref());
+    match (simulation, lab.simulator) {
+        (None, _) => Ok(None),
+        (Some(simulation), Simulator::Here(read)) => read(simulation).map(Some),
+        (Some(_), _) => Err(LabError::Usage(String::from(
+            "this program is not built for the simulator",
+        ))),
+    }
 }
 
 /// The file that records name, if this workload has one and it was named.

@@ -263,6 +263,7 @@ pub(crate) mod tests {
             versions: lab().versions(),
             others: Some(0.5),
             elapsed: Duration::from_secs(1),
+            simulated: None,
         }
     }
 

@@ -186,7 +186,13 @@ pub(crate) fn ratio(ratio: Ratio) -> String {
 /// The notes that a reader of the figures must know.
 pub(crate) fn footnotes(session: &Session, rows: &[Row]) -> Vec<String> {
     let mut notes = Vec::new();
-    let kept = if session.rounds > 1 {
+    if let Some(machine) = &session.simulated {
+        notes.push(format!(
+            "SIMULATED: all figures are of a model of {machine}, in its virtual time. Ratios between policies are \
+             worth more than absolute figures."
+        ));
+    }
+    let kept = if session.rounds > 1 && session.simulated.is_none() {
         ", the first of them not counted"
     } else {
         ""

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use crate::error::LabError;
-use crate::lab::{Chosen, Lab};
+use crate::lab::{Chosen, Lab, Simulator};
 use crate::params::{Domain, Param, Variant};
 use crate::plan::{Comparison, Figure, Guard, GuardSet, Measurement};
 use crate::record::Outcome;
@@ -32,6 +32,7 @@ pub(crate) fn lab() -> &'static Lab {
             }],
             allocator: None,
             lock: "name = \"rayon\"\nversion = \"1.2.3\"\n",
+            simulator: Simulator::Missing,
         };
         lab.sorted()
     });

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::LabError;
 use crate::params::{Param, Params, Variant};
 use crate::record::Outcome;
+use crate::simulation::Simulation;
 
 /// The description of a workload, with the parameters that can be set.
 #[derive(Clone, Copy, Debug)]
@@ -124,6 +125,9 @@ pub struct Request {
     pub policy: Option<String>,
     /// Worker threads.
     pub workers: usize,
+    /// The simulated machine, if it is not this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub simulation: Option<Simulation>,
 }
 
 impl Request {

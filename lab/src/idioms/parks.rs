@@ -23,10 +23,10 @@
 
 use std::future::{Future, poll_fn};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Poll, Waker};
 
 use super::channels::Actors;
+use crate::kit::host::{AtomicBool, Ordering};
 
 /// From inside a pool whose tasks park.
 pub trait Parks: Actors {

@@ -10,12 +10,18 @@
 //! written once per idiom, the steps are the same closures in both.
 
 use std::hint::black_box;
-use std::time::Instant;
 
 use harness::Params;
 
+use super::host;
 use super::task_recorder::{COUNTS, Counts, Recorded, TaskRecorder, record};
 use crate::idioms::{JobApi, JobPool, SpawnApi, TaskPool};
+
+/// Simulated: to allocate a copy and a task, and to choose a packet; assumed, as mimalloc takes on the usual
+/// machines.
+const ALLOCATE_NS: u64 = 60;
+/// Simulated: to free both; assumed, since another core has allocated them.
+const FREE_NS: u64 = 40;
 
 /// The call of a step, whatever the idiom.
 pub(crate) trait Launch: Copy + Send + Sync + 'static {
@@ -85,10 +91,17 @@ impl<F: Feed> Source for F {
 
     fn items(self, spawner: u64) -> impl FnMut(&TaskRecorder, u64) -> Packet<F> + Send + 'static {
         let mut packets = self.packets(spawner);
-        move |recorder, _| Packet {
-            feed: self,
-            copy: packets.next().expect("packets have no end").to_vec(),
-            started: recorder.now(),
+        move |recorder, _| {
+            let packet = packets.next().expect("packets have no end");
+            let copy = packet.to_vec();
+            host::takes(ALLOCATE_NS);
+            host::reads(packet);
+            host::writes(&copy);
+            Packet {
+                feed: self,
+                copy,
+                started: recorder.now(),
+            }
         }
     }
 }
@@ -101,7 +114,9 @@ impl<F: Feed> Item for Packet<F> {
 
     #[inline]
     fn arrive(self, recorder: &'static TaskRecorder) {
+        host::reads(&self.copy);
         let counts = self.feed.handle(&self.copy);
+        host::takes(FREE_NS);
         drop(self.copy);
         recorder.finish(self.started, counts);
     }
@@ -165,7 +180,7 @@ impl Listening {
         } else {
             (self.window / self.spawners).max(1)
         };
-        let base = Instant::now();
+        let base = host::now();
         (0..self.spawners)
             .map(|_| TaskRecorder::leaked(base, part))
             .collect()

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use harness::{LabError, Outcome};
 
+use super::host;
 use crate::idioms::{JobPool, TaskPool};
 
 /// Fails unless what was counted is what was expected.
@@ -24,7 +25,7 @@ pub fn check<T: PartialEq + std::fmt::Debug>(what: &str, counted: &T, expected: 
 
 /// The time zero of a run's recorders.
 pub fn base() -> Instant {
-    Instant::now()
+    host::now()
 }
 
 /// Runs a future as a task of the pool and gives back what it says.
@@ -41,7 +42,7 @@ pub fn inside<P: TaskPool, T: Send + 'static>(
         // The receiver is there: it waits for exactly this.
         done.send(future.await).ok();
     });
-    finished.recv().map_err(|_| dropped())
+    host::receive(&finished).map_err(|_| dropped())
 }
 
 /// Runs a closure as a task of the pool and gives back what it says.
@@ -58,7 +59,7 @@ pub fn inside_job<P: JobPool, T: Send + 'static>(
         // The receiver is there: it waits for exactly this.
         done.send(job()).ok();
     });
-    finished.recv().map_err(|_| dropped())
+    host::receive(&finished).map_err(|_| dropped())
 }
 
 /// A task did not end.

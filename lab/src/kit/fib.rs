@@ -10,7 +10,11 @@
 
 use std::hint::black_box;
 
+use super::host;
 use crate::idioms::forks::{Branch, Fork};
+
+/// Simulated: nanoseconds of a plain call, times ten; as fib(30) in 1.35 million calls takes some 2 ms here.
+const TENTHS_PER_CALL: u64 = 15;
 
 /// fib(n) in parallel down to `base`, below which it is plain calls.
 #[derive(Clone, Copy)]
@@ -24,6 +28,10 @@ impl Branch for Fib {
 
     fn run<F: Fork>(self, mut cx: F) -> u64 {
         if self.n <= self.base {
+            if cfg!(warpweft_sim) {
+                host::takes(plain_ns(self.n));
+                return fib(self.n);
+            }
             return serial(self.n);
         }
         let smaller = |by| Self {
@@ -42,6 +50,11 @@ pub(crate) fn serial(n: u64) -> u64 {
         return black_box(n);
     }
     serial(n - 1) + serial(n - 2)
+}
+
+/// Simulated: how long fib(n) takes in plain calls.
+fn plain_ns(n: u64) -> u64 {
+    (2 * fib(n + 1) - 1) * TENTHS_PER_CALL / 10
 }
 
 /// fib(n) in a loop.

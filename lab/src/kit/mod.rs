@@ -12,6 +12,7 @@ pub mod choices;
 pub(crate) mod event;
 pub(crate) mod fib;
 pub(crate) mod foreign;
+pub(crate) mod host;
 pub(crate) mod packets;
 pub(crate) mod sockets;
 pub(crate) mod task_bench;

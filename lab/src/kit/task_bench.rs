@@ -14,13 +14,12 @@
 //! - No two slots share a cache line, or a pair of neighbour lines.
 
 use std::future::Future;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::idioms::parks::{ParkSlot, Parks};
 use crate::idioms::{SpawnApi, TaskPool};
+use crate::kit::host::{self, AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use harness::LabError;
 use harness::Params;
 use harness::{Counters, Outcome};
@@ -46,7 +45,7 @@ impl<P> TaskSlot<P> {
     pub(crate) fn turn(&self, turns: u64, bench: &TaskBench<P>) {
         self.turns.store(turns, Ordering::Relaxed);
         if let Some(time_zero) = bench.clock {
-            let now = time_zero.elapsed().as_nanos() as u64;
+            let now = host::since(time_zero).as_nanos() as u64;
             let waited = now.saturating_sub(self.last.load(Ordering::Relaxed));
             if waited > self.longest.load(Ordering::Relaxed) {
                 self.longest.store(waited, Ordering::Relaxed);
@@ -160,7 +159,7 @@ impl Window {
         P: TaskPool<Tasks: Parks>,
         F: Future<Output = ()> + Send + 'static,
     {
-        let time_zero = Instant::now();
+        let time_zero = host::now();
         let bench = Arc::new(TaskBench::<ParkSlotOf<P>> {
             slots: (0..slots).map(|_| TaskSlot::default()).collect(),
             stopped: Apart::default(),
@@ -202,28 +201,28 @@ impl Window {
                 ended.send(()).ok();
             }
         });
-        begins.recv().map_err(|_| dropped())?;
-        let now = time_zero.elapsed().as_nanos() as u64;
+        host::receive(&begins).map_err(|_| dropped())?;
+        let now = host::since(time_zero).as_nanos() as u64;
         for slot in &bench.slots {
             // A task that is never served has waited since now. One that was in the meantime has the later
             // time.
             slot.last.fetch_max(now, Ordering::Relaxed);
             slot.longest.store(0, Ordering::Relaxed);
         }
-        thread::sleep(self.length / 8);
-        let (start, before, counters) = (Instant::now(), look(&bench), pool.counters());
-        thread::sleep(self.length);
+        host::sleep(self.length / 8);
+        let (start, before, counters) = (host::now(), look(&bench), pool.counters());
+        host::sleep(self.length);
         // A machine that pauses may let a short window pass without a single turn, which would say nothing.
-        while look(&bench) == before && start.elapsed() < self.length + PATIENCE {
-            thread::sleep(self.length);
+        while look(&bench) == before && host::since(start) < self.length + PATIENCE {
+            host::sleep(self.length);
         }
-        let (elapsed, after) = (start.elapsed(), look(&bench));
+        let (elapsed, after) = (host::since(start), look(&bench));
         let counters = pool
             .counters()
             .map(|after| after.since(&counters.unwrap_or_default()));
-        let longest = self.clock.then(|| longest(&bench, time_zero.elapsed()));
+        let longest = self.clock.then(|| longest(&bench, host::since(time_zero)));
         bench.stopped.0.store(true, Ordering::Relaxed);
-        ends.recv().map_err(|_| dropped())?;
+        host::receive(&ends).map_err(|_| dropped())?;
         Ok(Counted {
             turns: after
                 .iter()

@@ -18,18 +18,17 @@
 //! - `done` is stored last, with release: a thread that has seen all of them done sees the counts and the
 //!   buckets.
 
-use std::cell::Cell;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
 use harness::{BUCKETS, add_bucket, bucket_of, empty_histogram};
 
+use super::host::{self, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
 /// Threads that have their own shard.
-const OWNED: usize = 64;
+const OWNED: usize = if cfg!(warpweft_sim) { 320 } else { 64 };
 /// The number of things that a workload can count.
 pub(crate) const COUNTS: usize = 4;
 /// The counts of one task.
@@ -40,10 +39,7 @@ static NUMBERED: AtomicUsize = AtomicUsize::new(0);
 
 /// The number of this thread, in the order in which threads first asked.
 pub(crate) fn thread_number() -> usize {
-    thread_local! {
-        static NUMBER: Cell<usize> = const { Cell::new(usize::MAX) };
-    }
-    NUMBER.with(|number| {
+    host::thread_slot(|number| {
         if number.get() == usize::MAX {
             // Relaxed: the number only has to be unique.
             number.set(NUMBERED.fetch_add(1, Ordering::Relaxed));
@@ -95,7 +91,7 @@ impl TaskRecorder {
     /// Nanoseconds since the base.
     #[inline]
     pub(crate) fn now(&self) -> u64 {
-        self.base.elapsed().as_nanos() as u64
+        host::since(self.base).as_nanos() as u64
     }
 
     /// Notes that the spawner begins; returns the time.
@@ -244,7 +240,7 @@ pub(crate) struct Recorded {
 /// It waits for ever if they do not; the run's time limit is kept by the process that started this one.
 pub(crate) fn record(recorders: &[&'static TaskRecorder], each: u64) -> Recorded {
     while recorders.iter().any(|recorder| recorder.done() < each) {
-        thread::sleep(Duration::from_micros(200));
+        host::sleep(Duration::from_micros(200));
     }
     let mut recorded = Recorded {
         elapsed: Duration::ZERO,
@@ -286,6 +282,7 @@ pub(crate) fn record(recorders: &[&'static TaskRecorder], each: u64) -> Recorded
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::thread;
 
     #[test]
     fn what_tasks_leave_on_many_threads_adds_up() {

@@ -13,8 +13,8 @@
 //! worker's worth of them.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::kit::host::{AtomicUsize, Ordering};
 use crate::kit::task_bench::{Apart, Counted, ParkSlotOf, TaskBench, Window};
 use crate::prelude::*;
 
@@ -129,6 +129,7 @@ impl Program for Plan {
     };
 
     const IDIOM: Idiom = Idiom::Parks;
+    const SIMULATES: bool = true;
     const ALSO: &[&str] = &["go", "java"];
 
     fn refusal(request: &Request) -> Result<Option<&'static str>, LabError> {

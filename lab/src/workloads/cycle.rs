@@ -51,6 +51,7 @@ impl Program for Plan {
     };
 
     const IDIOM: Idiom = Idiom::Parks;
+    const SIMULATES: bool = true;
     const ALSO: &[&str] = &["go", "java"];
 
     fn load(request: &Request) -> Result<Self, LabError> {

@@ -12,9 +12,9 @@
 //! two hands, or left behind by the unparking task, counts would be lost, and the sum would show it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::churn::{SPOTS, Spots, spots};
+use crate::kit::host::{AtomicU64, Ordering};
 use crate::kit::task_bench::{Apart, Window};
 use crate::prelude::*;
 
@@ -60,6 +60,7 @@ impl Program for Plan {
     };
 
     const IDIOM: Idiom = Idiom::Parks;
+    const SIMULATES: bool = true;
     const ALSO: &[&str] = &["go", "java"];
 
     fn refusal(request: &Request) -> Result<Option<&'static str>, LabError> {

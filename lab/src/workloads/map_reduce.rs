@@ -28,6 +28,7 @@ use std::time::{Duration, Instant};
 
 use harness::cpus;
 
+use crate::kit::host;
 use crate::kit::fib::{Fib, chosen, fib, serial};
 use crate::kit::wire::{Ends, Server};
 use crate::peers::tokio_rayon::TWO_POOLS;
@@ -162,6 +163,7 @@ impl Program for Plan {
     };
 
     const IDIOM: Idiom = Idiom::Remote;
+    const SIMULATES: bool = true;
     const ALSO: &[&str] = &["go"];
 
     fn fit(request: &mut Request) {
@@ -173,6 +175,12 @@ impl Program for Plan {
     }
 
     fn refusal(request: &Request) -> Result<Option<&'static str>, LabError> {
+        let (params, is_simulated) = (&request.params, request.simulation.is_some());
+        if is_simulated && (params.word("from") == "tcp" || params.number("heavy") > 0) {
+            return Err(LabError::Usage(String::from(
+                "a simulated machine has no sockets, and its plain calls have one length: from=timer heavy=0",
+            )));
+        }
         let asks = request.runtime == "go" && request.params.word("from") == "tcp";
         Ok(asks.then_some("its program has no server to ask"))
     }
@@ -298,9 +306,9 @@ fn call() -> f64 {
 fn timed<P: RemotePool>(pool: &P, items: Items, n: u64) -> Result<Duration, LabError> {
     let api = pool.remote();
     let (sum, elapsed) = pool.run(async move {
-        let start = Instant::now();
+        let start = host::now();
         let sum = items.reduced(api, 0, n).await;
-        (sum, start.elapsed())
+        (sum, host::since(start))
     });
     let expected = (0..n).fold(0, |sum, item| (sum + fib(items.work(item).n)) % MODULUS);
     check("the sum of the items", &sum, &expected)?;

@@ -10,8 +10,9 @@
 //! The answering task adds one, and A checks the answer: a message that is lost, doubled or overtaken is
 //! found at once.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use crate::kit::host;
 use crate::prelude::*;
 
 #[derive(Clone, Copy)]
@@ -56,6 +57,7 @@ impl Program for Plan {
     };
 
     const IDIOM: Idiom = Idiom::Waits;
+    const SIMULATES: bool = true;
     const ALSO: &[&str] = &["go"];
 
     fn caveat(request: &Request) -> Option<Caveat> {
@@ -122,13 +124,13 @@ async fn channel<W: Promises>(tasks: W, n: u64, capacity: usize) -> Answers {
             }
         }
     });
-    let start = Instant::now();
+    let start = host::now();
     let mut sum = 0;
     for i in 0..n {
         W::send(&ping, i).await;
         sum += W::recv::<u64>(&mut pong).await.unwrap_or_default();
     }
-    let elapsed = start.elapsed();
+    let elapsed = host::since(start);
     drop(ping);
     other.await;
     (elapsed, sum)
@@ -141,14 +143,14 @@ async fn oneshot<W: Promises>(tasks: W, n: u64, capacity: usize) -> Answers {
             W::keep(promise, number + 1);
         }
     });
-    let start = Instant::now();
+    let start = host::now();
     let mut sum = 0;
     for i in 0..n {
         let (promise, promised) = W::promise();
         W::send(&ping, (i, promise)).await;
         sum += W::promised(promised).await.unwrap_or_default();
     }
-    let elapsed = start.elapsed();
+    let elapsed = host::since(start);
     drop(ping);
     other.await;
     (elapsed, sum)
@@ -170,7 +172,7 @@ async fn fan<W: Promises>(tasks: W, n: u64, fan: u64, capacity: usize) -> Answer
         }));
         pings.push(ping);
     }
-    let start = Instant::now();
+    let start = host::now();
     let mut sum = 0;
     for i in 0..n {
         for ping in &pings {
@@ -180,7 +182,7 @@ async fn fan<W: Promises>(tasks: W, n: u64, fan: u64, capacity: usize) -> Answer
             sum += W::recv::<u64>(&mut answers).await.unwrap_or_default();
         }
     }
-    let elapsed = start.elapsed();
+    let elapsed = host::since(start);
     drop(pings);
     for other in others {
         other.await;

@@ -15,8 +15,6 @@
 //! - In the form `park` the electing task unparks all others once, and they have all parked, or are about to,
 //!   since they saw its term: a place holds one unpark at most.
 
-use std::hint;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
@@ -24,6 +22,7 @@ use harness::{Counters, empty_histogram};
 use hdrhistogram::Histogram;
 
 use crate::kit::check::dropped;
+use crate::kit::host::{self, AtomicU64, AtomicUsize, Ordering};
 use crate::kit::task_bench::{Apart, ParkSlotOf};
 use crate::prelude::*;
 
@@ -121,6 +120,7 @@ impl Program for Plan {
     };
 
     const IDIOM: Idiom = Idiom::Parks;
+    const SIMULATES: bool = true;
     const ALSO: &[&str] = &["go", "java"];
 
     fn refusal(request: &Request) -> Result<Option<&'static str>, LabError> {
@@ -140,7 +140,7 @@ impl Program for Plan {
     }
 
     fn parks<P: TaskPool<Tasks: Parks>>(&self, pool: &P) -> Result<Outcome, LabError> {
-        let now = Instant::now();
+        let now = host::now();
         let stage = Arc::new(Stage::<ParkSlotOf<P>> {
             plan: *self,
             members: (0..self.tasks).map(|_| Member::default()).collect(),
@@ -166,7 +166,7 @@ impl Program for Plan {
                 ended.send(stage.root(tasks).await).ok();
             }
         });
-        let acknowledged: u64 = ends.recv().map_err(|_| dropped())?;
+        let acknowledged: u64 = host::receive(&ends).map_err(|_| dropped())?;
         let counters = pool
             .counters()
             .map(|after| after.since(&before.unwrap_or_default()));
@@ -220,7 +220,7 @@ impl<P: ParkSlot> Stage<P> {
     /// The first of them leads.
     fn begin(&self) {
         let mut protocol = self.protocol.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = Instant::now();
+        let now = host::now();
         (protocol.began, protocol.ended) = (now, now);
         drop(protocol);
         // Ordering: Release as in an election.
@@ -295,14 +295,14 @@ impl<P: ParkSlot> Stage<P> {
 
     /// Returns true if all others have seen the term in time. Looks, and does nothing else.
     fn spin(&self, own: usize, term: u64) -> bool {
-        let start = Instant::now();
+        let start = host::now();
         for (other, member) in self.members.iter().enumerate() {
             let mut looks = 0_u32;
             // Ordering: Acquire pairs with the member that has seen it.
             while other != own && member.seen.load(Ordering::Acquire) != term {
-                hint::spin_loop();
+                host::spin_loop();
                 looks = looks.wrapping_add(1);
-                if looks.is_multiple_of(1024) && start.elapsed() > self.plan.longest {
+                if looks.is_multiple_of(1024) && host::since(start) > self.plan.longest {
                     return false;
                 }
             }
@@ -314,7 +314,7 @@ impl<P: ParkSlot> Stage<P> {
 impl Protocol {
     /// A leadership ends. A random number for the election of the next, unless it was the last.
     fn ends(&mut self, plan: &Plan) -> Option<usize> {
-        let now = Instant::now();
+        let now = host::now();
         let took = now - self.ended;
         self.terms += 1;
         self.ended = now;

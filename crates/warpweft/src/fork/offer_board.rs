@@ -8,6 +8,10 @@
 //! less time than that, the thief waits longer for the next one, up to [`PARK_TIMEOUT_NS`]. A scope of a
 //! million empty jobs is not worth an interruption each.
 //!
+//! A thief remembers since when each worker has offered the same fork. So one look is enough for all offers,
+//! and a worker whose small forks come and go does not hide the large forks of others: see
+//! `docs/decisions/0079-forks-ripen-side-by-side.md`.
+//!
 //! # Which worker notices an offer
 //!
 //! A worker that searches notices it, or the *watcher*. The watcher is one worker without work that parks
@@ -22,7 +26,7 @@
 
 use super::offer::Offer;
 use super::stealable_job::{StealableJob, Stolen};
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::ptr;
 use warpweft_platform::atomic::{AtomicBool, Ordering};
 use warpweft_platform::barrier::Asymmetric;
@@ -39,16 +43,20 @@ const RIPE_NS: Option<u64> = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
 /// The length of a timed park where nothing ripens, or small forks come and go, in nanoseconds.
 const PARK_TIMEOUT_NS: u64 = 40_000;
 
-/// The number of forks between two looks above which the watcher does not wait for one to ripen.
+/// The number of forks between two looks, for each worker that offers one, above which the watcher does not
+/// wait for one to ripen.
 const FEW: u64 = 4;
+
+/// By victim, a turn and the time since when it is known.
+type Ripening = Box<[Cell<(u64, u64)>]>;
 
 /// What a thief remembers from one look to the next.
 #[derive(Debug, Default)]
 pub(crate) struct OfferView {
     /// How much longer than [`RIPE_NS`] it lets forks ripen, in nanoseconds.
     reluctance: Cell<u64>,
-    /// The victim whose offer is ripening, the turn, and the time since when.
-    ripening: Cell<Option<(usize, u64, u64)>>,
+    /// For each victim the turn that is ripening, and the time since when. Made at the first offer.
+    ripening: OnceCell<Ripening>,
     /// The sum of all turns of the pool at this worker's last look.
     turns: Cell<u64>,
     watches: Cell<bool>,
@@ -69,21 +77,31 @@ impl OfferView {
         self.victim.get()
     }
 
-    /// Returns true if this worker saw that offer at least `ripe_ns` ago. If not, it remembers the offer.
-    fn has_ripened(&self, victim: usize, turn: u64, ripe_ns: u64) -> bool {
+    /// Returns the first of these offers, of `workers` workers, that this worker saw at least `ripe_ns`
+    /// ago. It remembers the others.
+    fn first_ripe(
+        &self,
+        offers: impl Iterator<Item = (usize, u64)>,
+        workers: usize,
+        ripe_ns: u64,
+    ) -> Option<(usize, u64)> {
+        let mut offers = offers.peekable();
+        let first = *offers.peek()?;
         if self.woken.replace(false) && self.reluctance.get() == 0 {
-            return true;
+            return Some(first);
         }
+        let ripening = self
+            .ripening
+            .get_or_init(|| (0..workers).map(|_| Cell::new((0, 0))).collect());
         let now = clock::now_ns();
-        match self.ripening.get() {
-            Some((who, which, since)) if (who, which) == (victim, turn) => {
-                now.saturating_sub(since) >= ripe_ns + self.reluctance.get()
+        offers.find(|&(victim, turn)| {
+            let (which, since) = ripening[victim].get();
+            if which != turn {
+                ripening[victim].set((turn, now));
+                return false;
             }
-            _ => {
-                self.ripening.set(Some((victim, turn, now)));
-                false
-            }
-        }
+            now.saturating_sub(since) >= ripe_ns + self.reluctance.get()
+        })
     }
 
     /// Learns from a stolen fork that began at `start_ns` and is done: the thief becomes more or less
@@ -144,10 +162,10 @@ impl OfferBoard {
     /// Takes a ripe fork of another worker.
     pub(crate) fn steal(&self, me: usize, seen: &OfferView) -> Option<Stolen> {
         let count = self.offers.len();
-        let (victim, turn) = (1..count)
+        let offers = (1..count)
             .map(|distance| (me + distance) % count)
-            .find_map(|victim| self.offers[victim].look().map(|turn| (victim, turn)))?;
-        self.take(victim, turn, seen)
+            .filter_map(|victim| self.offers[victim].look().map(|turn| (victim, turn)));
+        self.take(offers, seen)
     }
 
     /// Takes a ripe fork that is a part of `ancestor`, for the owner of `ancestor`, which waits until it is
@@ -155,19 +173,20 @@ impl OfferBoard {
     ///
     /// The source is leapfrogging (Wagner and Calder, 1993): the frame that waits runs what it waits for.
     pub(crate) fn steal_below(&self, ancestor: *const StealableJob, seen: &OfferView) -> Option<Stolen> {
-        let (victim, turn) = self
+        let offers = self
             .offers
             .iter()
             .enumerate()
-            .find_map(|(victim, offer)| Some((victim, offer.look_below(ancestor)?)))?;
-        self.take(victim, turn, seen)
+            .filter_map(|(victim, offer)| Some((victim, offer.look_below(ancestor)?)));
+        self.take(offers, seen)
     }
 
-    /// Takes the fork of that turn, if it is ripe.
-    fn take(&self, victim: usize, turn: u64, seen: &OfferView) -> Option<Stolen> {
-        if RIPE_NS.is_some_and(|ripe_ns| !seen.has_ripened(victim, turn, ripe_ns)) {
-            return None;
-        }
+    /// Takes the first of these forks that is ripe.
+    fn take(&self, mut offers: impl Iterator<Item = (usize, u64)>, seen: &OfferView) -> Option<Stolen> {
+        let (victim, turn) = match RIPE_NS {
+            Some(ripe_ns) => seen.first_ripe(offers, self.offers.len(), ripe_ns),
+            None => offers.next(),
+        }?;
         let taken = self.offers[victim].take(turn)?;
         seen.victim.set(victim);
         // SAFETY: the offer gave it to this thread alone.
@@ -184,15 +203,16 @@ impl OfferBoard {
             .offers
             .iter()
             .fold(0, |sum: u64, offer| sum.wrapping_add(offer.turns()));
-        let ripening = self.any();
+        let offered = self.offers.iter().filter(|offer| offer.look().is_some()).count();
         let come = turns.wrapping_sub(seen.turns.replace(turns));
-        if !ripening {
+        if offered == 0 {
             let watched = seen.watches.get();
             self.stop_watching(seen);
             // Not asleep yet: the next announcement orders a last look after this.
             return watched.then_some(0);
         }
-        let timed_park = RIPE_NS.filter(|_| come <= FEW).unwrap_or(PARK_TIMEOUT_NS);
+        let few = FEW * offered as u64;
+        let timed_park = RIPE_NS.filter(|_| come <= few).unwrap_or(PARK_TIMEOUT_NS);
         // Ordering: Relaxed; an owner that reads true relies on the next look of the watcher, which comes
         // later.
         let watches = seen.watches.get() || !self.watched.swap(true, Ordering::Relaxed);
@@ -255,5 +275,28 @@ impl OfferBoard {
     /// Returns true if any worker offers something.
     pub(crate) fn any(&self) -> bool {
         self.offers.iter().any(|offer| offer.look().is_some())
+    }
+}
+
+#[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
+mod tests {
+    use super::OfferView;
+
+    #[test]
+    fn a_large_fork_ripens_behind_small_ones_that_come_and_go() {
+        let thief = OfferView::default();
+        let look = |small: u64| thief.first_ripe([(1, small), (2, 9)].into_iter(), 3, 0);
+        assert_eq!(look(4), None, "both are new");
+        assert_eq!(look(5), Some((2, 9)), "it has been there since the last look");
+        assert_eq!(look(5), Some((1, 5)), "now the small one has, too");
+    }
+
+    #[test]
+    fn a_thief_that_was_woken_takes_the_first_offer() {
+        let thief = OfferView::default();
+        thief.woken();
+        assert_eq!(thief.first_ripe([(1, 4)].into_iter(), 2, u64::MAX), Some((1, 4)));
+        assert_eq!(thief.first_ripe([(1, 5)].into_iter(), 2, u64::MAX), None);
+        assert_eq!(thief.first_ripe([].into_iter(), 2, 0), None);
     }
 }

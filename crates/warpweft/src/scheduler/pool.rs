@@ -40,7 +40,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 use std::sync::{Arc, Weak};
 use warpweft_platform::thread::keep_until_exit;
-use warpweft_platform::{CachePadded, thread_word};
+use warpweft_platform::{CachePadded, hook, thread_word};
 use warpweft_policy::{Clock, Count, Cx, Policy};
 use warpweft_queue::Locked;
 use warpweft_task::pool::{PoolHeader, PoolVtable};
@@ -168,7 +168,10 @@ impl<P: Policy> Pool<P> {
         // Unwind: a policy that panics must not unwind through a waker. The `TaskRef` is dropped on the way,
         // and the pool cancels the task when it closes.
         let outer = IN_EXTERNAL_PUSH.with(|inside| inside.replace(true));
-        let pushed = catch_unwind(AssertUnwindSafe(|| P::push(self.shared(), None, task, why, &cx)));
+        let push = || P::push(self.shared(), None, task, why, &cx);
+        let within = hook::enter(&P::push);
+        let pushed = catch_unwind(AssertUnwindSafe(push));
+        drop(within);
         IN_EXTERNAL_PUSH.with(|inside| inside.set(outer));
         match pushed {
             Ok(wake) => drop(self.core.wake(wake, None)),

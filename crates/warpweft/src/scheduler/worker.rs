@@ -24,7 +24,7 @@ use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::{ptr::NonNull, sync::Arc};
 use warpweft_platform::atomic::{AtomicBool, Ordering, spin_loop};
-use warpweft_platform::{clock, random::Rng};
+use warpweft_platform::{clock, hook, random::Rng};
 use warpweft_policy::{Clock, Count, Counters, Cx, Policy, WorkerId};
 use warpweft_queue::Locked;
 use warpweft_task::pool::PoolHeader;
@@ -242,6 +242,7 @@ impl<P: Policy> Worker<P> {
         // would look like its panic. The pool closes here, and the reference takes no tasks any more, so that
         // `Local` is not used again.
         let cut_short = CloseOnUnwind(pool);
+        let _within = hook::enter(&hook);
         let result = hook(pool.shared(), local, &cx);
         std::mem::forget(cut_short);
         self.worker_ref.end_hook(pool.header());

@@ -16,7 +16,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use self::against::AgainstArgs;
-use crate::args::{Defaults, Selection, Usual};
+use crate::args::{Defaults, Selection, Usual, WorkerCounts};
 use crate::error::LabError;
 use crate::lab::Lab;
 use crate::measured::{Measured, Outputs, Papers, lines, prepared};
@@ -102,7 +102,7 @@ impl CompareArgs {
                 settings: line.settings(self.quick),
                 runtimes: runtimes.iter().map(|runtime| (*runtime).to_string()).collect(),
                 policies: self.policies.clone(),
-                workers: self.workers.clone(),
+                workers: vec![WorkerCounts(self.workers.clone())],
                 limit: self.limit,
                 ..Selection::default()
             };

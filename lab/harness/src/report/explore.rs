@@ -64,6 +64,15 @@ fn part(html: &mut String, page: &Measured) {
         put(html, format_args!("<code>{name} = {}</code>", escape(&value)));
     }
     html.push_str("</p>");
+    if let Some(machine) = &page.session.simulated {
+        put(
+            html,
+            format_args!(
+                "<p class=\"warning\">Simulated, machine {}: every point of this page is a result of the model.</p>",
+                escape(machine)
+            ),
+        );
+    }
     if let Some(warning) = table::warning(page.session.others) {
         put(
             html,

@@ -3,7 +3,7 @@
 //! ```text
 //!  explore.rs   compare.rs  against.rs  trial.rs  the pages
 //!  tables.rs    lines.rs  plane.rs  speed_up.rs
-//!               places.rs             what charts over workers, or over latencies, share
+//!  owners.rs    places.rs             a picture of its own; what charts over a quantity share
 //!  page.rs      chart.rs    dots.rs   what pages share, what charts share, and a small chart
 //!               svg.rs                escaped text, scales, ticks, marks, labels
 //! ```
@@ -17,6 +17,7 @@ pub(crate) mod compare;
 mod dots;
 pub(crate) mod explore;
 mod lines;
+pub(crate) mod owners;
 mod page;
 mod places;
 mod plane;

@@ -1,7 +1,11 @@
 //! *fib*: fib(n) = fib(n-1) + fib(n-2), both halves of a join at every call. Nothing but the price of a join.
 
 use super::{Timed, nanos_each};
+use crate::kit::host;
 use crate::prelude::*;
+
+/// Simulated: a call besides its join; assumed, some ten instructions.
+const CALL_NS: u64 = 2;
 
 /// A call.
 struct Call(u64);
@@ -10,6 +14,7 @@ impl Branch for Call {
     type Out = u64;
 
     fn run<F: Fork>(self, mut cx: F) -> u64 {
+        host::takes(CALL_NS);
         if self.0 < 2 {
             return self.0;
         }

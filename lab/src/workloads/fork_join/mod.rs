@@ -22,8 +22,9 @@ mod programs;
 pub(super) mod sorts;
 mod treesum;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use crate::kit::host;
 use crate::prelude::*;
 
 use programs::Which;
@@ -49,6 +50,17 @@ impl Program for Plan {
     };
 
     const IDIOM: Idiom = Idiom::Forks;
+    const SIMULATES: bool = true;
+
+    fn refusal(request: &Request) -> Result<Option<&'static str>, LabError> {
+        let declares = matches!(programs::named(&request.params).which, Which::Fib | Which::Treesum);
+        if request.simulation.is_some() && !declares {
+            return Err(LabError::Usage(String::from(
+                "of fork-join, fib and treesum are simulated: the others do not declare what they compute",
+            )));
+        }
+        Ok(None)
+    }
 
     fn settle(asked: &mut Asked<'_>) -> Result<(), LabError> {
         *asked.unit = programs::settle(asked.params, asked.smoke)?;
@@ -100,9 +112,9 @@ impl<R: Branch> Branch for Timed<R> {
     type Out = (R::Out, Duration);
 
     fn run<F: Fork>(self, cx: F) -> Self::Out {
-        let start = Instant::now();
+        let start = host::now();
         let out = self.0.run(cx);
-        (out, start.elapsed())
+        (out, host::since(start))
     }
 }
 

@@ -8,7 +8,11 @@ use std::time::Duration;
 use fastrand::Rng;
 
 use super::{Timed, nanos_each};
+use crate::kit::host;
 use crate::prelude::*;
+
+/// Simulated: a node besides its join; assumed, some ten instructions, with the node in the cache.
+const NODE_NS: u64 = 3;
 
 /// Nodes that a run visits when nothing else is said: some 20 ms of plain calls, at least.
 const VISITS: u64 = 20_000_000;
@@ -39,6 +43,7 @@ impl Branch for Sum<'_> {
 /// The sum over a node and what is below it.
 #[inline(always)]
 fn sum<F: Fork>(cx: &mut F, node: &Node) -> u64 {
+    host::takes(NODE_NS);
     let (left, right) = cx.join(Sum(node.left.as_deref()), Sum(node.right.as_deref()));
     node.value.wrapping_add(left).wrapping_add(right)
 }
