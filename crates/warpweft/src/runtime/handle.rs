@@ -8,6 +8,7 @@ use crate::driver::core::Driver;
 use crate::driver::progress::{Progress, ProgressNotifier};
 use crate::observe::PoolCounters;
 use crate::pool::dyn_pool::DynPool;
+use crate::pool::size::ResizeError;
 use crate::threads::thread_set::Threads;
 use std::fmt;
 use std::io;
@@ -180,11 +181,36 @@ impl Runtime {
         Arc::clone(self.any())
     }
 
-    /// Returns the number of workers. Compensating workers are extra: see
-    /// [`worker_slots`](Self::worker_slots).
+    /// Returns the number of workers, which [`resize`](Self::resize) changes. Compensating workers are extra:
+    /// see [`worker_slots`](Self::worker_slots).
     #[must_use]
     pub fn workers(&self) -> usize {
         self.first().workers()
+    }
+
+    /// Returns the largest number of workers that the first pool may be [resized](Self::resize) to.
+    #[must_use]
+    pub fn max_workers(&self) -> usize {
+        self.first().max_workers()
+    }
+
+    /// Changes the number of workers of the first pool while it runs, and returns what it was: see
+    /// [`Pool::resize`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Pool::resize`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let runtime = warpweft::Runtime::builder().workers(2).build()?;
+    /// assert_eq!(runtime.resize(1)?, 2);
+    /// assert_eq!(runtime.spawn_job(|| 6 * 7).wait()?, 42);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn resize(&self, workers: usize) -> Result<usize, ResizeError> {
+        self.first().resize(workers)
     }
 
     /// Returns the largest number of workers at a time, compensating workers included: see

@@ -178,23 +178,28 @@ impl<P: Policy> Worker<P> {
         None
     }
 
-    /// Gives tasks of a compensating worker to the others. Returns true if it has none left. It does not give
-    /// all at once: a policy's `drain` may draw on what all workers share, and never end.
+    /// Gives the tasks of this worker, which is about to rest, to the others. Returns true if it has none
+    /// left. It does not give all at once: a policy's `drain` may draw on what all workers share, and never
+    /// end.
     ///
     /// # Safety
     ///
     /// As [`call`](Self::call).
     pub(crate) unsafe fn give_back(&self) -> bool {
-        for _ in 0..GIVEN_BACK {
-            // SAFETY: by contract.
-            let Some(task) = (unsafe { self.call(P::drain) }) else {
-                return true;
-            };
-            let task = self.pool().take(task);
+        // First all, so that none is drained again that went back to this worker.
+        let mut drained = Vec::new();
+        // SAFETY: by contract.
+        while drained.len() < GIVEN_BACK
+            && let Some(task) = unsafe { self.call(P::drain) }
+        {
+            drained.push(self.pool().take(task));
+        }
+        let is_empty = drained.len() < GIVEN_BACK;
+        for task in drained {
             self.counters().add(Count::GivenBack, 1);
             stack_context::with_worker_kept(|| self.pool().push_from_outside(task, Why::Woken));
         }
-        false
+        is_empty
     }
 
     pub(crate) fn pool(&self) -> &Pool<P> {
@@ -237,7 +242,8 @@ impl<P: Policy> Worker<P> {
             self.counters(),
             &self.random,
             Clock::Machine,
-        );
+        )
+        .with_size(&pool.core.size.policy);
         // Unwind: a hook called by a task's step (`push`, `is_only_ready`) unwinds through the task, and
         // would look like its panic. The pool closes here, and the reference takes no tasks any more, so that
         // `Local` is not used again.
@@ -471,8 +477,8 @@ impl<P: Policy> Worker<P> {
     }
 }
 
-/// The most tasks that a compensating worker gives back before it runs some of them itself.
-const GIVEN_BACK: u32 = 1024;
+/// The most tasks that a worker gives back before it runs some of them itself.
+const GIVEN_BACK: usize = 1024;
 
 /// What a worker without own tasks finds.
 pub(crate) enum Work {
