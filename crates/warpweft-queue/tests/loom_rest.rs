@@ -112,7 +112,11 @@ fn a_pinned_task_against_rest() {
         pool.pin(0);
         worker.join().unwrap();
         // SAFETY: no thread carries the worker.
-        assert_eq!(pool.local.with(|ran| unsafe { *ran }), 1, "a task was left behind");
+        assert_eq!(
+            pool.local.with(|ran| unsafe { *ran }),
+            1,
+            "a task was left behind"
+        );
         assert!(pool.idle.is_resting(W));
     });
 }
@@ -149,7 +153,10 @@ fn a_larger_size_against_rest() {
             pool.carry();
         }
         worker.join().unwrap();
-        assert!(!pool.idle.is_resting(W), "it rests in a pool that is large enough");
+        assert!(
+            !pool.idle.is_resting(W),
+            "it rests in a pool that is large enough"
+        );
     });
 }
 
