@@ -5,13 +5,14 @@ mod support {
     pub(crate) mod models;
 }
 
+use shuttle::sync::atomic::{AtomicBool, Ordering};
 use shuttle::thread;
 use std::sync::Arc;
-use support::models::check;
+use support::models::{check, check_fairly, hog};
 use warpweft::sync::oneshot;
 use warpweft::{Runtime, TaskBuilder, current_worker, fiber, spawn_job, yield_now};
 
-/// A pool of one worker that may have two.
+/// A pool of two workers.
 fn small(policy: &str) -> Arc<Runtime> {
     let runtime = Runtime::builder()
         .workers(2)
@@ -91,6 +92,41 @@ fn a_rest_is_ended_once() {
         let task = TaskBuilder::new().on(&runtime).spawn_pinned(1, current_worker);
         assert_eq!(task.wait().expect("no panic"), Some(1));
         pins.join().expect("no panic");
+        resizes.join().expect("no panic");
+    });
+}
+
+/// Two jobs that wait for each other need both workers.
+#[test]
+fn a_pool_that_has_grown_has_all_its_workers() {
+    check_fairly(|| {
+        let runtime = small("fifo");
+        let resizes = resizes(&runtime, &[1, 2]);
+        drop(runtime.spawn_job(|| ()));
+        resizes.join().expect("no panic");
+        let flags = Arc::new([AtomicBool::new(false), AtomicBool::new(false)]);
+        let jobs = [0, 1].map(|n| {
+            let flags = Arc::clone(&flags);
+            runtime.spawn_job(move || {
+                flags[n].store(true, Ordering::SeqCst);
+                hog(&flags[1 - n]);
+            })
+        });
+        for job in jobs {
+            job.wait().expect("no panic");
+        }
+    });
+}
+
+/// A worker that sleeps in the last look must rest, and is not chosen for the push that comes meanwhile.
+#[test]
+fn sleepers_that_must_rest_leave_successors() {
+    check(|| {
+        let runtime = small("fifo");
+        let resizes = resizes(&runtime, &[1]);
+        for n in 0..2 {
+            assert_eq!(runtime.spawn_job(move || n).wait().expect("no panic"), n);
+        }
         resizes.join().expect("no panic");
     });
 }

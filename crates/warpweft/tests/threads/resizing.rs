@@ -147,6 +147,26 @@ fn a_pinned_task_wakes_a_worker_that_rests() {
     assert!(most_together(&runtime) <= 1);
 }
 
+/// The only running worker waits, in the middle of a task, for what only a worker at rest may do. The thread of
+/// that worker is not taken for the wait, although no other may be started.
+#[test]
+fn a_worker_that_rests_has_a_thread_for_its_pinned_tasks() {
+    let runtime = builder(2, "fifo")
+        .max_threads(2)
+        .stuck_after(None)
+        .build()
+        .expect("workers");
+    runtime.resize(1).expect("possible");
+    eventually("one rests", || runtime.threads().spare == 1);
+    let pool = runtime.first().clone();
+    let waits = runtime.spawn_job(move || {
+        let pinned = TaskBuilder::new().on_pool(&pool).spawn_pinned(1, current_worker);
+        pinned.wait().expect("no panic")
+    });
+    assert_eq!(waits.wait().expect("no panic"), Some(1));
+    assert_eq!(runtime.threads().most, 2);
+}
+
 /// A fiber continues on its thread, whichever workers are left.
 #[test]
 fn fibers_of_a_worker_that_rests_go_on() {
