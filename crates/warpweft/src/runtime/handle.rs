@@ -23,10 +23,11 @@ use std::sync::Arc;
 /// A *worker* is the right to run tasks, with a queue. A *thread* is the system's. A thread runs tasks while
 /// it carries a worker. These rules hold for each pool:
 ///
-/// - **Numbers.** The configured workers have the numbers 0 to [`workers`](Pool::workers) − 1. Compensating
-///   workers, which replace stuck ones ([`Builder::stuck_after`](crate::Builder::stuck_after)), have the next
-///   numbers, below [`worker_slots`](Pool::worker_slots). With `stuck_after(None)` there are none, and
-///   `worker_slots` equals `workers`.
+/// - **Numbers.** Workers have the numbers 0 to [`max_workers`](Pool::max_workers) − 1. Those from
+///   [`workers`](Pool::workers) on rest, until the pool is [larger](Pool::resize). Compensating workers, which
+///   replace stuck ones ([`Builder::stuck_after`](crate::Builder::stuck_after)), have the next numbers, below
+///   [`worker_slots`](Pool::worker_slots). With `stuck_after(None)` there are none, and `worker_slots` equals
+///   `max_workers`.
 /// - **One at a time.** At most one thread carries a worker, and a thread carries at most one worker. So at
 ///   most `worker_slots` threads run the pool's tasks at the same time, and each sees a different number in
 ///   [`Pool::current_worker`].
@@ -41,8 +42,8 @@ use std::sync::Arc;
 /// - **Threads.** A worker moves to another thread with each wait of a closure that does not await. So over
 ///   time a pool of 2 workers runs closures on many threads. At any time it has
 ///   [`Threads::all`](crate::Threads::all) of them: at most `worker_slots`, one for each frame that waits or
-///   is in `blocking`, one for each thread whose fibers wait, and spares. Two spares stay; further ones end
-///   after 0.1 s. A new thread is started only if there is no spare.
+///   is in `blocking`, one for each thread whose fibers wait, and spares. Two spares stay, and one for each
+///   worker that rests; further ones end after 0.1 s. A new thread is started only if there is no spare.
 ///   [`Builder::max_threads`](crate::Builder::max_threads) limits [`Threads::all`](crate::Threads::all).
 /// - **Further threads** are those of `spawn_blocking`, at most
 ///   [`max_blocking_threads`](crate::Builder::max_blocking_threads); the monitor, which looks for stuck
