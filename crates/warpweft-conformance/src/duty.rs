@@ -31,7 +31,8 @@ pub enum Duty {
     HonestShortWays,
     /// `extract` hands out tasks that are wanted, and no others.
     HonestExtract,
-    /// `evict` hands out tasks that were cancelled, and no others; and a cancelled task leaves the policy once.
+    /// `evict` hands out tasks that were cancelled, and no others; and a cancelled task leaves the policy
+    /// once.
     HonestEvict,
     /// A worker that rests, because its pool has become smaller, leaves nothing behind: what it had and what
     /// comes for it runs on the others, within a bounded number of steps.

@@ -2,9 +2,9 @@
 
 use crate::{Count, Counters};
 use std::cell::{Cell, RefCell};
-use warpweft_platform::atomic::{self, AtomicUsize, Ordering};
-use warpweft_platform::clock;
+use warpweft_platform::counter::Gauge;
 use warpweft_platform::random::Rng;
+use warpweft_platform::{atomic, clock};
 
 /// The number of a worker in its pool, from 0 to [`PoolEnv::workers`](crate::PoolEnv::workers) - 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -13,7 +13,7 @@ pub struct WorkerId(pub usize);
 /// How many workers of a pool run at present: a pool may be [resized](crate::Cx::rests) while it runs.
 #[derive(Debug)]
 pub struct PoolSize {
-    now: AtomicUsize,
+    now: Gauge,
     most: usize,
 }
 
@@ -22,18 +22,20 @@ impl PoolSize {
     /// come after those, are not counted.
     #[must_use]
     pub fn new(now: usize, most: usize) -> Self {
-        Self {
-            now: AtomicUsize::new(now),
+        let size = Self {
+            now: Gauge::default(),
             most,
-        }
+        };
+        size.set(now);
+        size
     }
 
     /// Returns how many workers run at present. The others rest.
     #[inline]
     #[must_use]
     pub fn now(&self) -> usize {
-        // Ordering: Relaxed. The idle protocol orders a change against the rest of a worker.
-        self.now.load(Ordering::Relaxed)
+        // A hint: the idle protocol orders a change against the rest of a worker.
+        self.now.get() as usize
     }
 
     /// Returns how many workers may run.
@@ -45,7 +47,7 @@ impl PoolSize {
 
     /// Sets how many workers run.
     pub fn set(&self, workers: usize) {
-        self.now.store(workers, Ordering::Relaxed);
+        self.now.set(workers as u64);
     }
 
     /// Returns true if that worker rests, or is to rest as soon as its task returns.

@@ -114,7 +114,6 @@ impl TestTasks {
     /// # Panics
     ///
     /// As [`task`](TestTasks::task).
-    #[must_use]
     #[track_caller]
     pub fn cancellable(&self, number: usize) -> (TaskRef, JoinHandle<()>) {
         let (mark, info) = self.parts(number);

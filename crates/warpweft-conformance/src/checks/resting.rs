@@ -29,9 +29,9 @@ enum Busy {
     Yielding,
 }
 
-/// While chains of tasks keep the other workers busy forever, a worker rests. What it had in its own half, and
-/// what ran there last and is woken later, runs on the others within [`steps`]. When the pool is larger again,
-/// the worker has tasks like any other.
+/// While chains of tasks keep the other workers busy forever, a worker rests. What it had in its own half,
+/// and what ran there last and is woken later, runs on the others within [`steps`]. When the pool is larger
+/// again, the worker has tasks like any other.
 ///
 /// # Errors
 ///
@@ -133,9 +133,9 @@ impl<P: Policy> Game<'_, P> {
     fn round(&mut self) -> Verdict {
         self.bench.pass_time(1_000);
         self.tick += 1;
-        let overdue = self.tick.is_multiple_of(u64::from(P::INTERVAL.max(1)));
+        let polls = self.tick.is_multiple_of(u64::from(P::INTERVAL.max(1)));
         for worker in 0..self.size {
-            if let Some(task) = self.bench.find(worker, overdue)? {
+            if let Some(task) = self.bench.find(worker, polls)? {
                 self.step(worker, task)?;
             }
         }

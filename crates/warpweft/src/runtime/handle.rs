@@ -24,10 +24,10 @@ use std::sync::Arc;
 /// it carries a worker. These rules hold for each pool:
 ///
 /// - **Numbers.** Workers have the numbers 0 to [`max_workers`](Pool::max_workers) − 1. Those from
-///   [`workers`](Pool::workers) on rest, until the pool is [larger](Pool::resize). Compensating workers, which
-///   replace stuck ones ([`Builder::stuck_after`](crate::Builder::stuck_after)), have the next numbers, below
-///   [`worker_slots`](Pool::worker_slots). With `stuck_after(None)` there are none, and `worker_slots` equals
-///   `max_workers`.
+///   [`workers`](Pool::workers) on rest, until the pool is [larger](Pool::resize). Compensating workers,
+///   which replace stuck ones ([`Builder::stuck_after`](crate::Builder::stuck_after)), have the next numbers,
+///   below [`worker_slots`](Pool::worker_slots). With `stuck_after(None)` there are none, and `worker_slots`
+///   equals `max_workers`.
 /// - **One at a time.** At most one thread carries a worker, and a thread carries at most one worker. So at
 ///   most `worker_slots` threads run the pool's tasks at the same time, and each sees a different number in
 ///   [`Pool::current_worker`].

@@ -207,8 +207,8 @@ impl Pool {
     /// continue there, with one of the remaining workers. A task that is pinned to it wakes it, and it rests
     /// again afterwards. A worker that is added begins at once.
     ///
-    /// Any thread may call it, tasks of the pool included. Costs a lock, and some microseconds for each worker
-    /// that comes or goes; a thread is started only for a worker that has never had one.
+    /// Any thread may call it, tasks of the pool included. Costs a lock, and some microseconds for each
+    /// worker that comes or goes; a thread is started only for a worker that has never had one.
     ///
     /// # Errors
     ///
@@ -229,9 +229,9 @@ impl Pool {
         self.0.resize(workers)
     }
 
-    /// Returns the largest number of workers at a time: [`max_workers`](Self::max_workers), and the compensating workers of
-    /// [`Builder::stuck_after`](crate::Builder::stuck_after). [`current_worker`](Self::current_worker) is
-    /// always less.
+    /// Returns the largest number of workers at a time: [`max_workers`](Self::max_workers), and the
+    /// compensating workers of [`Builder::stuck_after`](crate::Builder::stuck_after).
+    /// [`current_worker`](Self::current_worker) is always less.
     #[must_use]
     pub fn worker_slots(&self) -> usize {
         self.info().slots

@@ -60,7 +60,7 @@ pub(crate) fn is_in_external_push() -> bool {
 #[repr(C)]
 pub(crate) struct Pool<P: Policy> {
     pub(crate) core: PoolCore,
-    this: Weak<Self>,
+    pub(super) this: Weak<Self>,
     /// Dropped by `finish`, once, when nothing can touch it any more.
     shared: UnsafeCell<ManuallyDrop<P::Shared>>,
     /// The requested workers, followed by the compensating ones.
@@ -127,11 +127,6 @@ impl<P: Policy> Pool<P> {
                 watches_waits,
             }
         })
-    }
-
-    /// Returns a share of the pool, unless its memory is about to go.
-    pub(super) fn this(&self) -> Option<Arc<Self>> {
-        self.this.upgrade()
     }
 
     fn table(shared: &P::Shared, recorded: bool) -> &'static PoolVtable {

@@ -11,12 +11,17 @@
 
 use super::pool::Pool;
 use super::worker::Worker;
+use crate::execution::stack_context;
 use crate::pool::size::ResizeError;
 use crate::threads::pool_ref::PoolRef;
 use std::io;
 use std::sync::Arc;
 use warpweft_platform::clock;
-use warpweft_policy::{Policy, WorkerId};
+use warpweft_policy::{Count, Policy, WorkerId};
+use warpweft_task::Why;
+
+/// The most tasks that a worker gives back before it runs some of them itself.
+const GIVEN_BACK: usize = 1024;
 
 /// The cause of a new size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +36,30 @@ impl<P: Policy> Worker<P> {
     #[inline]
     pub(crate) fn must_rest(&self, pool: &Pool<P>) -> bool {
         pool.core.size.policy.rests(WorkerId(self.id()))
+    }
+
+    /// Gives the tasks of this worker, which is about to rest, to the others. Returns true if it has none
+    /// left. It does not give all at once: a policy's `drain` may draw on what all workers share, and never
+    /// end.
+    ///
+    /// # Safety
+    ///
+    /// As [`call`](Self::call).
+    pub(crate) unsafe fn give_back(&self) -> bool {
+        // First all, so that none is drained again that went back to this worker.
+        let mut drained = Vec::new();
+        // SAFETY: by contract.
+        while drained.len() < GIVEN_BACK
+            && let Some(task) = unsafe { self.call(P::drain) }
+        {
+            drained.push(self.pool().take(task));
+        }
+        let is_empty = drained.len() < GIVEN_BACK;
+        for task in drained {
+            self.counters().add(Count::GivenBack, 1);
+            stack_context::with_worker_kept(|| self.pool().push_from_outside(task, Why::Woken));
+        }
+        is_empty
     }
 }
 
@@ -116,7 +145,7 @@ impl<P: Policy> Pool<P> {
             self.leave(1);
             return Ok(());
         }
-        let Some(pool) = self.this() else {
+        let Some(pool) = self.this.upgrade() else {
             unreachable!("the caller has a share of the pool")
         };
         let pool: Arc<dyn PoolRef> = pool;
@@ -143,8 +172,8 @@ impl<P: Policy> Pool<P> {
             // There is a spare thread: this one, if no other.
             let _ = self.end_rest(worker);
         }
-        // The worker may have pushed tasks that it said it would find itself. And a push for it may have found
-        // it awake.
+        // The worker may have pushed tasks that it said it would find itself. And a push for it may have
+        // found it awake.
         self.core.idle.wake_one();
         self.leave(1);
     }

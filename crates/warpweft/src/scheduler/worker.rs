@@ -178,30 +178,6 @@ impl<P: Policy> Worker<P> {
         None
     }
 
-    /// Gives the tasks of this worker, which is about to rest, to the others. Returns true if it has none
-    /// left. It does not give all at once: a policy's `drain` may draw on what all workers share, and never
-    /// end.
-    ///
-    /// # Safety
-    ///
-    /// As [`call`](Self::call).
-    pub(crate) unsafe fn give_back(&self) -> bool {
-        // First all, so that none is drained again that went back to this worker.
-        let mut drained = Vec::new();
-        // SAFETY: by contract.
-        while drained.len() < GIVEN_BACK
-            && let Some(task) = unsafe { self.call(P::drain) }
-        {
-            drained.push(self.pool().take(task));
-        }
-        let is_empty = drained.len() < GIVEN_BACK;
-        for task in drained {
-            self.counters().add(Count::GivenBack, 1);
-            stack_context::with_worker_kept(|| self.pool().push_from_outside(task, Why::Woken));
-        }
-        is_empty
-    }
-
     pub(crate) fn pool(&self) -> &Pool<P> {
         // SAFETY: the pool owns its workers, so it is alive, and `new` was given its header.
         unsafe { self.worker_ref.pool.cast::<Pool<P>>().as_ref() }
@@ -476,9 +452,6 @@ impl<P: Policy> Worker<P> {
         }
     }
 }
-
-/// The most tasks that a worker gives back before it runs some of them itself.
-const GIVEN_BACK: usize = 1024;
 
 /// What a worker without own tasks finds.
 pub(crate) enum Work {

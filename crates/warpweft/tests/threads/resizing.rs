@@ -147,8 +147,8 @@ fn a_pinned_task_wakes_a_worker_that_rests() {
     assert!(most_together(&runtime) <= 1);
 }
 
-/// The only running worker waits, in the middle of a task, for what only a worker at rest may do. The thread of
-/// that worker is not taken for the wait, although no other may be started.
+/// The only running worker waits, in the middle of a task, for what only a worker at rest may do. The thread
+/// of that worker is not taken for the wait, although no other may be started.
 #[test]
 fn a_worker_that_rests_has_a_thread_for_its_pinned_tasks() {
     let runtime = builder(2, "fifo")
