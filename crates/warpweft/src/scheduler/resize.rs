@@ -48,10 +48,11 @@ impl<P: Policy> Worker<P> {
     pub(crate) unsafe fn give_back(&self) -> bool {
         // First all, so that none is drained again that went back to this worker.
         let mut drained = Vec::new();
-        // SAFETY: by contract.
-        while drained.len() < GIVEN_BACK
-            && let Some(task) = unsafe { self.call(P::drain) }
-        {
+        while drained.len() < GIVEN_BACK {
+            // SAFETY: by contract.
+            let Some(task) = (unsafe { self.call(P::drain) }) else {
+                break;
+            };
             drained.push(self.pool().take(task));
         }
         let is_empty = drained.len() < GIVEN_BACK;

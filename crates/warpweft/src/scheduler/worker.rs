@@ -28,7 +28,7 @@ use warpweft_platform::{clock, random::Rng};
 use warpweft_policy::{Clock, Count, Counters, Cx, Policy, WorkerId};
 use warpweft_queue::Locked;
 use warpweft_task::pool::PoolHeader;
-use warpweft_task::{Ran, Runnable, TaskRef, Told, Why, apart_from_job, cancellations};
+use warpweft_task::{Ran, Runnable, TaskRef, Told, apart_from_job, cancellations};
 
 /// `repr(C)`: a pointer to the reference is a pointer to the worker.
 #[repr(C)]

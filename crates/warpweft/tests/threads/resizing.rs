@@ -385,13 +385,13 @@ fn allow(name: &str, cpus: &[usize]) {
         })
         .expect("the monitor");
     let thread = thread.file_name().to_string_lossy().parse().expect("a number");
-    // SAFETY: an empty set of CPUs is all zeros; the calls write into the set, which is ours, or read it.
-    let result = unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        for &cpu in cpus {
-            libc::CPU_SET(cpu, &mut set);
-        }
-        libc::sched_setaffinity(thread, size_of::<libc::cpu_set_t>(), &raw const set)
-    };
+    // SAFETY: an empty set of CPUs is all zeros.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    for &cpu in cpus {
+        // SAFETY: the call writes into the set, which is ours.
+        unsafe { libc::CPU_SET(cpu, &mut set) };
+    }
+    // SAFETY: the call reads the set, whose size is given.
+    let result = unsafe { libc::sched_setaffinity(thread, size_of::<libc::cpu_set_t>(), &raw const set) };
     assert_eq!(result, 0, "the system allows it");
 }
