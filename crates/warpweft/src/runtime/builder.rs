@@ -59,7 +59,8 @@ const BLOCKING_KEEP_ALIVE: Duration = Duration::from_secs(10);
 ///
 /// ```text
 /// {"warpweft":1,"pid":71,"runtime":1,"pool":"io","policy":"lifo","policy_from":"WARPWEFT_POLICY","workers":2,
-///  "workers_from":"default","written":"shutdown","seconds":1.25,"threads":4,"stalls":0,"counters":{"spawned":9}}
+///  "max_workers":2,"workers_from":"default","written":"shutdown","seconds":1.25,"threads":4,"stalls":0,
+///  "counters":{"spawned":9}}
 /// {"warpweft":1,"pid":72,"error":"the environment variable WARPWEFT_POLICY is `lifoo`, …"}
 /// ```
 ///

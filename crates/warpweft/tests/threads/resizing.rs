@@ -376,15 +376,19 @@ fn the_size_follows_the_cpus_that_the_process_may_use() {
 /// Sets the CPUs of the thread of that name.
 #[cfg(target_os = "linux")]
 fn allow(name: &str, cpus: &[usize]) {
-    let threads = std::fs::read_dir("/proc/self/task").expect("Linux");
-    let thread = threads
-        .filter_map(Result::ok)
-        .find(|thread| {
+    let mut thread = 0;
+    // A thread gives itself its name.
+    eventually("the monitor", || {
+        let threads = std::fs::read_dir("/proc/self/task").expect("Linux");
+        let found = threads.filter_map(Result::ok).find(|thread| {
             let comm = std::fs::read_to_string(thread.path().join("comm"));
             comm.is_ok_and(|comm| comm.trim_end() == name)
-        })
-        .expect("the monitor");
-    let thread = thread.file_name().to_string_lossy().parse().expect("a number");
+        });
+        thread = found.map_or(0, |found| {
+            found.file_name().to_string_lossy().parse().expect("a number")
+        });
+        thread != 0
+    });
     // SAFETY: an empty set of CPUs is all zeros.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
     for &cpu in cpus {
