@@ -93,6 +93,10 @@ impl PoolCore {
         // No thread has seen them yet.
         (parts.first..asked).for_each(|worker| idle.rest(worker));
         let recorder = PoolRecorder::new(parts.recorder, slots, parts.info.priorities);
+        for worker in parts.first..asked {
+            // SAFETY: no thread carries a worker yet, and no other thread has the recorder.
+            unsafe { recorder.worker(worker).park(&recorder) };
+        }
         Self {
             header,
             asked,

@@ -167,6 +167,9 @@ impl<P: Policy> Pool<P> {
     /// Begins the rest of a worker that the calling thread has released. Its half of the policy is empty, and
     /// the thread is among the spares.
     pub(super) fn rest(&self, worker: usize) {
+        let recorder = &self.core.recorder;
+        // SAFETY: no other thread carries the worker before its rest has begun.
+        unsafe { recorder.worker(worker).park(recorder) };
         self.core.idle.rest(worker);
         let rests = self.core.size.policy.rests(WorkerId(worker));
         if !rests || !self.workers[worker].pinned.is_empty() {

@@ -372,6 +372,12 @@ pub(crate) fn run_thread<P: Policy>(pool: &Pool<P>, context: &StackContext) {
     let mut started = None;
     while let Some(carried) = assigned {
         context.acquire_worker(carried);
+        if let Some(worker) = carried {
+            let recorder = &pool.core.recorder;
+            // A worker that rested is awake now.
+            // SAFETY: this thread carries the worker.
+            unsafe { recorder.worker(worker).unpark(recorder) };
+        }
         if started.is_none() {
             started = carried.map(|worker| (worker, start(pool, worker)));
         }

@@ -133,6 +133,23 @@ fn threads_are_started_for_workers_and_kept_for_them() {
 }
 
 #[test]
+fn a_worker_that_rests_is_not_awake() {
+    let runtime = builder(1, "fifo").max_workers(2).build().expect("workers");
+    let rests = Duration::from_millis(30);
+    std::thread::sleep(rests);
+    runtime.resize(2).expect("possible");
+    run_together(&runtime, 2);
+    let metrics = runtime.metrics();
+    let pool = &metrics.pools[0];
+    assert!(
+        pool.busy[1] <= pool.age - rests,
+        "{:?} of {:?}",
+        pool.busy,
+        pool.age
+    );
+}
+
+#[test]
 fn a_pinned_task_wakes_a_worker_that_rests() {
     let runtime = exact(3);
     runtime.resize(1).expect("possible");
