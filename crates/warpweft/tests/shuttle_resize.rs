@@ -5,10 +5,9 @@ mod support {
     pub(crate) mod models;
 }
 
-use shuttle::sync::atomic::{AtomicBool, Ordering};
 use shuttle::thread;
 use std::sync::Arc;
-use support::models::{check, check_fairly, hog};
+use support::models::check;
 use warpweft::sync::oneshot;
 use warpweft::{Runtime, TaskBuilder, current_worker, fiber, spawn_job, yield_now};
 
@@ -93,28 +92,6 @@ fn a_rest_is_ended_once() {
         assert_eq!(task.wait().expect("no panic"), Some(1));
         pins.join().expect("no panic");
         resizes.join().expect("no panic");
-    });
-}
-
-/// Two jobs that wait for each other need both workers.
-#[test]
-fn a_pool_that_has_grown_has_all_its_workers() {
-    check_fairly(|| {
-        let runtime = small("fifo");
-        let resizes = resizes(&runtime, &[1, 2]);
-        drop(runtime.spawn_job(|| ()));
-        resizes.join().expect("no panic");
-        let flags = Arc::new([AtomicBool::new(false), AtomicBool::new(false)]);
-        let jobs = [0, 1].map(|n| {
-            let flags = Arc::clone(&flags);
-            runtime.spawn_job(move || {
-                flags[n].store(true, Ordering::SeqCst);
-                hog(&flags[1 - n]);
-            })
-        });
-        for job in jobs {
-            job.wait().expect("no panic");
-        }
     });
 }
 
