@@ -16,8 +16,10 @@ enum Job {
     Chaos,
     /// Tasks that hog their workers, in ten thousand forms.
     Hogs,
-    /// A million tokens that are cancelled at random moments.
+    /// A million tokens that are cancelled at random moments, alone and beside as many sizes and priorities.
     Cancellations,
+    /// Ten thousand sizes of a pool under load, for each policy.
+    Sizes,
     /// A million signals to a thread that panics and unwinds.
     Signals,
     /// A million dumps beside tasks that begin, wait and end.
@@ -82,7 +84,7 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
     let explore = |checker, variables: &[(&str, String)]| {
         models::run_with(repo, checker, &models, variables).and_then(|tally| tally.verdict())
     };
-    let jobs: [Exploration<'_>; 16] = [
+    let jobs: [Exploration<'_>; 17] = [
         (Job::Loom, "loom, deep", &|| explore(Checker::Loom, &bound)),
         (Job::Shuttle, "shuttle, deep", &|| {
             explore(Checker::Shuttle, &number)
@@ -94,6 +96,7 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
         (Job::Cancellations, "a million cancellations", &|| {
             cancellations(repo)
         }),
+        (Job::Sizes, "ten thousand sizes of a pool", &|| sizes(repo)),
         (
             Job::Signals,
             "a million signals to a thread that unwinds",
@@ -147,6 +150,8 @@ const PROGRAM_ROUNDS: u32 = 2_000;
 const SEEDS: u32 = 10_000;
 /// How many tokens are cancelled, or not, in a storm.
 const CANCELLATIONS: u32 = 1_000_000;
+/// How often a pool under load gets another size.
+const RESIZES: u32 = 10_000;
 /// How many signals a thread gets while it unwinds.
 const SIGNALS: u32 = 1_000_000;
 
@@ -183,6 +188,19 @@ fn cancellations(repo: &Repo) -> Result<()> {
     ensure!(
         run::tee(&mut command, |_| {})?,
         "one of {CANCELLATIONS} cancellations went wrong"
+    );
+    Ok(())
+}
+
+/// Resizes a pool of each policy ten thousand times, beside tasks of every kind.
+fn sizes(repo: &Repo) -> Result<()> {
+    let mut command = run::cargo(&repo.root);
+    command.args(["test", "--quiet", "--release", "-p", "warpweft"]);
+    command.args(["--test", "threads", "nothing_is_lost_in_a_storm_of_sizes"]);
+    command.env("WARPWEFT_RESIZES", RESIZES.to_string());
+    ensure!(
+        run::tee(&mut command, |_| {})?,
+        "one of {RESIZES} sizes went wrong"
     );
     Ok(())
 }

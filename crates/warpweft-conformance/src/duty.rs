@@ -31,6 +31,12 @@ pub enum Duty {
     HonestShortWays,
     /// `extract` hands out tasks that are wanted, and no others.
     HonestExtract,
+    /// `evict` hands out tasks that were cancelled, and no others; and a cancelled task leaves the policy
+    /// once.
+    HonestEvict,
+    /// A worker that rests, because its pool has become smaller, leaves nothing behind: what it had and what
+    /// comes for it runs on the others, within a bounded number of steps.
+    RestLeavesNothing,
     /// `build` makes one local state for each worker, or returns an error that says why not.
     Build,
     /// A hook that panics ends the pool and nothing else: every joiner gets an answer, every thread ends.
@@ -50,6 +56,8 @@ impl fmt::Display for Duty {
             Self::HonestAlone => "`is_only_ready` is honest",
             Self::HonestShortWays => "the short ways are honest",
             Self::HonestExtract => "`extract` is honest",
+            Self::HonestEvict => "`evict` is honest",
+            Self::RestLeavesNothing => "a worker that rests leaves nothing behind",
             Self::Build => "`build` makes one local state per worker",
             Self::CleanPanic => "a panic ends the pool cleanly",
         })

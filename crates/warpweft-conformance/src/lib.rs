@@ -26,6 +26,8 @@
 //! | `shares_are_kept` | with shares: a priority that has tasks gets its share of a second, less two points |
 //! | `scan_is_exhaustive` | any single worker's `scan` finds the tasks of every place |
 //! | `extracts_are_honest` | `extract` hands out what is wanted, and nothing else |
+//! | `evictions_are_honest` | `evict` hands out tasks that were cancelled in their queues, and no others; each leaves once |
+//! | `rest_leaves_nothing` | what a worker had that rests runs on the others, while they are kept busy forever |
 //! | `wakes_are_honest` | `push` returns `Wake::None` only if the pusher itself will find the task |
 //! | `panics_end_cleanly` | a hook that panics ends the pool, and no thread waits forever |
 //! | `owner_and_thieves` (loom) | nothing lost, nothing twice, nothing overlooked, whatever the interleaving |
@@ -62,9 +64,9 @@ mod test_worker;
 
 #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 pub use checks::{
-    MOST_STEPS, TURNS, extracts_are_honest, nothing_lost, nothing_lost_in_transfers,
-    nothing_lost_with_threads, nothing_starves, panics_end_cleanly, scan_is_exhaustive, shares_are_kept,
-    steps, urgent_comes_first, urgent_steps, wakes_are_honest,
+    MOST_STEPS, TURNS, evictions_are_honest, extracts_are_honest, nothing_lost, nothing_lost_in_transfers,
+    nothing_lost_with_threads, nothing_starves, panics_end_cleanly, rest_leaves_nothing, scan_is_exhaustive,
+    shares_are_kept, steps, urgent_comes_first, urgent_steps, wakes_are_honest,
 };
 pub use duty::{Duty, Verdict, Violation};
 #[cfg(warpweft_shuttle)]
@@ -157,6 +159,16 @@ macro_rules! __tests {
         #[test]
         fn extracts_are_honest() -> $crate::Verdict {
             $crate::extracts_are_honest(NAME, &$policy)
+        }
+
+        #[test]
+        fn evictions_are_honest() -> $crate::Verdict {
+            $crate::evictions_are_honest(NAME, &$policy)
+        }
+
+        #[test]
+        fn rest_leaves_nothing() -> $crate::Verdict {
+            $crate::rest_leaves_nothing(NAME, &$policy)
         }
 
         #[test]

@@ -262,6 +262,24 @@ mod slice {
     pub(super) fn set(_ns: u64) {}
 }
 
+/// Returns the number of CPUs that the machine has online, whatever this process may use of them.
+///
+/// Returns that of [`available_cpus`] if the system does not report it.
+#[must_use]
+pub fn machine_cpus() -> usize {
+    #[cfg(all(unix, not(any(warpweft_loom, warpweft_shuttle, warpweft_sim))))]
+    {
+        // SAFETY: `sysconf` reads a value of the system, and takes no pointer.
+        let cpus = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
+        if let Ok(cpus) = usize::try_from(cpus)
+            && cpus > 0
+        {
+            return cpus;
+        }
+    }
+    available_cpus()
+}
+
 /// Returns the number of CPUs that this process may use, respecting its affinity mask and its cgroup quota.
 ///
 /// Returns 1 if the system does not report it.

@@ -2,12 +2,61 @@
 
 use crate::{Count, Counters};
 use std::cell::{Cell, RefCell};
+use warpweft_platform::counter::Gauge;
 use warpweft_platform::random::Rng;
 use warpweft_platform::{atomic, clock};
 
 /// The number of a worker in its pool, from 0 to [`PoolEnv::workers`](crate::PoolEnv::workers) - 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WorkerId(pub usize);
+
+/// How many workers of a pool run at present: a pool may be [resized](crate::Cx::rests) while it runs.
+#[derive(Debug)]
+pub struct PoolSize {
+    now: Gauge,
+    most: usize,
+}
+
+impl PoolSize {
+    /// Makes the size of a pool of which `now` workers run, and at most `most`. Compensating workers, which
+    /// come after those, are not counted.
+    #[must_use]
+    pub fn new(now: usize, most: usize) -> Self {
+        let size = Self {
+            now: Gauge::default(),
+            most,
+        };
+        size.set(now);
+        size
+    }
+
+    /// Returns how many workers run at present. The others rest.
+    #[inline]
+    #[must_use]
+    pub fn now(&self) -> usize {
+        // A hint: the idle protocol orders a change against the rest of a worker.
+        self.now.get() as usize
+    }
+
+    /// Returns how many workers may run.
+    #[inline]
+    #[must_use]
+    pub fn most(&self) -> usize {
+        self.most
+    }
+
+    /// Sets how many workers run.
+    pub fn set(&self, workers: usize) {
+        self.now.set(workers as u64);
+    }
+
+    /// Returns true if that worker rests, or is to rest as soon as its task returns.
+    #[inline]
+    #[must_use]
+    pub fn rests(&self, worker: WorkerId) -> bool {
+        worker.0 >= self.now() && worker.0 < self.most
+    }
+}
 
 /// The source of a policy's time.
 #[derive(Debug, Clone, Copy)]
@@ -50,6 +99,7 @@ pub struct Cx<'a> {
     counters: &'a Counters,
     random: Option<&'a RefCell<Rng>>,
     clock: Clock<'a>,
+    size: Option<&'a PoolSize>,
 }
 
 impl<'a> Cx<'a> {
@@ -69,6 +119,7 @@ impl<'a> Cx<'a> {
             counters,
             random: Some(random),
             clock,
+            size: None,
         }
     }
 
@@ -82,7 +133,25 @@ impl<'a> Cx<'a> {
             counters,
             random: None,
             clock,
+            size: None,
         }
+    }
+
+    /// Sets the present size of the pool. Without it no worker rests.
+    #[inline]
+    #[must_use]
+    pub fn with_size(mut self, size: &'a PoolSize) -> Self {
+        self.size = Some(size);
+        self
+    }
+
+    /// Returns true if that worker rests, because the pool has fewer workers at present: what is left for it
+    /// alone waits until another worker finds it. A policy that sends tasks to a certain worker should then
+    /// treat them as tasks of no worker. Costs a load.
+    #[inline]
+    #[must_use]
+    pub fn rests(&self, worker: WorkerId) -> bool {
+        self.size.is_some_and(|size| size.rests(worker))
     }
 
     /// Returns the worker that the hook runs for; `None` for a push from outside.

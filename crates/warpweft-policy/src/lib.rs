@@ -35,7 +35,7 @@ mod stealing;
 mod testing;
 
 pub use counters::{Count, CounterSet, Counters};
-pub use cx::{Clock, Cx, Tally, WorkerId};
+pub use cx::{Clock, Cx, PoolSize, Tally, WorkerId};
 pub use edf::Edf;
 pub use helping::{Cforall, Helping};
 pub use negele::{Negele, NegeleLocal};

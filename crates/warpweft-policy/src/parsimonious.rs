@@ -119,7 +119,7 @@ impl Policy for Parsimonious {
         if why == Why::Woken && task.policy_word() != 0 {
             let home = (task.policy_word() - 1) as usize;
             task.set_policy_word(0);
-            if local.as_ref().is_none_or(|local| local.me != home) {
+            if local.as_ref().is_none_or(|local| local.me != home) && !cx.rests(WorkerId(home)) {
                 shared.resumed[home].push(task);
                 return Wake::Worker(WorkerId(home));
             }

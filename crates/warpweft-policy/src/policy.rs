@@ -139,6 +139,9 @@ impl From<CapacityError> for PolicyError {
 ///   share of each worker's time.
 /// - *`scan` is exhaustive*: it returns `None` only if every place where a task could be was seen empty
 ///   during the call. It is the last look before sleep; a `scan` that gives up loses wake-ups.
+/// - *A worker that rests leaves nothing behind*: a pool may get smaller and larger while it runs. What is in
+///   the worker's own half comes out of [`drain`](Policy::drain). What others push for it afterwards is found
+///   by the others, within the same bounds as all else. [`Cx::rests`] says which workers rest.
 /// - *Purity*: no thread, no sleeping, no blocking. Hooks run on the hot path; they must be short.
 ///
 /// A hook that panics shuts the pool down: every task ends, joiners get an error, no thread waits forever.
@@ -316,9 +319,10 @@ pub trait Policy: Send + Sync + Sized + 'static {
     /// there before it sleeps.
     fn scan(shared: &Self::Shared, local: &mut Self::Local, cx: &Cx<'_>) -> Option<TaskRef>;
 
-    /// Returns a task of this worker, a compensating worker that is no longer needed. Called until it returns
-    /// `None`; each task is pushed again, as from outside. Where `next` draws on shared queues this must not,
-    /// or their tasks would be moved round.
+    /// Returns a task of this worker, which is about to rest: a compensating worker that is no longer needed,
+    /// or one too many after the pool was made [smaller](Cx::rests). Called until it returns `None`; each
+    /// task is pushed again, as from outside. Afterwards nothing is left where only this worker looks. Where
+    /// `next` draws on shared queues this must not, or their tasks would be moved round.
     fn drain(shared: &Self::Shared, local: &mut Self::Local, cx: &Cx<'_>) -> Option<TaskRef> {
         Self::next(shared, local, cx)
     }

@@ -1,5 +1,7 @@
 #![doc = include_str!("event_count.md")]
 
+mod rest;
+
 use std::fmt;
 use std::sync::OnceLock;
 use warpweft_platform::CachePadded;

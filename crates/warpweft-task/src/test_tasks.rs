@@ -13,9 +13,10 @@
 //! - All belong to one static pool, which keeps nothing: a task that a policy drops ends at once.
 
 use crate::header::Header;
+use crate::join::JoinHandle;
 use crate::pool::{PoolHeader, PoolVtable};
 use crate::runnable::{Abandon, Ran, Runnable};
-use crate::spawn::{SpawnInfo, detached_job};
+use crate::spawn::{SpawnInfo, detached_job, job};
 use crate::task_ref::TaskRef;
 use crate::why::Why;
 use std::borrow::Cow;
@@ -93,6 +94,36 @@ impl TestTasks {
     /// `number` is not less than the argument of [`new`](TestTasks::new).
     #[must_use]
     pub fn task(&self, number: usize) -> TaskRef {
+        let (mark, info) = self.parts(number);
+        // SAFETY: the pool is static.
+        unsafe { detached_job(move || mark.run(), info) }.into_task_ref()
+    }
+
+    /// A new task with this number, and the handle that cancels it. After that it counts as lost when it is
+    /// run or dropped.
+    ///
+    /// ```
+    /// use warpweft_task::test_tasks::{TestTasks, run};
+    /// let probe = TestTasks::new(1);
+    /// let (task, handle) = probe.cancellable(0);
+    /// assert!(handle.cancel() && task.is_cancelled());
+    /// run(task);
+    /// assert_eq!((probe.runs(0), probe.lost(0)), (0, 1));
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// As [`task`](TestTasks::task).
+    #[track_caller]
+    pub fn cancellable(&self, number: usize) -> (TaskRef, JoinHandle<()>) {
+        let (mark, info) = self.parts(number);
+        // SAFETY: the pool is static.
+        let (runnable, handle) = unsafe { job(move || mark.run(), info) };
+        (runnable.into_task_ref(), handle)
+    }
+
+    #[track_caller]
+    fn parts(&self, number: usize) -> (Mark, SpawnInfo) {
         assert!(
             number < self.0.tasks.len(),
             "the probe was made for {} tasks",
@@ -109,8 +140,7 @@ impl TestTasks {
             location: Location::caller(),
             name,
         };
-        // SAFETY: the pool is static.
-        unsafe { detached_job(move || mark.run(), info) }.into_task_ref()
+        (mark, info)
     }
 
     /// Returns how often tasks with this number have run.

@@ -151,9 +151,9 @@ pub use observe::stack::{Frame, NoStack, Stack};
 pub use runtime::{
     Admission, AdmissionControl, Behind, BlockingError, BuildError, Builder, Deadline, EnteredThread,
     EnvironmentError, NoDeadlines, PanicPolicy, PanicReport, Pin, PinError, PoolThread, Priority,
-    PriorityError, Recorder, Refused, Remaining, Runtime, SpawnBlocking, SpawnError, Stall, TaskBuilder,
-    ThreadRole, Threads, YieldNow, blocking, current_worker, default_runtime, expect_long, spawn,
-    spawn_blocking, spawn_detached, spawn_job, spawn_local, try_default_runtime, try_spawn_blocking,
+    PriorityError, Recorder, Refused, Remaining, ResizeError, Runtime, SpawnBlocking, SpawnError, Stall,
+    TaskBuilder, ThreadRole, Threads, YieldNow, blocking, current_worker, default_runtime, expect_long,
+    spawn, spawn_blocking, spawn_detached, spawn_job, spawn_local, try_default_runtime, try_spawn_blocking,
     yield_hard, yield_now, yield_soft,
 };
 #[cfg(feature = "macros")]

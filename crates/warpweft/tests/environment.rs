@@ -175,7 +175,10 @@ fn variables_replace_defaults_and_say_so() {
     );
     let text = with("plain", &[]);
     says(&text, &["workers: (the default)", "policy: (the default)"]);
-    says(&text, &["(the default), capacity: None, closed: false"]);
+    says(
+        &text,
+        &["(the default), max_workers: ", "capacity: None, closed: false"],
+    );
     assert!(!text.contains("WARPWEFT_"), "{text}");
 }
 
@@ -354,7 +357,7 @@ fn each_pool_of_a_runtime_that_ends_has_one_line() {
         &[
             r#"{"warpweft":1,"pid":"#,
             r#""runtime":1,"pool":"a \"b\"","policy":"fifo+steal=one"#,
-            r#""policy_from":"WARPWEFT_POLICY","workers":2,"workers_from":"program","written":"shutdown","seconds":"#,
+            r#""policy_from":"WARPWEFT_POLICY","workers":2,"max_workers":2,"workers_from":"program","written":"shutdown","seconds":"#,
             r#""injected":7,"ran":7,"#,
         ],
     );

@@ -8,9 +8,10 @@
 use crate::duty::{Duty, Verdict, Violation};
 use crate::test_worker::{Hook, TestWorker, build};
 use std::cell::Cell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
-use warpweft_policy::{Clock, Counters, Cx, Policy, TaskRef, Wake, Why};
+use warpweft_policy::{Clock, Counters, Cx, Policy, PoolSize, TaskRef, Wake, Why, WorkerId};
+use warpweft_task::JoinHandle;
 use warpweft_task::test_tasks::{self, TestTasks, number};
 
 impl Hook {
@@ -33,6 +34,12 @@ pub(crate) struct Bench<'n, P: Policy> {
     workers: Vec<TestWorker<P>>,
     outside: Counters,
     now: Cell<u64>,
+    size: PoolSize,
+    /// The handles of tasks that may be cancelled, by number.
+    handles: BTreeMap<usize, JoinHandle<()>>,
+    /// Cancelled tasks, and how many of them have ended.
+    cancelled: BTreeSet<usize>,
+    ended_cancelled: u64,
     probe: Rc<TestTasks>,
     numbers: usize,
     /// Numbers of the tasks that the policy holds.
@@ -66,6 +73,10 @@ impl<'n, P: Policy> Bench<'n, P> {
             workers: TestWorker::all(locals, seed),
             outside: Counters::default(),
             now: Cell::new(0),
+            size: PoolSize::new(workers, workers),
+            handles: BTreeMap::new(),
+            cancelled: BTreeSet::new(),
+            ended_cancelled: 0,
             probe: Rc::new(TestTasks::new(tasks)),
             numbers: 0,
             held: BTreeSet::new(),
@@ -105,6 +116,83 @@ impl<'n, P: Policy> Bench<'n, P> {
         (self.probe.task(number), number)
     }
 
+    /// Makes a task that may be [cancelled](Bench::cancel), and returns its number with it.
+    pub(crate) fn new_cancellable(&mut self) -> (TaskRef, usize) {
+        let number = self.numbers;
+        self.numbers += 1;
+        let (task, handle) = self.probe.cancellable(number);
+        self.handles.insert(number, handle);
+        (task, number)
+    }
+
+    /// Cancels a task, wherever it is.
+    pub(crate) fn cancel(&mut self, number: usize) {
+        if self.handles.get(&number).is_some_and(JoinHandle::cancel) {
+            self.cancelled.insert(number);
+        }
+    }
+
+    /// Lets a worker look for cancelled tasks, and ends those that it hands out. Returns their number.
+    pub(crate) fn evict(&mut self, worker: usize, cancellations: u64) -> Result<usize, Violation> {
+        let clock = Clock::Virtual(&self.now);
+        let (local, cx) = self.workers[worker].parts(clock);
+        let cx = cx.with_size(&self.size);
+        let tasks = P::evict(&self.shared, local, cancellations, &cx);
+        self.nothing_dropped("evict")?;
+        let evicted = tasks.len();
+        for task in tasks {
+            let number = self.number_of(&task)?;
+            let how = if !self.held.remove(&number) {
+                format!("`evict` of worker {worker} handed out task {number}, which it did not hold.")
+            } else if !self.cancelled.contains(&number) {
+                format!("`evict` of worker {worker} handed out task {number}, which was not cancelled.")
+            } else {
+                // The framework does not report its end: the policy knows of it.
+                self.end(number, task);
+                continue;
+            };
+            return Err(self.violation(Duty::HonestEvict, how));
+        }
+        Ok(evicted)
+    }
+
+    /// Returns how many tasks the policy reports to have; 0 if it does not say.
+    pub(crate) fn reported(&self) -> usize {
+        let own = (0..self.workers()).filter_map(|worker| P::queued(&self.shared, WorkerId(worker)));
+        own.sum::<usize>() + P::queued_shared(&self.shared).unwrap_or(0)
+    }
+
+    /// Sets how many workers run. The others rest: the caller lets them [give back](Bench::give_back) what
+    /// they have, and calls no other hook of theirs.
+    pub(crate) fn resize(&mut self, workers: usize) {
+        self.size.set(workers);
+    }
+
+    /// Lets a worker that is about to rest give its tasks to the others, as the framework does.
+    pub(crate) fn give_back(&mut self, worker: usize) -> Verdict {
+        let mut drained = Vec::new();
+        loop {
+            let clock = Clock::Virtual(&self.now);
+            let (local, cx) = self.workers[worker].parts(clock);
+            let cx = cx.with_size(&self.size);
+            let task = P::drain(&self.shared, local, &cx);
+            self.nothing_dropped("drain")?;
+            let Some(task) = task else { break };
+            let number = self.number_of(&task)?;
+            if !self.held.remove(&number) {
+                let how =
+                    format!("`drain` of worker {worker} handed out task {number}, which it did not hold.");
+                return Err(self.violation(Duty::NothingTwice, how));
+            }
+            drained.push(task);
+        }
+        // Nothing is left where only that worker looks.
+        self.private.retain(|&owner| owner != worker);
+        drained
+            .into_iter()
+            .try_for_each(|task| self.push(None, task, Why::Woken))
+    }
+
     /// Returns how many tasks the policy may hold where this worker cannot take them.
     pub(crate) fn private_to_others(&self, worker: usize) -> usize {
         self.private.iter().filter(|&&owner| owner != worker).count()
@@ -136,10 +224,11 @@ impl<'n, P: Policy> Bench<'n, P> {
         let wake = match by {
             Some(worker) => {
                 let (local, cx) = self.workers[worker].parts(clock);
+                let cx = cx.with_size(&self.size);
                 P::push(&self.shared, Some(local), task, why, &cx)
             }
             None => {
-                let cx = Cx::from_outside(self.workers.len(), &self.outside, clock);
+                let cx = Cx::from_outside(self.workers.len(), &self.outside, clock).with_size(&self.size);
                 P::push(&self.shared, None, task, why, &cx)
             }
         };
@@ -190,6 +279,7 @@ impl<'n, P: Policy> Bench<'n, P> {
         let only_ready = P::is_only_ready(&self.shared, &self.workers[worker].local);
         let clock = Clock::Virtual(&self.now);
         let (local, cx) = self.workers[worker].parts(clock);
+        let cx = cx.with_size(&self.size);
         let task = hook.call::<P>(&self.shared, local, &cx);
         self.nothing_dropped(hook.name())?;
         let Some(task) = task else { return Ok(None) };
@@ -222,6 +312,7 @@ impl<'n, P: Policy> Bench<'n, P> {
     ) -> Result<Vec<TaskRef>, Violation> {
         let clock = Clock::Virtual(&self.now);
         let (local, cx) = self.workers[worker].parts(clock);
+        let cx = cx.with_size(&self.size);
         let is_wanted = |task: &TaskRef| number(task).is_some_and(wanted);
         let tasks = P::extract(&self.shared, local, &is_wanted, &cx);
         self.nothing_dropped("extract")?;
@@ -244,6 +335,7 @@ impl<'n, P: Policy> Bench<'n, P> {
         if watches || self.hooks.is_multiple_of(LONG_WAYS) {
             let clock = Clock::Virtual(&self.now);
             let (local, cx) = self.workers[worker].parts(clock);
+            let cx = cx.with_size(&self.size);
             P::suspended(&self.shared, local, task.waiting(), &cx);
         }
         if !watches && task.policy_word() != word {
@@ -268,17 +360,25 @@ impl<'n, P: Policy> Bench<'n, P> {
     pub(crate) fn run(&mut self, worker: usize, task: TaskRef) -> Verdict {
         let number = self.number_of(&task)?;
         let word = task.policy_word();
-        // A task of `TestTasks` is a closure: it ends in one step.
-        test_tasks::run(task);
+        let is_cancelled = self.end(number, task);
         if P::WATCHES_COMPLETIONS {
             P::completed(&self.shared, &mut self.workers[worker].local, word);
             self.nothing_dropped("completed")?;
         }
-        if self.probe.runs(number) != 1 {
+        if self.probe.runs(number) != u64::from(!is_cancelled) {
             let how = format!("Task {number} ran {} times.", self.probe.runs(number));
             return Err(self.violation(Duty::NothingTwice, how));
         }
         Ok(())
+    }
+
+    /// Runs a task of that number, and returns true if it was cancelled: then it ends without having run.
+    fn end(&mut self, number: usize, task: TaskRef) -> bool {
+        let is_cancelled = self.cancelled.contains(&number);
+        self.ended_cancelled += u64::from(is_cancelled);
+        // A task of `TestTasks` is a closure: it ends in one step.
+        test_tasks::run(task);
+        is_cancelled
     }
 
     /// Takes one task by the framework's rule: `poll_global` first if its turn has come, else `next`,
@@ -331,7 +431,12 @@ impl<'n, P: Policy> Bench<'n, P> {
 
     /// Checks that every task has run once.
     pub(crate) fn settle(&self) -> Verdict {
-        match (0..self.numbers).find(|&number| self.probe.runs(number) != 1) {
+        let is_wrong = |number: &usize| {
+            let was_cancelled = self.cancelled.contains(number);
+            self.probe.runs(*number) != u64::from(!was_cancelled)
+                || self.probe.lost(*number) != u64::from(was_cancelled)
+        };
+        match (0..self.numbers).find(is_wrong) {
             Some(number) => {
                 let how = format!(
                     "At the end task {number} had run {} times.",
@@ -353,10 +458,11 @@ impl<'n, P: Policy> Bench<'n, P> {
     }
 
     fn nothing_dropped(&self, hook: &str) -> Verdict {
-        if self.probe.lost_in_all() == 0 {
+        if self.probe.lost_in_all() == self.ended_cancelled {
             return Ok(());
         }
-        let number = (0..self.numbers).find(|&number| self.probe.lost(number) > 0);
+        let is_lost = |number: &usize| self.probe.lost(*number) > 0 && self.held.contains(number);
+        let number = (0..self.numbers).find(is_lost);
         let how = format!(
             "`{hook}` dropped the token of task {}.",
             number.unwrap_or_default()

@@ -1,9 +1,11 @@
 //! The checks that need no model checker.
 
 mod bench;
+mod cancellation;
 mod events;
 mod extract;
 mod panics;
+mod resting;
 mod scan;
 mod shares;
 mod starvation;
@@ -11,9 +13,11 @@ mod threads;
 mod transfers;
 mod urgency;
 
+pub use cancellation::evictions_are_honest;
 pub use events::nothing_lost;
 pub use extract::extracts_are_honest;
 pub use panics::panics_end_cleanly;
+pub use resting::rest_leaves_nothing;
 pub use scan::{scan_is_exhaustive, wakes_are_honest};
 pub use shares::shares_are_kept;
 pub use starvation::{MOST_STEPS, TURNS, nothing_starves, steps};

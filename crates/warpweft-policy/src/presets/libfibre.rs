@@ -111,7 +111,7 @@ impl Policy for Libfibre {
         // The word is the worker's number plus one; 0 is a task that never waited.
         let last_ran = (task.policy_word() as usize)
             .checked_sub(1)
-            .filter(|&worker| why == Why::Woken && worker < shared.0.len());
+            .filter(|&worker| why == Why::Woken && worker < shared.0.len() && !cx.rests(WorkerId(worker)));
         match (own, last_ran) {
             (Some(own), last_ran) if last_ran.is_none_or(|worker| worker == own.me) => {
                 if let Err(Full(task)) = own.queue.push(task) {
@@ -120,7 +120,7 @@ impl Policy for Libfibre {
                 Wake::Any
             }
             (_, last_ran) => {
-                let home = last_ran.unwrap_or_else(|| cx.random(shared.0.len()));
+                let home = last_ran.unwrap_or_else(|| somewhere(shared, cx));
                 shared.0[home].brought.push(task);
                 Wake::Worker(WorkerId(home))
             }
@@ -199,6 +199,16 @@ impl Policy for Libfibre {
                 .iter()
                 .all(|home| home.brought.is_empty() && home.own.glance().len == 0)
     }
+}
+
+/// Returns a random worker that does not rest.
+fn somewhere(shared: &Shared, cx: &Cx<'_>) -> usize {
+    let home = cx.random(shared.0.len());
+    // Below a worker that rests is one that does not.
+    (0..=home)
+        .rev()
+        .find(|&worker| !cx.rests(WorkerId(worker)))
+        .unwrap_or(home)
 }
 
 #[cold]

@@ -165,10 +165,10 @@ impl<O: Order> Policy for Stealing<O> {
     #[inline]
     fn push(shared: &Shared<O>, local: Option<&mut Local<O>>, task: TaskRef, why: Why, cx: &Cx<'_>) -> Wake {
         let Some(local) = local else {
-            return from_outside(shared, task, why);
+            return from_outside(shared, task, why, cx);
         };
         if is_detour(shared, why) {
-            return detour(shared, local, task, why, cx.tally());
+            return detour(shared, local, task, why, cx);
         }
         into_local_queue(shared, local, task, cx.tally())
     }
@@ -218,8 +218,12 @@ impl<O: Order> Policy for Stealing<O> {
         begins(local, task, cx)
     }
 
-    /// Takes only from the local queue: with priorities `next` also takes from shared queues.
-    fn drain(_: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
+    /// Takes only from the local queue: with priorities `next` also takes from shared queues. What others
+    /// left for a worker that rests goes elsewhere, too.
+    fn drain(shared: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
+        if cx.rests(WorkerId(local.me)) {
+            take_affine(shared, local, cx.tally());
+        }
         local.queue.pop(cx)
     }
 

@@ -314,6 +314,28 @@ impl Idle {
         self.events.notify(w)
     }
 
+    /// Lets worker `w`, which is awake and does not search, rest: it takes no part until
+    /// [`end_rest`](Self::end_rest). The caller looks again at what only `w` can do, and wakes one.
+    pub(crate) fn rest(&self, w: usize) {
+        self.events.rest(w);
+    }
+
+    /// Ends the rest of worker `w`. Returns true to one caller for each rest, which must find a thread for
+    /// it.
+    pub(crate) fn end_rest(&self, w: usize) -> bool {
+        self.events.end_rest(w)
+    }
+
+    /// Returns true if worker `w` rests.
+    pub(crate) fn is_resting(&self, w: usize) -> bool {
+        self.events.is_resting(w)
+    }
+
+    /// Wakes worker `w` if it sleeps, because it has to stop.
+    pub(crate) fn wake_to_stop(&self, w: usize) {
+        self.events.notify_only(w);
+    }
+
     /// Wakes all workers after `stop` became true.
     pub(crate) fn wake_all(&self) {
         self.events.notify_all();

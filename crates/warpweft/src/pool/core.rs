@@ -12,6 +12,7 @@ use super::ledger::Ledger;
 use super::lifecycle::Lifecycle;
 use super::owned_tasks::OwnedTasks;
 use super::panics::Panics;
+use super::size::{Follow, Size};
 use crate::coroutine::stack::Stacks;
 use crate::driver::core::Driver;
 use crate::driver::forked;
@@ -38,8 +39,10 @@ use warpweft_task::{Pending, Runnable};
 #[repr(C)]
 pub(crate) struct PoolCore {
     pub(crate) header: PoolHeader,
-    /// The requested number of workers.
+    /// The largest number of requested workers; some of them may rest.
     pub(crate) asked: usize,
+    /// How many of them run.
+    pub(crate) size: Size,
     /// The largest number of workers, compensating workers included.
     slots: usize,
     pub(crate) info: PoolInfo,
@@ -69,6 +72,10 @@ pub(crate) struct PoolCore {
 
 /// The parts of which a pool is made.
 pub(crate) struct PoolParts {
+    /// The number of workers that run at first.
+    pub(crate) first: usize,
+    /// How the number follows the machine.
+    pub(crate) follow: Option<Follow>,
     pub(crate) info: PoolInfo,
     pub(crate) threads: ThreadSet,
     pub(crate) monitor: Monitor,
@@ -82,14 +89,22 @@ impl PoolCore {
     /// Creates the core of the pool at `address`, which has that header.
     pub(crate) fn new(parts: PoolParts, header: PoolHeader, address: usize) -> Self {
         let (asked, slots) = (parts.info.workers, parts.info.slots);
+        let idle = Idle::new(asked);
+        // No thread has seen them yet.
+        (parts.first..asked).for_each(|worker| idle.rest(worker));
         let recorder = PoolRecorder::new(parts.recorder, slots, parts.info.priorities);
+        for worker in parts.first..asked {
+            // SAFETY: no thread carries a worker yet, and no other thread has the recorder.
+            unsafe { recorder.worker(worker).park(&recorder) };
+        }
         Self {
             header,
             asked,
+            size: Size::new(parts.first, asked, parts.follow),
             slots,
             info: parts.info,
-            idle: Idle::new(asked),
-            lifecycle: Lifecycle::new(asked),
+            idle,
+            lifecycle: Lifecycle::new(parts.first),
             owned_tasks: OwnedTasks::new(slots),
             threads: parts.threads,
             monitor: parts.monitor,

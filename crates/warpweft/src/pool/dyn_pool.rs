@@ -2,6 +2,7 @@
 
 use super::core::PoolCore;
 use super::current::WorkerRef;
+use super::size::ResizeError;
 use crate::observe::PoolCounters;
 use crate::threads::pool_ref::PoolRef;
 use std::ptr::NonNull;
@@ -28,6 +29,12 @@ pub(crate) trait DynPool: PoolRef {
     fn set_recorded(&self, on: bool);
     /// Queues a task that only that worker may run.
     fn push_pinned(&self, worker: usize, task: Runnable);
+    /// Sets how many workers run, and returns how many did. The pool does not follow the machine any more.
+    ///
+    /// # Errors
+    ///
+    /// The number is out of range, the pool has ended, or there is no thread for a worker.
+    fn resize(&self, workers: usize) -> Result<usize, ResizeError>;
     /// Lets the calling thread's worker leave without it. The pool closes, and the thread cannot end.
     ///
     /// # Safety

@@ -9,6 +9,7 @@
 //! | `lifecycle` | open, closing, closed |
 //! | `owned_tasks` | the tasks that sleep |
 //! | `panics` | what happens when a task panics |
+//! | `size` | how many of the workers run |
 //! | `ledger` | for how long a pool's memory stays if its policy keeps tasks |
 //! | `transfer_request` | a task's request to continue in another pool |
 
@@ -21,4 +22,5 @@ pub(crate) mod ledger;
 pub(crate) mod lifecycle;
 pub(crate) mod owned_tasks;
 pub(crate) mod panics;
+pub(crate) mod size;
 pub(crate) mod transfer_request;

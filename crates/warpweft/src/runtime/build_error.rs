@@ -30,6 +30,13 @@ pub enum BuildError {
         /// The largest size allowed, in bytes.
         most: usize,
     },
+    /// The pool begins with more workers than it may have.
+    MaxWorkers {
+        /// The number of workers.
+        first: usize,
+        /// The largest number that was requested.
+        most: usize,
+    },
     /// The size of the threads' stacks is too small.
     Stack {
         /// The size that was requested, in bytes.
@@ -173,6 +180,10 @@ impl BuildError {
 impl fmt::Display for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::MaxWorkers { first, most } => write!(
+                f,
+                "{first} workers and `max_workers({most})`: the largest number is {first} or more"
+            ),
             Self::Workers { asked, most } => {
                 write!(
                     f,

@@ -4,6 +4,7 @@ mod admission;
 mod debug;
 mod launch;
 mod panics;
+mod size;
 mod stalls;
 mod threads;
 
@@ -58,7 +59,8 @@ const BLOCKING_KEEP_ALIVE: Duration = Duration::from_secs(10);
 ///
 /// ```text
 /// {"warpweft":1,"pid":71,"runtime":1,"pool":"io","policy":"lifo","policy_from":"WARPWEFT_POLICY","workers":2,
-///  "workers_from":"default","written":"shutdown","seconds":1.25,"threads":4,"stalls":0,"counters":{"spawned":9}}
+///  "max_workers":2,"workers_from":"default","written":"shutdown","seconds":1.25,"threads":4,"stalls":0,
+///  "counters":{"spawned":9}}
 /// {"warpweft":1,"pid":72,"error":"the environment variable WARPWEFT_POLICY is `lifoo`, …"}
 /// ```
 ///
@@ -108,10 +110,13 @@ impl Default for Builder {
 
 impl Builder {
     /// Returns the default settings: the FIFO policy, and one worker for each CPU that this process may use,
-    /// unless the [environment](Self#environment) says otherwise.
+    /// also [when that changes](Self::follow_cpus), unless the [environment](Self#environment) says
+    /// otherwise.
     pub fn new() -> Self {
         let config = Config {
             workers: None,
+            max_workers: None,
+            follow_cpus: None,
             name: String::from("warpweft"),
             stack_bytes: None,
             max_threads: None,
@@ -144,29 +149,6 @@ impl Builder {
             next: Vec::new(),
             silos: Vec::new(),
         }
-    }
-
-    /// Sets the number of workers, from 1 to 4096. The default is the number of CPUs that this process may
-    /// use, limited by its affinity mask and its cgroup quota. It is neither the number of threads nor a
-    /// bound on worker numbers: see [`Runtime`](Runtime#workers-and-threads). `WARPWEFT_WORKERS` replaces the
-    /// default: see [above](Self#environment).
-    pub fn workers(mut self, workers: usize) -> Self {
-        self.config.workers = Some(workers);
-        self.config.sources.workers = SettingSource::Program;
-        self
-    }
-
-    /// Sets the number of workers that the pool has unless `WARPWEFT_WORKERS` says otherwise: see
-    /// [above](Self#environment).
-    ///
-    /// ```
-    /// let runtime = warpweft::Runtime::builder().default_workers(2).build()?;
-    /// # Ok::<(), warpweft::BuildError>(())
-    /// ```
-    pub fn default_workers(mut self, workers: usize) -> Self {
-        self.config.workers = Some(workers);
-        self.config.sources.workers = SettingSource::Default;
-        self
     }
 
     /// Sets the runtime's name. Its threads are called `name-0`, `name-1`, …. Linux shows the first 15 bytes.
@@ -265,8 +247,8 @@ impl Builder {
     /// started wait for it.
     ///
     /// The monitor is one thread, which looks twice in that time while any worker is awake. It costs nothing
-    /// on the path of a task. Compensating workers have numbers from [`workers`](Runtime::workers) on, which
-    /// policies and closures see.
+    /// on the path of a task. Compensating workers have numbers from [`max_workers`](Runtime::max_workers)
+    /// on, which policies and closures see.
     pub fn stuck_after(mut self, time: Option<Duration>) -> Self {
         self.config.watch.stuck_after = time;
         self

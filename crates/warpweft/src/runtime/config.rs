@@ -21,6 +21,9 @@ pub(crate) type Launch = dyn FnOnce(Config) -> Result<Pool, BuildError> + Send;
 /// The settings of one pool.
 pub(crate) struct Config {
     pub(crate) workers: Option<usize>,
+    pub(crate) max_workers: Option<usize>,
+    /// How often the size is that of the machine; the outer `None` is the default.
+    pub(crate) follow_cpus: Option<Option<Duration>>,
     pub(crate) name: String,
     pub(crate) stack_bytes: Option<usize>,
     pub(crate) max_threads: Option<usize>,

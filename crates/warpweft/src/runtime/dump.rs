@@ -151,7 +151,7 @@ fn collect_pool(found: &mut Collected, number: usize, pool: &dyn DynPool) {
     found.pools.push(PoolDump {
         name: core.info.name.clone(),
         policy: core.info.policy.clone(),
-        workers: core.asked,
+        workers: core.size.now(),
         closed: pool.is_closing(),
         forked: pool.is_forked(),
         ready: pool.ready(),

@@ -8,6 +8,7 @@ use crate::driver::core::Driver;
 use crate::driver::progress::{Progress, ProgressNotifier};
 use crate::observe::PoolCounters;
 use crate::pool::dyn_pool::DynPool;
+use crate::pool::size::ResizeError;
 use crate::threads::thread_set::Threads;
 use std::fmt;
 use std::io;
@@ -22,10 +23,11 @@ use std::sync::Arc;
 /// A *worker* is the right to run tasks, with a queue. A *thread* is the system's. A thread runs tasks while
 /// it carries a worker. These rules hold for each pool:
 ///
-/// - **Numbers.** The configured workers have the numbers 0 to [`workers`](Pool::workers) − 1. Compensating
-///   workers, which replace stuck ones ([`Builder::stuck_after`](crate::Builder::stuck_after)), have the next
-///   numbers, below [`worker_slots`](Pool::worker_slots). With `stuck_after(None)` there are none, and
-///   `worker_slots` equals `workers`.
+/// - **Numbers.** Workers have the numbers 0 to [`max_workers`](Pool::max_workers) − 1. Those from
+///   [`workers`](Pool::workers) on rest, until the pool is [larger](Pool::resize). Compensating workers,
+///   which replace stuck ones ([`Builder::stuck_after`](crate::Builder::stuck_after)), have the next numbers,
+///   below [`worker_slots`](Pool::worker_slots). With `stuck_after(None)` there are none, and `worker_slots`
+///   equals `max_workers`.
 /// - **One at a time.** At most one thread carries a worker, and a thread carries at most one worker. So at
 ///   most `worker_slots` threads run the pool's tasks at the same time, and each sees a different number in
 ///   [`Pool::current_worker`].
@@ -40,8 +42,8 @@ use std::sync::Arc;
 /// - **Threads.** A worker moves to another thread with each wait of a closure that does not await. So over
 ///   time a pool of 2 workers runs closures on many threads. At any time it has
 ///   [`Threads::all`](crate::Threads::all) of them: at most `worker_slots`, one for each frame that waits or
-///   is in `blocking`, one for each thread whose fibers wait, and spares. Two spares stay; further ones end
-///   after 0.1 s. A new thread is started only if there is no spare.
+///   is in `blocking`, one for each thread whose fibers wait, and spares. Two spares stay, and one for each
+///   worker that rests; further ones end after 0.1 s. A new thread is started only if there is no spare.
 ///   [`Builder::max_threads`](crate::Builder::max_threads) limits [`Threads::all`](crate::Threads::all).
 /// - **Further threads** are those of `spawn_blocking`, at most
 ///   [`max_blocking_threads`](crate::Builder::max_blocking_threads); the monitor, which looks for stuck
@@ -180,11 +182,36 @@ impl Runtime {
         Arc::clone(self.any())
     }
 
-    /// Returns the number of workers. Compensating workers are extra: see
-    /// [`worker_slots`](Self::worker_slots).
+    /// Returns the number of workers, which [`resize`](Self::resize) changes. Compensating workers are extra:
+    /// see [`worker_slots`](Self::worker_slots).
     #[must_use]
     pub fn workers(&self) -> usize {
         self.first().workers()
+    }
+
+    /// Returns the largest number of workers that the first pool may be [resized](Self::resize) to.
+    #[must_use]
+    pub fn max_workers(&self) -> usize {
+        self.first().max_workers()
+    }
+
+    /// Changes the number of workers of the first pool while it runs, and returns what it was: see
+    /// [`Pool::resize`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Pool::resize`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let runtime = warpweft::Runtime::builder().workers(2).build()?;
+    /// assert_eq!(runtime.resize(1)?, 2);
+    /// assert_eq!(runtime.spawn_job(|| 6 * 7).wait()?, 42);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn resize(&self, workers: usize) -> Result<usize, ResizeError> {
+        self.first().resize(workers)
     }
 
     /// Returns the largest number of workers at a time, compensating workers included: see

@@ -69,6 +69,7 @@ pub(crate) mod yields;
 
 pub use crate::execution::blocking::blocking;
 pub use crate::pool::panics::{PanicPolicy, PanicReport};
+pub use crate::pool::size::ResizeError;
 pub use crate::threads::affinity::{Pin, PinError};
 pub use crate::threads::pool_thread::{EnteredThread, PoolThread};
 pub use crate::threads::stall::{Behind, Stall};

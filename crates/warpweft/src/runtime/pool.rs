@@ -10,6 +10,7 @@ use crate::execution::stack_context::{self, StackContext};
 use crate::observe::PoolCounters;
 use crate::pool::dyn_pool::DynPool;
 use crate::pool::info::{PoolInfo, SettingSources};
+use crate::pool::size::ResizeError;
 use crate::sync::Claiming;
 use crate::sync::semaphore::TryAcquireError;
 use crate::threads::thread_set::Threads;
@@ -82,7 +83,8 @@ impl Pool {
     /// If there is no worker with that number.
     #[track_caller]
     pub(crate) fn assert_has(&self, worker: usize) {
-        let workers = self.workers();
+        // A worker that rests runs what is pinned to it.
+        let workers = self.0.core().size.started();
         assert!(
             worker < workers,
             "there is no worker {worker} in pool `{}`: its workers are 0 to {}",
@@ -184,16 +186,52 @@ impl Pool {
         &self.info().policy
     }
 
-    /// Returns the number of workers. Compensating workers are extra: see
-    /// [`worker_slots`](Self::worker_slots).
+    /// Returns the number of workers, which [`resize`](Self::resize) changes. Compensating workers are extra:
+    /// see [`worker_slots`](Self::worker_slots).
     #[must_use]
     pub fn workers(&self) -> usize {
+        self.0.core().size.now()
+    }
+
+    /// Returns the largest number of workers that the pool may be [resized](Self::resize) to.
+    #[must_use]
+    pub fn max_workers(&self) -> usize {
         self.info().workers
     }
 
-    /// Returns the largest number of workers at a time: the configured ones, and the compensating workers of
-    /// [`Builder::stuck_after`](crate::Builder::stuck_after). [`current_worker`](Self::current_worker) is
-    /// always less.
+    /// Changes the number of workers while the pool runs, and returns what it was. From now on the pool does
+    /// not [follow](crate::Builder::follow_cpus) the machine.
+    ///
+    /// It does not wait. A worker that is one too many finishes its task, gives its queue to the others, and
+    /// rests; it is the one with the highest number. Nothing is lost. Fibers that have started on its thread
+    /// continue there, with one of the remaining workers. A task that is pinned to it wakes it, and it rests
+    /// again afterwards. A worker that is added begins at once.
+    ///
+    /// Any thread may call it, tasks of the pool included. Costs a lock, and some microseconds for each
+    /// worker that comes or goes; a thread is started only for a worker that has never had one.
+    ///
+    /// # Errors
+    ///
+    /// The number is 0 or above [`max_workers`](Self::max_workers), the pool has ended, this is a forked
+    /// child, or the system gives no thread for a new worker.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use warpweft::{ResizeError, Runtime};
+    /// let runtime = Runtime::builder().workers(2).max_workers(4).build()?;
+    /// assert_eq!(runtime.first().resize(4)?, 2);
+    /// assert_eq!(runtime.first().workers(), 4);
+    /// assert!(matches!(runtime.first().resize(5), Err(ResizeError::AboveMaximum { most: 4, .. })));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn resize(&self, workers: usize) -> Result<usize, ResizeError> {
+        self.0.resize(workers)
+    }
+
+    /// Returns the largest number of workers at a time: [`max_workers`](Self::max_workers), and the
+    /// compensating workers of [`Builder::stuck_after`](crate::Builder::stuck_after).
+    /// [`current_worker`](Self::current_worker) is always less.
     #[must_use]
     pub fn worker_slots(&self) -> usize {
         self.info().slots
@@ -294,6 +332,7 @@ impl fmt::Debug for Pool {
                 "workers",
                 &format_args!("{} ({})", self.workers(), sources.workers),
             )
+            .field("max_workers", &self.max_workers())
             .field("capacity", &self.capacity())
             .field("closed", &self.is_closed())
             .finish()

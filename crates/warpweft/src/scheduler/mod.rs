@@ -26,6 +26,7 @@ mod other_work;
 pub(crate) mod poll_interval;
 pub(crate) mod pool;
 pub(crate) mod recorded;
+pub(crate) mod resize;
 pub(crate) mod schedule;
 pub(crate) mod search;
 pub(crate) mod transfer;

@@ -29,6 +29,7 @@ use crate::pool::core::{PoolCore, PoolParts};
 use crate::pool::current::{WorkerRef, WorkerVtable, with_current, with_taker};
 use crate::pool::dyn_pool::DynPool;
 use crate::pool::owned_tasks::OwnedTasks;
+use crate::pool::size::ResizeError;
 use crate::threads::pool_ref::PoolRef;
 use crate::threads::thread_context::ThreadRole;
 use crate::threads::thread_handle::ThreadHandle;
@@ -59,7 +60,7 @@ pub(crate) fn is_in_external_push() -> bool {
 #[repr(C)]
 pub(crate) struct Pool<P: Policy> {
     pub(crate) core: PoolCore,
-    this: Weak<Self>,
+    pub(super) this: Weak<Self>,
     /// Dropped by `finish`, once, when nothing can touch it any more.
     shared: UnsafeCell<ManuallyDrop<P::Shared>>,
     /// The requested workers, followed by the compensating ones.
@@ -164,7 +165,8 @@ impl<P: Policy> Pool<P> {
         }
         access.hand_over();
         let task = self.lend(task).into_task_ref();
-        let cx = Cx::from_outside(self.workers.len(), &self.core.outside, Clock::Machine);
+        let cx = Cx::from_outside(self.workers.len(), &self.core.outside, Clock::Machine)
+            .with_size(&self.core.size.policy);
         // Unwind: a policy that panics must not unwind through a waker. The `TaskRef` is dropped on the way,
         // and the pool cancels the task when it closes.
         let outer = IN_EXTERNAL_PUSH.with(|inside| inside.replace(true));
@@ -476,6 +478,17 @@ impl<P: Policy> DynPool for Pool<P> {
         access.hand_over();
         self.workers[worker].pinned.push(task.into_task_ref());
         self.core.wake_worker(worker);
+        // The end of the pool waits for accesses, and what follows may be that end.
+        drop(access);
+        // After the barrier of that wake.
+        if worker < self.core.asked && self.core.idle.is_resting(worker) {
+            // A worker to which tasks are pinned has had a thread, so there is one for it.
+            let _ = self.end_rest(worker);
+        }
+    }
+
+    fn resize(&self, workers: usize) -> Result<usize, ResizeError> {
+        self.set_size(workers)
     }
 
     unsafe fn leave_from_here(&self) {

@@ -82,7 +82,7 @@ impl<'a, P: Policy> Searcher for WorkSource<'a, P> {
     }
 
     fn stops(&self) -> bool {
-        self.pool.core.lifecycle.is_closing()
+        self.pool.core.lifecycle.is_closing() || self.worker.must_rest(self.pool)
     }
 
     fn parks(&self) {

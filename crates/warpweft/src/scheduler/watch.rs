@@ -91,7 +91,7 @@ impl Long {
     /// Returns how many of a pool's `workers` need another thread in their place. A worker that sleeps in the
     /// kernel does. What waits behind one that computes is stolen, as long as there is a worker that does.
     fn to_replace(self, workers: usize) -> usize {
-        if self.asked == workers {
+        if self.asked >= workers {
             self.stuck
         } else {
             self.blocked
@@ -115,7 +115,7 @@ impl<P: Policy> Pool<P> {
         let mut seen = vec![Sample::default(); self.workers.len()];
         let (mut watched, mut reports) = (WatchClock::new(), Reports::default());
         let mut recordings = Recordings::default();
-        let mut quiet = 0;
+        let (mut quiet, mut followed_ns) = (0, clock::now_ns());
         let is_asleep = |quiet| quiet >= QUIET_TICKS && self.everybody_sleeps();
         let standby = &self.core.driver.standby;
         let tick_ns = |reports: &Reports| {
@@ -134,7 +134,8 @@ impl<P: Policy> Pool<P> {
             quiet = if self.everybody_sleeps() { quiet + 1 } else { 0 };
             let mut due = Vec::new();
             let long = self.count_long(&mut seen, stuck_ns, watched.ns, &mut due);
-            let (stuck, replaced) = (long.stuck, long.to_replace(self.core.asked));
+            self.follow_machine(&mut followed_ns);
+            let (stuck, replaced) = (long.stuck, long.to_replace(self.core.size.now()));
             standby.tick();
             if long.all > 0 {
                 standby.want();

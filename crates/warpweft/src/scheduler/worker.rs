@@ -28,7 +28,7 @@ use warpweft_platform::{clock, hook, random::Rng};
 use warpweft_policy::{Clock, Count, Counters, Cx, Policy, WorkerId};
 use warpweft_queue::Locked;
 use warpweft_task::pool::PoolHeader;
-use warpweft_task::{Ran, Runnable, TaskRef, Told, Why, apart_from_job, cancellations};
+use warpweft_task::{Ran, Runnable, TaskRef, Told, apart_from_job, cancellations};
 
 /// `repr(C)`: a pointer to the reference is a pointer to the worker.
 #[repr(C)]
@@ -178,25 +178,6 @@ impl<P: Policy> Worker<P> {
         None
     }
 
-    /// Gives tasks of a compensating worker to the others. Returns true if it has none left. It does not give
-    /// all at once: a policy's `drain` may draw on what all workers share, and never end.
-    ///
-    /// # Safety
-    ///
-    /// As [`call`](Self::call).
-    pub(crate) unsafe fn give_back(&self) -> bool {
-        for _ in 0..GIVEN_BACK {
-            // SAFETY: by contract.
-            let Some(task) = (unsafe { self.call(P::drain) }) else {
-                return true;
-            };
-            let task = self.pool().take(task);
-            self.counters().add(Count::GivenBack, 1);
-            stack_context::with_worker_kept(|| self.pool().push_from_outside(task, Why::Woken));
-        }
-        false
-    }
-
     pub(crate) fn pool(&self) -> &Pool<P> {
         // SAFETY: the pool owns its workers, so it is alive, and `new` was given its header.
         unsafe { self.worker_ref.pool.cast::<Pool<P>>().as_ref() }
@@ -237,7 +218,8 @@ impl<P: Policy> Worker<P> {
             self.counters(),
             &self.random,
             Clock::Machine,
-        );
+        )
+        .with_size(&pool.core.size.policy);
         // Unwind: a hook called by a task's step (`push`, `is_only_ready`) unwinds through the task, and
         // would look like its panic. The pool closes here, and the reference takes no tasks any more, so that
         // `Local` is not used again.
@@ -471,9 +453,6 @@ impl<P: Policy> Worker<P> {
         }
     }
 }
-
-/// The most tasks that a compensating worker gives back before it runs some of them itself.
-const GIVEN_BACK: u32 = 1024;
 
 /// What a worker without own tasks finds.
 pub(crate) enum Work {

@@ -28,7 +28,7 @@ const FIBERS: u32 = 16;
 /// How the loop ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LoopEnd {
-    /// The pool closes, or the thread has no worker, or a compensating worker is not needed any more.
+    /// The pool closes, or the thread has no worker, or the worker must rest.
     Over,
     /// Steps are recorded from now on, or not any more: the other instance of the loop continues.
     Turned,
@@ -147,7 +147,7 @@ enum LookResult {
     Task(TaskRef),
     /// The thread carries another worker now, or none.
     Elsewhere,
-    /// The compensating worker is not needed any more.
+    /// The worker must rest.
     Over,
     /// See [`LoopEnd::Turned`].
     Turned,
@@ -174,6 +174,10 @@ unsafe fn look_up<P: Policy, const RECORDED: bool>(
     }
     if pool.core.recorder.mode().is_on() != RECORDED {
         return LookResult::Turned;
+    }
+    if worker.must_rest(pool) {
+        // What only it may run comes first.
+        return worker.pinned.pop().map_or(LookResult::Over, LookResult::Task);
     }
     let recorder = &pool.core.recorder;
     // SAFETY: by contract the calling thread carries the worker.
@@ -276,14 +280,16 @@ fn work<P: Policy>(pool: &Pool<P>, context: &StackContext) {
             // SAFETY: the stack context says that this thread carries the worker.
             unsafe { worker.close_recorded(pool) };
         }
-        let Some(compensating) =
-            worker.filter(|worker| worker.is_compensating && !pool.core.lifecycle.is_closing())
-        else {
+        let Some(worker) = worker.filter(|_| !pool.core.lifecycle.is_closing()) else {
             return;
         };
+        if !worker.is_compensating && !worker.must_rest(pool) {
+            // The pool has become larger again meanwhile.
+            continue;
+        }
         // Unwind: as above; the policy is not called any more.
         // SAFETY: the stack context says that this thread carries the worker, and no hook is on its stack.
-        match catch_unwind(AssertUnwindSafe(|| unsafe { compensating.give_back() })) {
+        match catch_unwind(AssertUnwindSafe(|| unsafe { worker.give_back() })) {
             Ok(false) => {}
             Ok(true) | Err(_) => return,
         }
@@ -367,6 +373,12 @@ pub(crate) fn run_thread<P: Policy>(pool: &Pool<P>, context: &StackContext) {
     let mut started = None;
     while let Some(carried) = assigned {
         context.acquire_worker(carried);
+        if let Some(worker) = carried {
+            let recorder = &pool.core.recorder;
+            // A worker that rested is awake now.
+            // SAFETY: this thread carries the worker.
+            unsafe { recorder.worker(worker).unpark(recorder) };
+        }
         if started.is_none() {
             started = carried.map(|worker| (worker, start(pool, worker)));
         }
@@ -375,9 +387,14 @@ pub(crate) fn run_thread<P: Policy>(pool: &Pool<P>, context: &StackContext) {
         if pool.core.lifecycle.is_closing() {
             // SAFETY: this thread occupies `context`; if a hook has panicked it is not on the stack any more.
             unsafe { leave(pool, context) };
-        } else if let Some(compensating) = context.release_worker() {
-            // Requested workers stay until the pool closes.
-            pool.retire_compensating(compensating);
+        } else if let Some(worker) = context.release_worker() {
+            if worker < pool.core.asked {
+                // A worker rests after its thread has become a spare one, which may have to continue it.
+                let rest = || pool.rest(worker);
+                assigned = pool.core.threads.rest_after(context.thread_handle(), rest);
+                continue;
+            }
+            pool.retire_compensating(worker);
         }
         end_child_if(pool.core.is_forked());
         assigned = pool.core.threads.rest(context.thread_handle());

@@ -6,7 +6,9 @@
 //! - A reserved spare is parked at its thread handle, and belongs to the thread that reserved it, until it is
 //!   assigned a worker or released.
 //! - No more than [`ThreadSet::KEPT`] spares stay for longer than [`ThreadSet::SURPLUS_NS`] when they are not
-//!   needed.
+//!   needed, beside one for each worker that rests and has had a thread.
+//! - There is a spare for each such worker, or a thread is on its way to become one: other uses take no spare
+//!   that leaves too few.
 //! - Every thread is joined by the thread that ends the pool, or by one that retires after it.
 
 use super::affinity::Plan;
@@ -19,6 +21,7 @@ use std::io;
 use std::sync::Arc;
 use warpweft_platform::affinity;
 use warpweft_platform::sync::Mutex;
+use warpweft_platform::thread::yield_now;
 use warpweft_task::frame::Frame;
 use warpweft_task::registry::Registry;
 
@@ -67,6 +70,9 @@ pub(crate) enum ThreadEvent {
     Kept,
 }
 
+/// How often a thread is looked for that is about to become a spare.
+const TRIES: u32 = 10_000;
+
 #[derive(Debug, Default)]
 struct ThreadLists {
     spares: Vec<Arc<ThreadHandle>>,
@@ -79,6 +85,8 @@ struct ThreadLists {
     next: usize,
     /// The counted numbers. The lists have `all` and `spare`.
     counts: Threads,
+    /// The number of workers that rest and have had a thread: as many spares are for them.
+    resting: usize,
     /// The last worker has left: spares are not needed any more.
     over: bool,
 }
@@ -245,15 +253,58 @@ impl ThreadSet {
     ///
     /// As [`start`](Self::start).
     pub(crate) fn reserve(&self, pool: &Arc<dyn PoolRef>) -> io::Result<Arc<ThreadHandle>> {
-        let spare = self.state.lock().spares.pop();
+        let spare = {
+            let mut state = self.state.lock();
+            let is_free = state.spares.len() > state.resting;
+            is_free.then(|| state.spares.pop()).flatten()
+        };
         spare.map_or_else(|| self.start(pool), Ok)
+    }
+
+    /// Reserves a thread for a worker whose rest has ended. If the worker has `had_thread`, there is one for
+    /// it.
+    ///
+    /// # Errors
+    ///
+    /// As [`start`](Self::start).
+    pub(crate) fn reserve_for_worker(
+        &self,
+        pool: &Arc<dyn PoolRef>,
+        had_thread: bool,
+    ) -> io::Result<Arc<ThreadHandle>> {
+        let rested = usize::from(had_thread);
+        let spare = {
+            let mut state = self.state.lock();
+            let is_free = had_thread || state.spares.len() > state.resting;
+            state.resting -= rested;
+            is_free.then(|| state.spares.pop()).flatten()
+        };
+        if let Some(spare) = spare {
+            return Ok(spare);
+        }
+        let mut started = self.start(pool);
+        for _ in 0..TRIES {
+            if started.is_ok() || !had_thread {
+                break;
+            }
+            // A thread has just given its worker to the spare that was for this one, and becomes spare now.
+            yield_now();
+            if let Some(spare) = self.state.lock().spares.pop() {
+                started = Ok(spare);
+            }
+        }
+        if started.is_err() {
+            self.state.lock().resting += rested;
+        }
+        started
     }
 
     pub(crate) fn release(&self, spare: &Arc<ThreadHandle>) {
         let kept = {
             let mut state = self.state.lock();
             // A thread with fibers is always needed: they are bound to it while they live.
-            let kept = !state.over && (state.spares.len() < Self::KEPT || spare.fibers() > 0);
+            let few = state.spares.len() < Self::KEPT + state.resting;
+            let kept = !state.over && (few || spare.fibers() > 0);
             if kept {
                 state.spares.push(Arc::clone(spare));
             }
@@ -271,6 +322,24 @@ impl ThreadSet {
     /// Waits for a worker at the calling thread's handle. Returns `None` if the thread is not needed any
     /// more, and ends.
     pub(crate) fn rest(&self, thread_handle: &Arc<ThreadHandle>) -> Option<Option<usize>> {
+        self.rest_with(thread_handle, None::<fn()>)
+    }
+
+    /// As [`rest`](Self::rest), for a thread whose worker rests, too: `rest_worker` begins that rest, as soon
+    /// as the thread is among the spares.
+    pub(crate) fn rest_after(
+        &self,
+        thread_handle: &Arc<ThreadHandle>,
+        rest_worker: impl FnOnce(),
+    ) -> Option<Option<usize>> {
+        self.rest_with(thread_handle, Some(rest_worker))
+    }
+
+    fn rest_with(
+        &self,
+        thread_handle: &Arc<ThreadHandle>,
+        rest_worker: Option<impl FnOnce()>,
+    ) -> Option<Option<usize>> {
         thread_handle.handoff.list(true);
         let surplus = {
             let mut state = self.state.lock();
@@ -279,9 +348,13 @@ impl ThreadSet {
                 return None;
             }
             state.spares.push(Arc::clone(thread_handle));
+            state.resting += usize::from(rest_worker.is_some());
             // A thread with fibers stays while they live.
-            state.spares.len() > Self::KEPT && thread_handle.fibers() == 0
+            state.spares.len() > Self::KEPT + state.resting && thread_handle.fibers() == 0
         };
+        if let Some(rest_worker) = rest_worker {
+            rest_worker();
+        }
         thread_handle.ask_if_needed(false);
         if !surplus {
             return Some(thread_handle.handoff.wait());
@@ -290,7 +363,7 @@ impl ThreadSet {
         if assigned.is_some() {
             return assigned;
         }
-        if self.withdraw(thread_handle) {
+        if self.withdraw_surplus(thread_handle) {
             thread_handle.handoff.list(false);
             return None;
         }
@@ -302,6 +375,17 @@ impl ThreadSet {
     /// is no spare, or is reserved.
     pub(crate) fn withdraw(&self, thread_handle: &Arc<ThreadHandle>) -> bool {
         let spares = &mut self.state.lock().spares;
+        let place = spares.iter().position(|spare| Arc::ptr_eq(spare, thread_handle));
+        place.map(|place| spares.remove(place)).is_some()
+    }
+
+    /// Does the same, unless the spares that remained would be too few for the workers that rest.
+    fn withdraw_surplus(&self, thread_handle: &Arc<ThreadHandle>) -> bool {
+        let mut state = self.state.lock();
+        if state.spares.len() <= state.resting && !state.over {
+            return false;
+        }
+        let spares = &mut state.spares;
         let place = spares.iter().position(|spare| Arc::ptr_eq(spare, thread_handle));
         place.map(|place| spares.remove(place)).is_some()
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use warpweft::cancel::{self, CancelToken};
 use warpweft::sync::Mutex;
 use warpweft::time::sleep;
-use warpweft::{ForkCx, JoinError, JoinHandle, Runtime, fiber, join, par_for, scope, spawn_job};
+use warpweft::{ForkCx, JoinError, JoinHandle, Runtime, TaskBuilder, fiber, join, par_for, scope, spawn_job};
 
 /// The number of tokens that are alive at a time.
 const BATCH: u64 = 64;
@@ -60,11 +60,11 @@ fn sum_of_a_scope(alive: &Alive) -> u64 {
 }
 
 /// Spawns some work under the token that counts here. Returns what it has to compute, unless it is cancelled.
-fn begin(runtime: &Runtime, kind: u64, alive: &Alive, lock: &Arc<Mutex<u64>>) -> (JoinHandle<u64>, u64) {
+fn begin(on: TaskBuilder<'_>, kind: u64, alive: &Alive, lock: &Arc<Mutex<u64>>) -> (JoinHandle<u64>, u64) {
     let held = alive.hold();
     match kind {
-        0 => (runtime.spawn_job(move || (sum_of_a_loop(), held).0), 2016),
-        1 => (runtime.spawn_fiber(move || (fib(8), held).0), 21),
+        0 => (on.spawn_job(move || (sum_of_a_loop(), held).0), 2016),
+        1 => (on.spawn_fiber(move || (fib(8), held).0), 21),
         2 => {
             let lock = Arc::clone(lock);
             let body = move || {
@@ -77,7 +77,7 @@ fn begin(runtime: &Runtime, kind: u64, alive: &Alive, lock: &Arc<Mutex<u64>>) ->
                 }
                 (turns, held).0
             };
-            (runtime.spawn_fiber(body), 4)
+            (on.spawn_fiber(body), 4)
         }
         3 => {
             let lock = Arc::clone(lock);
@@ -90,11 +90,11 @@ fn begin(runtime: &Runtime, kind: u64, alive: &Alive, lock: &Arc<Mutex<u64>>) ->
                 }
                 5
             };
-            (runtime.spawn(body), 5)
+            (on.spawn(body), 5)
         }
         4 => {
             let alive = alive.clone();
-            (runtime.spawn_job(move || (sum_of_a_scope(&alive), held).0), 120)
+            (on.spawn_job(move || (sum_of_a_scope(&alive), held).0), 120)
         }
         _ => {
             let body = async move {
@@ -102,16 +102,43 @@ fn begin(runtime: &Runtime, kind: u64, alive: &Alive, lock: &Arc<Mutex<u64>>) ->
                 let value = inner.await.unwrap_or(u64::MAX);
                 (value, held).0
             };
-            (runtime.spawn(body), 8)
+            (on.spawn(body), 8)
         }
     }
 }
 
 #[test]
 fn random_cancellations_lose_nothing_and_invent_nothing() {
+    storm(&runtime(4), |_, on| on);
+}
+
+/// The same beside random sizes of the pool and random priorities. A task that waits for a lock raises the
+/// priority of the one that holds it.
+#[test]
+fn random_cancellations_priorities_and_sizes_lose_nothing() {
+    let runtime = Runtime::builder()
+        .workers(4)
+        .policy_spec("priority".parse().expect("a preset"))
+        .build()
+        .expect("threads");
+    let levels: Vec<_> = (0..).map_while(|level| runtime.priority(level).ok()).collect();
+    assert!(levels.len() > 1);
+    let mut size = 4;
+    storm(&runtime, |random, on| {
+        let next = 1 + usize::try_from(random.below(4)).expect("small");
+        assert_eq!(runtime.resize(next).expect("a possible size"), size);
+        size = next;
+        let level = usize::try_from(random.below(levels.len() as u64)).expect("small");
+        on.priority(levels[level])
+    });
+    runtime.resize(4).expect("a possible size");
+    assert_eq!(runtime.first().fault(), None);
+}
+
+/// Cancels tokens at random, and calls `each` for each task that is spawned.
+fn storm<'a>(runtime: &'a Runtime, mut each: impl FnMut(&mut Random, TaskBuilder<'a>) -> TaskBuilder<'a>) {
     let wanted = std::env::var("WARPWEFT_CANCELLATIONS").ok();
     let wanted: u64 = wanted.map_or(3000, |number| number.parse().expect("a number"));
-    let runtime = runtime(4);
     let (alive, lock) = (Alive::default(), Arc::new(Mutex::new(0)));
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
     let (mut cancelled, mut finished, mut made) = (0, 0, 0);
@@ -123,7 +150,8 @@ fn random_cancellations_lose_nothing_and_invent_nothing() {
             let above = &tokens[usize::try_from(random.below(tokens.len() as u64)).expect("small")];
             let token = above.child();
             let kind = random.below(6);
-            if let Ok((task, value)) = token.run(|| begin(&runtime, kind, &alive, &lock)) {
+            let on = each(&mut random, TaskBuilder::new().on(runtime));
+            if let Ok((task, value)) = token.run(|| begin(on, kind, &alive, &lock)) {
                 tasks.push((token.clone(), task, value, kind));
             }
             tokens.push(token);

@@ -14,6 +14,7 @@ mod computing;
 mod contexts;
 mod pinning;
 mod pool_threads;
+mod resizing;
 #[cfg(unix)]
 mod stall_reports;
 mod stuck;

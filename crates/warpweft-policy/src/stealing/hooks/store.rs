@@ -4,7 +4,7 @@ use super::{Local, Shared};
 use crate::order::{LocalQueue, Order};
 use crate::stealing::Overflow;
 use crate::stealing::overflow_queue::retry;
-use crate::{Count, Tally, Wake, YieldTo};
+use crate::{Count, Cx, Tally, Wake, WorkerId, YieldTo};
 use warpweft_queue::Full;
 use warpweft_task::{TaskRef, Why};
 
@@ -54,20 +54,24 @@ pub(super) fn detour<O: Order>(
     local: &mut Local<O>,
     task: TaskRef,
     why: Why,
-    tally: Tally<'_>,
+    cx: &Cx<'_>,
 ) -> Wake {
+    let tally = cx.tally();
     if why == Why::Yielded {
         return give_way(shared, local, task, shared.yield_to, tally);
     }
     match shared.queues.affine.of(&task) {
-        Some(preferred) if preferred != local.me => shared.queues.push_affine(preferred, task),
+        Some(preferred) if preferred != local.me && !cx.rests(WorkerId(preferred)) => {
+            shared.queues.push_affine(preferred, task)
+        }
         _ => into_local_queue(shared, local, task, tally),
     }
 }
 
-pub(super) fn from_outside<O: Order>(shared: &Shared<O>, task: TaskRef, why: Why) -> Wake {
+pub(super) fn from_outside<O: Order>(shared: &Shared<O>, task: TaskRef, why: Why, cx: &Cx<'_>) -> Wake {
     if why == Why::Woken
         && let Some(preferred) = shared.queues.affine.of(&task)
+        && !cx.rests(WorkerId(preferred))
     {
         return shared.queues.push_affine(preferred, task);
     }

@@ -6,7 +6,8 @@ use crate::driver::owner::DriverOwner;
 use crate::execution::forked;
 use crate::pool::core::PoolParts;
 use crate::pool::dyn_pool::DynPool;
-use crate::pool::info::PoolInfo;
+use crate::pool::info::{PoolInfo, SettingSource};
+use crate::pool::size::Follow;
 use crate::runtime::build_error::BuildError;
 use crate::runtime::config::{Config, MOST_WORKERS};
 use crate::runtime::places::PlacePermits;
@@ -20,8 +21,13 @@ use crate::threads::quantum::Quantum;
 use crate::threads::thread_set::ThreadSet;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
+use warpweft_platform::thread::{available_cpus, machine_cpus};
 use warpweft_platform::topology::Topology;
 use warpweft_policy::{Policy, PolicySpec, PolicyVisitor, PoolEnv};
+
+/// How often a pool whose size comes from the machine looks for a new one, by default.
+const FOLLOW_EVERY: Duration = Duration::from_secs(2);
 
 /// The smallest size of a thread's stack, in bytes: a worker's loop and a panic in it, with a margin.
 const LEAST_STACK: usize = 64 << 10;
@@ -65,7 +71,11 @@ pub(crate) fn launch<P: Policy>(policy: &P, config: Config) -> Result<handle::Po
 /// The checked settings of a pool.
 struct Setup {
     config: Config,
+    /// The number of workers at first.
+    first: usize,
+    /// The largest number.
     workers: usize,
+    follow: Option<Follow>,
     quantum: Quantum,
     plan: Option<Plan>,
     env: PoolEnv,
@@ -78,13 +88,34 @@ impl Setup {
             Pin::Off => Topology::flat(&[]),
             Pin::PhysicalCores | Pin::Cpus(_) => Topology::here(),
         };
-        let workers = config.workers.unwrap_or_else(|| config.pin.workers(&topology));
-        if !(1..=MOST_WORKERS).contains(&workers) {
-            return Err(BuildError::Workers {
-                asked: workers,
-                most: MOST_WORKERS,
-            });
+        let first = config.workers.unwrap_or_else(|| config.pin.workers(&topology));
+        // Pinned workers have CPUs, which are chosen once.
+        let follows = config.workers.is_none() && config.pin == Pin::Off;
+        let usual = if follows {
+            machine_cpus().min(MOST_WORKERS)
+        } else {
+            first
+        };
+        let workers = config.max_workers.unwrap_or(usual.max(first));
+        for asked in [first, workers] {
+            if !(1..=MOST_WORKERS).contains(&asked) {
+                return Err(BuildError::Workers {
+                    asked,
+                    most: MOST_WORKERS,
+                });
+            }
         }
+        // A default gives way to what the program says.
+        let is_default = config.sources.workers == SettingSource::Default;
+        let first = if is_default { first.min(workers) } else { first };
+        if first > workers {
+            return Err(BuildError::MaxWorkers { first, most: workers });
+        }
+        let every = config.follow_cpus.unwrap_or(follows.then_some(FOLLOW_EVERY));
+        let follow = every.map(|every| Follow {
+            every,
+            cpus: available_cpus,
+        });
         if !(LEAST_BYTES..=MOST_BYTES).contains(&config.fiber_stack_bytes) {
             return Err(BuildError::FiberStack {
                 asked: config.fiber_stack_bytes,
@@ -118,7 +149,9 @@ impl Setup {
         let places = places.iter().cycle().take(all).copied().collect();
         Ok(Self {
             config,
+            first,
             workers,
+            follow,
             quantum,
             plan,
             env: PoolEnv::new(all).with_places(places),
@@ -127,7 +160,13 @@ impl Setup {
 
     /// Makes what a pool has beside its policy.
     fn into_parts<P: Policy>(self, policy: &P) -> PoolParts {
-        let Self { config, workers, .. } = self;
+        let Self {
+            config,
+            first,
+            workers,
+            follow,
+            ..
+        } = self;
         let slots = self.env.workers;
         forked::watch();
         let blocking = BlockingThreads::new(
@@ -150,6 +189,8 @@ impl Setup {
         let controller = |delay| Arc::new(Controller::new(config.name.clone(), delay, priorities));
         let admission = config.admission.map(controller);
         PoolParts {
+            first,
+            follow,
             threads,
             monitor: Monitor::new(config.watch, workers, slots),
             stacks: Stacks::new(config.fiber_stack_bytes, config.max_fiber_stacks),
@@ -177,7 +218,7 @@ impl Setup {
 fn start_threads(pool: &Arc<dyn DynPool>, abandon: &dyn Fn(Range<usize>)) -> Result<(), BuildError> {
     let any: Arc<dyn PoolRef> = Arc::clone(pool) as _;
     let core = pool.core();
-    let workers = core.info.workers;
+    let workers = core.size.now();
     for worker in 0..workers {
         match core.threads.start(&any) {
             Ok(thread_handle) => {

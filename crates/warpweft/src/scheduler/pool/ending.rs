@@ -29,6 +29,10 @@ impl<P: Policy> Pool<P> {
             // SAFETY: no thread carries it, and with the last worker gone none ever will.
             unsafe { self.workers[compensating].retire() };
         }
+        for worker in (0..self.core.asked).filter(|&worker| self.core.idle.is_resting(worker)) {
+            // SAFETY: as above: who ends its rest is counted among the workers that have to leave.
+            unsafe { self.workers[worker].retire() };
+        }
         let shared = self.shared.get();
         // Unwind: a panic in the policy's `Drop` must not keep tasks from ending.
         let _ = catch_unwind(AssertUnwindSafe(|| {
