@@ -322,8 +322,8 @@ struct Watch {
     idle: bool,
     /// Wakes the round, on its own thread.
     waker: Option<Waker>,
-    /// The end of the slice. It outlives its turn, and is taken away when the thread sleeps, which it must not
-    /// disturb.
+    /// The end of the slice. It outlives its turn, and is taken away when the thread sleeps, which it must
+    /// not disturb.
     slice: Option<Pin<Box<Sleep>>>,
 }
 

@@ -101,9 +101,10 @@ impl OverflowQueue {
     }
 
     /// Takes one of the oldest tasks, and the worker's share of the others into its local queue, behind the
-    /// tasks that are there. So one lock serves many tasks. Where all workers are busy, what comes from outside
-    /// waits about as long as a worker's own tasks; taken one at a time it would wait for longer and longer,
-    /// because a busy worker comes here once in many tasks. `put_back` is called after some of them found no room there and were put back.
+    /// tasks that are there. So one lock serves many tasks. Where all workers are busy, what comes from
+    /// outside waits about as long as a worker's own tasks. Taken one at a time it would wait for longer and
+    /// longer, because a busy worker comes here once in many tasks. `put_back` is called after some of them
+    /// found no room there and were put back.
     pub(super) fn take_share(
         &self,
         local_queue: &mut impl LocalQueue,

@@ -90,8 +90,8 @@ const LOOKS: u32 = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
 /// `docs/decisions/0086-contention-that-the-simulator-found.md`.
 const REGISTERED: usize = 4;
 
-/// Sleeps that are to be shorter than this many nanoseconds ask the system for an exact timer, which costs two
-/// system calls.
+/// Sleeps that are to be shorter than this many nanoseconds ask the system for an exact timer, which costs
+/// two system calls.
 const EXACT_BELOW_NS: u64 = 100_000;
 
 /// The time that a lingering searcher sleeps between two looks, in nanoseconds.

@@ -50,8 +50,7 @@ use warpweft_task::{Abandon, Header, Runnable, TaskPanic, TaskRef, Why};
 // True while a push from outside, into any pool, is on the thread's stack.
 thread_word!(static IN_EXTERNAL_PUSH: bool = false);
 
-/// Returns true if a push from outside is on the calling thread's stack. Its pool does not end before that
-/// push returns.
+/// Returns true if a push from outside is on the calling thread's stack. Its pool ends after that push.
 pub(crate) fn is_in_external_push() -> bool {
     IN_EXTERNAL_PUSH.with(Cell::get)
 }
