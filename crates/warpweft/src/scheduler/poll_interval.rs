@@ -116,10 +116,14 @@ pub(crate) struct PollInterval {
     /// Until this time the worker looks for tasks of other threads before each task. After a long own task it
     /// does so for as long as that task took.
     others_until_ns: u64,
+    /// False for a policy with priorities. Its `next` finds what is more urgent in any place, and
+    /// `poll_global` gives a turn to what is less urgent: that must not come before each task.
+    others_have_turns: bool,
 }
 
 impl PollInterval {
-    pub(crate) fn new(interval: u32) -> Self {
+    /// `by_priority` is true for a policy with priorities.
+    pub(crate) fn new(interval: u32, by_priority: bool) -> Self {
         let interval = interval.max(1);
         Self {
             interval,
@@ -131,6 +135,7 @@ impl PollInterval {
             was_long: false,
             alert_until_ns: 0,
             others_until_ns: 0,
+            others_have_turns: !by_priority,
         }
     }
 
@@ -200,7 +205,7 @@ impl PollInterval {
                 look(driver_owner, idle);
             }
         }
-        if self.was_long && now >= self.others_until_ns {
+        if self.others_have_turns && self.was_long && now >= self.others_until_ns {
             self.others_until_ns = now.saturating_add(took);
         }
         let fit = LOOK_NS.checked_div(each).unwrap_or(u64::MAX);
@@ -230,7 +235,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::task::{Wake, Waker};
     use std::time::Duration;
-    use warpweft_platform::clock::now_ns;
+    use warpweft_platform::clock::{now_ns, thread_cpu_ns};
 
     struct Flag(AtomicBool);
 
@@ -248,7 +253,7 @@ mod tests {
         let driver_owner = DriverOwner::new(Io::Inline, String::from("busy"));
         let driver = driver_owner.driver(1, &idle).expect("a poller");
         let monitor = Monitor::new(Watch::default(), 1, 1);
-        let mut poll_interval = PollInterval::new(61);
+        let mut poll_interval = PollInterval::new(61, false);
         let mut overdue_after = 0;
         // Where the system took the CPU away from some of them, overdue tasks may come earlier.
         let mut was_long = false;
@@ -276,6 +281,30 @@ mod tests {
         }
     }
 
+    /// After a task that computed for long, tasks of other threads have a turn before each task. With
+    /// priorities they would be less urgent ones.
+    #[test]
+    fn long_tasks_give_turns_to_others_unless_there_are_priorities() {
+        let Some(_) = thread_cpu_ns() else {
+            return;
+        };
+        let idle = Idle::new(1);
+        let driver_owner = DriverOwner::new(Io::Inline, String::from("long"));
+        driver_owner.driver(1, &idle).expect("a poller");
+        let monitor = Monitor::new(Watch::default(), 1, 1);
+        let turns = |by_priority| {
+            let mut poll_interval = PollInterval::new(61, by_priority);
+            let after_a_task = |_: &u32| {
+                let start = thread_cpu_ns();
+                while thread_cpu_ns() < start.map(|ns| ns + LONG_NS) {}
+                poll_interval.look_up(&driver_owner, &idle, &monitor, 0)
+            };
+            (0..4).filter(after_a_task).count()
+        };
+        assert!(turns(false) > 0);
+        assert_eq!(turns(true), 0);
+    }
+
     /// A worker that slept in a stretch: the next stretch grows, and the CPU time is not read.
     #[test]
     fn sleep_is_no_time_of_tasks() {
@@ -284,7 +313,7 @@ mod tests {
         driver_owner.driver(1, &idle).expect("a poller");
         let monitor = Monitor::new(Watch::default(), 1, 1);
         let after_sleep = |slept: bool| {
-            let mut poll_interval = PollInterval::new(61);
+            let mut poll_interval = PollInterval::new(61, false);
             poll_interval.look_up(&driver_owner, &idle, &monitor, now_ns());
             assert_eq!(poll_interval.stretch(), 2);
             std::thread::sleep(Duration::from_nanos(LONG_NS));
@@ -302,7 +331,7 @@ mod tests {
         let (idle, driver_owner) = (Idle::new(1), DriverOwner::new(Io::Inline, String::from("quiet")));
         let monitor = Monitor::new(Watch::default(), 1, 1);
         for interval in [0, 1, 61, 1000] {
-            let mut poll_interval = PollInterval::new(interval);
+            let mut poll_interval = PollInterval::new(interval, false);
             let mut tasks = 0;
             for _ in 0..100 {
                 tasks += poll_interval.stretch();

@@ -45,7 +45,7 @@ enum LoopEnd {
 // Not inlined, so that its one indirect call can be counted in the assembly.
 #[inline(never)]
 unsafe fn run_loop<P: Policy, const RECORDED: bool>(pool: &Pool<P>, context: &StackContext) -> LoopEnd {
-    let mut poll_interval = PollInterval::new(P::INTERVAL);
+    let mut poll_interval = PollInterval::new(P::INTERVAL, P::INHERITS_PRIORITY);
     let mut until_pause = poll_interval.stretch();
     let mut fibers = 1;
     let mut helped = false;
