@@ -14,7 +14,7 @@ fn wrong_names_list_the_right_ones_and_the_nearest() {
     assert!(workload.contains("did you mean `packet`?"), "{workload}");
     assert!(
         workload.contains(
-            "churn, city, create, cycle, eratosthenes, fib-promise, fork-join, http, locality, lock, mandelbrot, mapreducefib, matrix, mixed, mixer"
+            "call, churn, city, create, cycle, eratosthenes, fib-promise, fork-join, http, lines, locality, lock, mandelbrot"
         ),
         "{workload}"
     );
