@@ -148,8 +148,8 @@ impl ListedRuntime {
         object.field("policy", JsonText(pool.policy()));
         object.field("policy_from", JsonText(sources.policy.word()));
         object.field("workers", pool.workers());
-        object.field("max_workers", pool.max_workers());
         object.field("workers_from", JsonText(sources.workers.word()));
+        object.field("max_workers", pool.max_workers());
         object.field("written", JsonText(written));
         object.field("seconds", life.as_secs_f64());
         object.field("threads", threads.most);

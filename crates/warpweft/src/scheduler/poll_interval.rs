@@ -234,8 +234,8 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::task::{Wake, Waker};
-    use std::time::Duration;
     use warpweft_platform::clock::{now_ns, thread_cpu_ns};
+    use warpweft_platform::thread::pause;
 
     struct Flag(AtomicBool);
 
@@ -316,7 +316,7 @@ mod tests {
             let mut poll_interval = PollInterval::new(61, false);
             poll_interval.look_up(&driver_owner, &idle, &monitor, now_ns());
             assert_eq!(poll_interval.stretch(), 2);
-            std::thread::sleep(Duration::from_nanos(LONG_NS));
+            pause(LONG_NS);
             let woke_ns = if slept { now_ns() } else { 0 };
             poll_interval.look_up(&driver_owner, &idle, &monitor, woke_ns);
             (poll_interval.stretch(), poll_interval.alert_until_ns > 0)
