@@ -33,7 +33,7 @@ fn wrong_names_list_the_right_ones_and_the_nearest() {
     assert!(complaint("banch").contains("did you mean `bench`?"));
     assert!(
         complaint("foo")
-            .contains("commands: explore, bench, compare, try, results, trace, list, completions")
+            .contains("commands: explore, bench, simulate, compare, try, results, trace, list, completions")
     );
 }
 
