@@ -112,11 +112,8 @@ fn a_pinned_task_against_rest() {
         pool.pin(0);
         worker.join().unwrap();
         // SAFETY: no thread carries the worker.
-        assert_eq!(
-            pool.local.with(|ran| unsafe { *ran }),
-            1,
-            "a task was left behind"
-        );
+        let ran = pool.local.with(|ran| unsafe { *ran });
+        assert_eq!(ran, 1, "a task was left behind");
         assert!(pool.idle.is_resting(W));
     });
 }
