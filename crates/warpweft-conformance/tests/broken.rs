@@ -1,9 +1,12 @@
 //! The kit rejects broken policies, and reports by name which duty each of them breaks.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 
+mod rejects;
+
+use rejects::rejects;
 use std::marker::PhantomData;
 use warpweft_conformance::{
-    Duty, Verdict, nothing_lost, nothing_lost_in_transfers, nothing_lost_with_threads, nothing_starves,
+    Duty, nothing_lost, nothing_lost_in_transfers, nothing_lost_with_threads, nothing_starves,
     scan_is_exhaustive, wakes_are_honest,
 };
 use warpweft_platform::counter::Counter;
@@ -88,22 +91,6 @@ impl<F: Fault> Policy for Broken<F> {
 /// The policy with this fault.
 fn broken<F: Fault>() -> Broken<F> {
     Broken(PhantomData)
-}
-
-/// The check must find this duty broken, and its message must contain the policy, the duty, and this text.
-#[track_caller]
-fn rejects(verdict: Verdict, name: &str, duty: Duty, message: &str) {
-    let violation = verdict.expect_err("the kit accepted a broken policy");
-    assert_eq!(
-        (violation.policy(), violation.duty()),
-        (name, duty),
-        "{violation}"
-    );
-    let text = violation.to_string();
-    assert!(
-        text.contains(name) && text.contains(&duty.to_string()) && text.contains(message),
-        "{text}"
-    );
 }
 
 /// Drops a task now and then.

@@ -6,11 +6,14 @@
     reason = "a lock of the standard library is enough for a policy that no worker waits in"
 )]
 
+mod rejects;
+
+use rejects::rejects;
 use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use warpweft_conformance::{Duty, Verdict, evictions_are_honest, nothing_lost, rest_leaves_nothing};
+use warpweft_conformance::{Duty, evictions_are_honest, nothing_lost, rest_leaves_nothing};
 use warpweft_policy::{Cx, Policy, PolicyError, PoolEnv, TaskRef, Waiting, Wake, Why, WorkerId};
 
 /// What the policy does wrong. The default of each is right.
@@ -142,18 +145,6 @@ impl<F: Fault> Policy for Homes<F> {
 
 fn homes<F: Fault>() -> Homes<F> {
     Homes(PhantomData)
-}
-
-/// The check must find this duty broken, by name and with this text.
-#[track_caller]
-fn rejects(verdict: Verdict, name: &str, duty: Duty, message: &str) {
-    let violation = verdict.expect_err("the kit accepted a broken policy");
-    assert_eq!(
-        (violation.policy(), violation.duty()),
-        (name, duty),
-        "{violation}"
-    );
-    assert!(violation.to_string().contains(message), "{violation}");
 }
 
 struct Faultless;

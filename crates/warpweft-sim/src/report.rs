@@ -68,7 +68,7 @@ impl Contention {
 pub struct AccessSite {
     /// The byte of the line.
     pub offset: usize,
-    /// The field that was accessed, as it stands in the source, if the source is there: `Injector.head`,
+    /// The field that was accessed, as the source has it, if the source is there: `Injector.head`,
     /// or an expression.
     pub name: String,
     /// The file.

@@ -1,14 +1,9 @@
 //! Tests that tasks which are cancelled in their queues leave them once, and that no others do.
 
 use super::bench::Bench;
+use super::spread;
 use crate::duty::{Duty, Verdict};
-use warpweft_policy::{Policy, Why, priority};
-
-/// How many tasks each source pushes for each reason.
-const EACH: usize = 6;
-
-/// Why tasks are pushed, from outside or by each worker.
-const REASONS: [Why; 4] = [Why::Injected, Why::Spawned, Why::Yielded, Why::Woken];
+use warpweft_policy::Policy;
 
 /// Tasks are cancelled while a policy holds them. [`evict`](Policy::evict) of any worker hands out such tasks
 /// only, each of them once, and drops none. Those that stay come out in their turn, and all that were not
@@ -29,25 +24,9 @@ pub fn evictions_are_honest<P: Policy>(name: &str, policy: &P) -> Verdict {
 }
 
 fn play<P: Policy>(name: &str, policy: &P, workers: usize, evictor: usize, every: usize) -> Verdict {
-    let sources = workers + 1;
-    let tasks = EACH * sources * REASONS.len();
+    let tasks = spread::tasks(workers);
     let mut bench = Bench::<P>::new(name, policy, workers, tasks, 1)?;
-    let levels = usize::from(policy.priorities().max(1));
-    for number in 0..tasks {
-        let by = (number % sources).checked_sub(1);
-        let (mut task, _) = bench.new_cancellable();
-        if policy.priorities() > 0 {
-            task.set_policy_word(priority::word((number % levels) as u8));
-        }
-        let why = match REASONS[number / sources % REASONS.len()] {
-            Why::Yielded if by.is_none() => Why::Woken,
-            why => why,
-        };
-        if why == Why::Woken {
-            bench.suspend(number % workers, &mut task)?;
-        }
-        bench.push(by, task, why)?;
-    }
+    spread::push(&mut bench, policy, workers, |bench| bench.new_cancellable().0)?;
     let mut cancellations = 0;
     for number in (0..tasks).filter(|number| number.is_multiple_of(every)) {
         bench.cancel(number);

@@ -8,6 +8,7 @@ mod panics;
 mod resting;
 mod scan;
 mod shares;
+mod spread;
 mod starvation;
 mod threads;
 mod transfers;
