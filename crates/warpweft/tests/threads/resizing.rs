@@ -190,6 +190,47 @@ fn a_worker_that_rests_has_a_thread_for_its_pinned_tasks() {
     assert_eq!(runtime.threads().most, 2);
 }
 
+/// Spawns its successor, which only its worker can find, for as long as it is told.
+fn chain(stop: Arc<AtomicBool>, ran_on: Arc<[AtomicUsize; 2]>) {
+    if let Some(worker) = current_worker() {
+        ran_on[worker].fetch_add(1, Ordering::Relaxed);
+    }
+    if !stop.load(Ordering::Relaxed) {
+        warpweft::spawn_detached(move || chain(stop, ran_on));
+    }
+}
+
+/// A worker begins to rest with a task in a slot where thieves do not look. Nearly always: now and then the
+/// task is in its queue. So there are several rounds.
+#[test]
+fn what_only_the_worker_finds_is_given_back_before_it_rests() {
+    for round in 0..8 {
+        let runtime = builder(2, "tokio").stuck_after(None).build().expect("workers");
+        let (stop, free) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+        let ran_on = Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]);
+        let is_free = Arc::clone(&free);
+        let busy = TaskBuilder::new().on(&runtime).spawn_pinned(0, move || {
+            while !is_free.load(Ordering::Relaxed) {
+                std::thread::yield_now();
+            }
+        });
+        let (until, on) = (Arc::clone(&stop), Arc::clone(&ran_on));
+        let first = TaskBuilder::new()
+            .on(&runtime)
+            .spawn_pinned(1, move || chain(until, on));
+        first.wait().expect("no panic");
+        runtime.resize(1).expect("possible");
+        eventually("worker 1 rests", || runtime.threads().spare == 1);
+        let before = ran_on[0].load(Ordering::Relaxed);
+        free.store(true, Ordering::Relaxed);
+        busy.wait().expect("no panic");
+        eventually(&format!("worker 0 continues, round {round}"), || {
+            ran_on[0].load(Ordering::Relaxed) > before
+        });
+        stop.store(true, Ordering::Relaxed);
+    }
+}
+
 /// A fiber continues on its thread, whichever workers are left.
 #[test]
 fn fibers_of_a_worker_that_rests_go_on() {
