@@ -11,7 +11,7 @@ use crate::eventually::eventually;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
-use warpweft::sync::Notify;
+use warpweft::sync::{Notify, channel};
 use warpweft::time::sleep;
 use warpweft::{
     BuildError, Builder, JoinError, JoinHandle, PolicySpec, ResizeError, Runtime, TaskBuilder,
@@ -170,8 +170,8 @@ fn a_pinned_task_wakes_a_worker_that_rests() {
     assert!(most_together(&runtime) <= 1);
 }
 
-/// The only running worker waits, in the middle of a task, for what only a worker at rest may do. The thread
-/// of that worker is not taken for the wait, although no other may be started.
+/// The only running worker is in a frame that waits, and then a task is pinned to a worker at rest. The frame
+/// has not taken the thread of that worker, although no other may be started.
 #[test]
 fn a_worker_that_rests_has_a_thread_for_its_pinned_tasks() {
     let runtime = builder(2, "fifo")
@@ -181,12 +181,15 @@ fn a_worker_that_rests_has_a_thread_for_its_pinned_tasks() {
         .expect("workers");
     runtime.resize(1).expect("possible");
     eventually("one rests", || runtime.threads().spare == 1);
-    let pool = runtime.first().clone();
-    let waits = runtime.spawn_job(move || {
-        let pinned = TaskBuilder::new().on_pool(&pool).spawn_pinned(1, current_worker);
-        pinned.wait().expect("no panic")
-    });
-    assert_eq!(waits.wait().expect("no panic"), Some(1));
+    let (send, receive) = channel::bounded(1);
+    let waits = runtime.spawn_job(move || receive.recv().wait());
+    // It waits by then, or what follows is easier.
+    std::thread::sleep(Duration::from_millis(20));
+    let pinned = TaskBuilder::new().on(&runtime).spawn_pinned(1, current_worker);
+    eventually("it runs", || pinned.is_finished());
+    assert_eq!(pinned.wait().expect("no panic"), Some(1));
+    send.try_send(7).expect("there is room");
+    assert_eq!(waits.wait().expect("no panic"), Ok(7));
     assert_eq!(runtime.threads().most, 2);
 }
 
