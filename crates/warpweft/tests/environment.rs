@@ -357,7 +357,7 @@ fn each_pool_of_a_runtime_that_ends_has_one_line() {
         &[
             r#"{"warpweft":1,"pid":"#,
             r#""runtime":1,"pool":"a \"b\"","policy":"fifo+steal=one"#,
-            r#""policy_from":"WARPWEFT_POLICY","workers":2,"max_workers":2,"workers_from":"program","written":"shutdown","seconds":"#,
+            r#""policy_from":"WARPWEFT_POLICY","workers":2,"workers_from":"program","max_workers":2,"written":"shutdown","seconds":"#,
             r#""injected":7,"ran":7,"#,
         ],
     );
@@ -383,7 +383,8 @@ fn runtimes_that_the_process_leaves_alone_have_their_lines_at_its_end() {
         &[
             r#""runtime":1,"pool":"warpweft""#,
             r#""policy_from":"default""#,
-            r#""workers_from":"default","written":"exit""#,
+            r#""workers_from":"default""#,
+            r#""written":"exit""#,
             r#""ran":1,"#,
         ],
     );

@@ -75,7 +75,11 @@ impl Program for Plan {
             }
             (host::since(start), sum, all)
         })?;
-        check("sum of the answers", &sum, &(self.callers * (0..share).sum::<u64>()))?;
+        check(
+            "sum of the answers",
+            &sum,
+            &(self.callers * (0..share).sum::<u64>()),
+        )?;
         Ok(Outcome::new(self.callers * share, elapsed).with_latency(&histogram))
     }
 }

@@ -28,8 +28,8 @@ use std::time::{Duration, Instant};
 
 use harness::cpus;
 
-use crate::kit::host;
 use crate::kit::fib::{Fib, chosen, fib, serial};
+use crate::kit::host;
 use crate::kit::wire::{Ends, Server};
 use crate::peers::tokio_rayon::TWO_POOLS;
 use crate::prelude::*;

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use fastrand::Rng;
 
-use crate::kit::host;
 use crate::kit::chain::{Feed, Listening, sends};
+use crate::kit::host;
 use crate::kit::packets::{Packets, newlines_of};
 use crate::kit::task_recorder::{Counts, Recorded};
 use crate::prelude::*;

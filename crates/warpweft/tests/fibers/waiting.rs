@@ -459,6 +459,8 @@ fn a_thread_that_may_not_use_its_stack_keeps_it() {
     };
     for _ in 0..40 {
         (0..5).for_each(|_| eventually("the one before has left its stack", ends));
+        // A fiber ends on its stack, and its worker runs nothing else before it has left it.
+        runtime.spawn_job(|| ()).wait().expect("behind the last of them");
         let (open, closed) = gate();
         let waits = |_| {
             let closed = closed.clone();

@@ -53,7 +53,10 @@ impl Program for Plan {
     const SIMULATES: bool = true;
 
     fn refusal(request: &Request) -> Result<Option<&'static str>, LabError> {
-        let declares = matches!(programs::named(&request.params).which, Which::Fib | Which::Treesum);
+        let declares = matches!(
+            programs::named(&request.params).which,
+            Which::Fib | Which::Treesum
+        );
         if request.simulation.is_some() && !declares {
             return Err(LabError::Usage(String::from(
                 "of fork-join, fib and treesum are simulated: the others do not declare what they compute",
