@@ -125,36 +125,12 @@ impl<T: Word> Mpmc<T> {
     /// Like [`with_capacity`](Self::with_capacity); the first ticket is `start`.
     #[doc(hidden)]
     pub fn with_start(capacity: usize, start: u64) -> Result<Self, CapacityError> {
-        match capacity {
-            0 => return Err(CapacityError::Zero),
-            1..=MAX_CAPACITY => {}
-            asked => {
-                return Err(CapacityError::TooLarge {
-                    asked,
-                    limit: MAX_CAPACITY,
-                });
-            }
-        }
-        let count = capacity.next_power_of_two();
-        let mut slots = Vec::new();
-        slots
-            .try_reserve_exact(count)
-            .map_err(|_| CapacityError::Memory { asked: count })?;
-        slots.resize_with(count, || MpmcSlot {
-            turn: AtomicU64::new(0),
-            element: AtomicUsize::new(0),
-        });
-        let queue = Self {
+        Ok(Self {
+            slots: empty_slots(capacity, start)?,
             head: CachePadded::new(AtomicU64::new(start)),
             tail: CachePadded::new(AtomicU64::new(start)),
-            slots: slots.into_boxed_slice(),
             _elements: PhantomData,
-        };
-        for ticket in (0..count as u64).map(|i| start.wrapping_add(i)) {
-            // Ordering: Relaxed; the thread that shares the queue publishes it.
-            queue.slot(ticket).turn.store(empty(ticket), Ordering::Relaxed);
-        }
-        Ok(queue)
+        })
     }
 
     /// Adds an element, unless the queue is full. Costs one fetch-and-add; a full queue costs loads only.
@@ -321,6 +297,35 @@ impl<T: Word> Mpmc<T> {
     fn lap(&self) -> u64 {
         self.slots.len() as u64
     }
+}
+
+/// Makes the slots of an empty queue whose first ticket is `start`. Elements are words, so their type does not
+/// matter: one copy serves all queues, and is compiled here.
+fn empty_slots(capacity: usize, start: u64) -> Result<Box<[MpmcSlot]>, CapacityError> {
+    match capacity {
+        0 => return Err(CapacityError::Zero),
+        1..=MAX_CAPACITY => {}
+        asked => {
+            return Err(CapacityError::TooLarge {
+                asked,
+                limit: MAX_CAPACITY,
+            });
+        }
+    }
+    let count = capacity.next_power_of_two();
+    let mut slots = Vec::new();
+    slots
+        .try_reserve_exact(count)
+        .map_err(|_| CapacityError::Memory { asked: count })?;
+    let last = count as u64 - 1;
+    slots.extend((0..=last).map(|slot| {
+        let ticket = start.wrapping_add(slot.wrapping_sub(start) & last);
+        MpmcSlot {
+            turn: AtomicU64::new(empty(ticket)),
+            element: AtomicUsize::new(0),
+        }
+    }));
+    Ok(slots.into_boxed_slice())
 }
 
 /// Hands a ticket back, if it is the highest one out. Returns true if it did.
