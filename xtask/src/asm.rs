@@ -169,9 +169,8 @@ fn code_of<'a>(file: &object::File<'a>, text: &str) -> Result<Vec<(String, u64, 
 
 fn build(repo: &Repo, policies: bool) -> Result<PathBuf> {
     let mut command = run::cargo(&repo.root);
-    // Not `-p`: with the packages that `cargo run` takes, nothing is compiled a second time with other
-    // features.
-    command.args(["build", "--release", "--bin", "warpweft"]);
+    // What `cargo lab` builds: so nothing is compiled a second time with other features.
+    command.args(["build", "--release", "--package", "warpweft-lab"]);
     let mut target = repo.target.clone();
     if policies {
         target.push("asm");

@@ -8,7 +8,7 @@ use anyhow::{Result, ensure};
 use std::time::Instant;
 
 /// How many of the mutants are tried each time.
-const MUTANTS: usize = 16;
+const MUTANTS: usize = 10;
 
 /// Runs the checks and prints what each came to.
 pub(crate) fn run(repo: &Repo) -> Result<()> {
@@ -110,12 +110,16 @@ pub(crate) fn run(repo: &Repo) -> Result<()> {
     run::complain("of the checks failed", &failed)
 }
 
-/// What the README says, `cargo test`; the tests of the checks; those of a feature that is off.
+/// What the README says, `cargo test`; the tests of the lab and of the checks; those of features that are off.
 fn test(repo: &Repo, tests: &mut Tests) -> Result<()> {
     let mut success = true;
+    let mut others = vec!["test", "--no-fail-fast"];
+    for package in repo.not_by_default() {
+        others.extend(["--package", &package.name]);
+    }
     for arguments in [
         ["test", "--no-fail-fast"].as_slice(),
-        &["test", "--package", "xtask"],
+        &others,
         // By itself it is without its features, which the lab switches on for the whole workspace.
         &["test", "--package", "warpweft-policy", "--lib", "spec::"],
         // A feature that nothing in the workspace switches on: the lab measures without it.
@@ -172,7 +176,7 @@ fn test(repo: &Repo, tests: &mut Tests) -> Result<()> {
 /// The main job of the lab, small, and the one that waits and computes.
 fn smoke(repo: &Repo) -> Result<()> {
     for workload in ["pcap", "mapreducefib"] {
-        let arguments = ["run", "--release", "--", "explore", workload, "--smoke"];
+        let arguments = ["lab", "explore", workload, "--smoke"];
         run::run(run::cargo(&repo.root).args(arguments))?;
     }
     Ok(())

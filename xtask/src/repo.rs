@@ -1,7 +1,7 @@
 //! Where things are: the root, the packages and their targets, the files.
 
 use anyhow::{Context as _, Result};
-use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package, TargetKind};
+use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package, PackageId, TargetKind};
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -38,6 +38,12 @@ impl Repo {
     /// The packages of the workspace.
     pub(crate) fn packages(&self) -> impl Iterator<Item = &Package> {
         self.metadata.packages.iter()
+    }
+
+    /// The packages that `cargo test` leaves out, because they are not among the default members.
+    pub(crate) fn not_by_default(&self) -> impl Iterator<Item = &Package> {
+        let default: &[PackageId] = &self.metadata.workspace_default_members;
+        self.packages().filter(|package| !default.contains(&package.id))
     }
 
     /// The packages whose folder is directly below `crates/`: the library.
