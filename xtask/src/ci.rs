@@ -120,6 +120,7 @@ fn test(repo: &Repo, tests: &mut Tests) -> Result<()> {
     for arguments in [
         ["test", "--no-fail-fast"].as_slice(),
         &others,
+        &["test", "--package", "warpweft", "--test", "adversary"],
         // By itself it is without its features, which the lab switches on for the whole workspace.
         &["test", "--package", "warpweft-policy", "--lib", "spec::"],
         // A feature that nothing in the workspace switches on: the lab measures without it.
@@ -162,7 +163,7 @@ fn test(repo: &Repo, tests: &mut Tests) -> Result<()> {
         ],
     ] {
         let mut command = run::cargo(&repo.root);
-        // The hostile programs with each number of workers; `cargo test` alone runs them with 2.
+        // The hostile programs with each number of workers; without it they are run with 2.
         command.args(arguments).env("WARPWEFT_ADVERSARY_ALL", "1");
         success &= run::tee(&mut command, |line| {
             tests.add(line);

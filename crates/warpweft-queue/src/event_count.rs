@@ -1,3 +1,6 @@
+//! The event count: one 64-bit word per pool says how many workers search and how many sleep, so that a push
+//! wakes one if it must, and never loses the wake-up.
+//!
 #![doc = include_str!("event_count.md")]
 
 mod rest;

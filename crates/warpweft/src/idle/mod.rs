@@ -1,3 +1,5 @@
+//! How a worker without work waits, and how it is woken.
+//!
 #![doc = include_str!("README.md")]
 
 mod sleep_history;
