@@ -49,6 +49,9 @@ struct Load {
     /// Tasks or requests of a timed run, and of one under callgrind.
     count: u64,
     counted: u64,
+    /// How often instructions are counted. The count of a server depends on how many requests each of its
+    /// looks at the sockets finds, and a median does less so.
+    counts: usize,
     /// The figures that the program prints.
     times: &'static [&'static str],
     /// How much more it may cost to record steps, in parts in a hundred, if there is a goal.
@@ -64,6 +67,7 @@ impl Load {
             arguments,
             count: COUNT,
             counted: COUNTED,
+            counts: 1,
             times: &["time"],
             steps_goal: None,
         }
@@ -86,6 +90,7 @@ const LOADS: &[Load] = &[
         arguments: &[],
         count: REQUESTS,
         counted: REQUESTS_COUNTED,
+        counts: 7,
         times: &["time", "CPU time of the worker"],
         steps_goal: Some(HTTP_STEPS_GOAL),
     },
@@ -141,11 +146,11 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
     for load in LOADS.iter().filter(is_wanted) {
         let [with, without] = [&with, &without].map(|folder| folder.join(load.program));
         let name = format!("rare events, {}", load.name);
-        let counts = |steps| instructions(&with, load, steps);
-        match counts("off")?.zip(instructions(&without, load, "off")?) {
-            Some((with, without)) => {
+        let counts = instructions(load, &with, &without)?;
+        match &counts {
+            Some(counts) => {
                 let what = format!("{name}: instructions");
-                rows.push(Row::more(what, with, without, SPARSE_GOAL));
+                rows.push(Row::more(what, counts.off, counts.without, SPARSE_GOAL));
             }
             None => println!("no valgrind: instructions are not counted"),
         }
@@ -157,8 +162,9 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
             continue;
         };
         let name = format!("recorded steps, {}", load.name);
-        if let Some((on, off)) = counts("on")?.zip(counts("off")?) {
-            rows.push(Row::more(format!("{name}: instructions"), on, off, goal));
+        if let Some(counts) = counts {
+            let what = format!("{name}: instructions");
+            rows.push(Row::more(what, counts.on, counts.off, goal));
         }
         let measured = ratios(options.rounds, load, (&with, "on"), (&with, "off"))?;
         for (time_of, ratios) in load.times.iter().zip(measured) {
@@ -290,8 +296,36 @@ fn ratios(rounds: usize, load: &Load, one: (&Path, &str), other: (&Path, &str)) 
     })
 }
 
+/// Instructions of a task or a request: without rare events, with them, and with steps.
+struct Instructions {
+    without: f64,
+    off: f64,
+    on: f64,
+}
+
+/// Counts the instructions of both programs by turns, or returns `None` without valgrind.
+fn instructions(load: &Load, with: &Path, without: &Path) -> Result<Option<Instructions>> {
+    let mut all = [const { Vec::new() }; 3];
+    for _ in 0..load.counts {
+        for (all, (program, steps)) in all
+            .iter_mut()
+            .zip([(without, "off"), (with, "off"), (with, "on")])
+        {
+            match instructions_once(program, load, steps)? {
+                Some(each) => all.push(each),
+                None => return Ok(None),
+            }
+        }
+    }
+    let [without, off, on] = all.map(|mut all| {
+        all.sort_by(f64::total_cmp);
+        all[all.len() / 2]
+    });
+    Ok(Some(Instructions { without, off, on }))
+}
+
 /// Instructions of a task or a request, or `None` without valgrind.
-fn instructions(program: &Path, load: &Load, steps: &str) -> Result<Option<f64>> {
+fn instructions_once(program: &Path, load: &Load, steps: &str) -> Result<Option<f64>> {
     let [few, many] = [load.counted, 3 * load.counted].map(|count| {
         let mut command = Command::new("valgrind");
         command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);

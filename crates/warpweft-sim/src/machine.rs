@@ -170,7 +170,7 @@ impl Machine {
     ///
     /// The text is no such file, a number is missing, has no source, or makes no sense.
     pub fn parse(text: &str) -> Result<Self, MachineError> {
-        let machine: Self = toml::from_str(text).map_err(|error| MachineError(error.to_string()))?;
+        let machine: Self = basic_toml::from_str(text).map_err(|error| MachineError(error.to_string()))?;
         machine.check()?;
         Ok(machine)
     }

@@ -10,6 +10,7 @@
 use crate::header::Header;
 use crate::origin::kind_of;
 use crate::task_panic::TaskKind;
+use crate::task_ref::TaskRef;
 use std::panic::Location;
 use std::ptr::NonNull;
 use std::task::Waker;
@@ -61,6 +62,13 @@ pub unsafe fn look(task: NonNull<Header>) -> Option<TaskView> {
         wakers: state.wakers,
         joiner: state.has_joiner.then(|| joiner(header)).flatten(),
     })
+}
+
+/// Looks at the task of a reference. Returns `None` if it has ended.
+#[must_use]
+pub fn look_at(task: &TaskRef) -> Option<TaskView> {
+    // SAFETY: the task is alive as long as a reference to it.
+    unsafe { look(task.0) }
 }
 
 /// The words of the waker field. The joiner may replace it meanwhile: then they are those of two wakers.

@@ -102,6 +102,15 @@ pub(crate) enum RawWhat {
     BlockingPlace,
 }
 
+/// A pool all of whose threads for closures that block have one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FullThreads {
+    /// The index of the pool.
+    pub(crate) pool: usize,
+    /// What a [`RawWhat::BlockingPlace`] of the pool has as its object.
+    pub(crate) object: usize,
+}
+
 /// A fiber that a report can look at.
 pub(crate) trait FiberView: Send + Sync {
     /// Returns what it does; `None` if it has no body.

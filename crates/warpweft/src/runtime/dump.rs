@@ -11,13 +11,13 @@ use super::pool::Pool;
 use crate::execution::wait::is_of_runtime;
 use crate::observe::dump::graph::Collected;
 use crate::observe::dump::{Dump, Finding, PoolDump, TaskDump};
-use crate::observe::raw::{RawState, RawTask, objects, told};
+use crate::observe::raw::{FullThreads, RawState, RawTask, objects, told};
 use crate::pool::dyn_pool::DynPool;
 use std::collections::HashSet;
 use warpweft_platform::clock::now_ns;
 use warpweft_platform::thread::pause;
 use warpweft_task::frame::{Frame, FrameKind, Who, outside};
-use warpweft_task::task_view::TaskView;
+use warpweft_task::task_view::{self, TaskView};
 use warpweft_task::{Runnable, TaskKind, kind_of};
 
 /// The time between the two looks, in nanoseconds: long enough for a task that was woken to be seen as such.
@@ -156,7 +156,9 @@ fn collect_pool(found: &mut Collected, number: usize, pool: &dyn DynPool) {
         forked: pool.is_forked(),
         ready: pool.ready(),
     });
-    let Collected { tasks, waits, .. } = found;
+    let Collected {
+        tasks, waits, full, ..
+    } = found;
     let mut add = |task| tasks.push((Some(number), task));
     core.owned_tasks.for_each(|task| add(of_task(task)));
     core.fibers
@@ -165,9 +167,13 @@ fn collect_pool(found: &mut Collected, number: usize, pool: &dyn DynPool) {
         // SAFETY: the register is locked while it calls the closure.
         frames.for_each(|frame| add(unsafe { of_frame(frame) }));
     }
-    core.threads
-        .blocking()
-        .each(&mut |wait| waits.push(wait), &mut |queued| add(of_queued(queued)));
+    let blocking = core.threads.blocking();
+    if blocking.each(&mut |wait| waits.push(wait), &mut |queued| add(of_queued(queued))) {
+        full.push(FullThreads {
+            pool: number,
+            object: blocking.object(),
+        });
+    }
     // A worker's words are a hint: its task and spawn site may be of two steps. So a fiber goes before them
     // that says where it runs.
     let known: HashSet<_> = tasks
@@ -209,10 +215,12 @@ fn of_queued(task: &Runnable) -> RawTask {
     let info = task.info();
     RawTask {
         id: task.id_word(),
+        keys: [task.id_word(), 0],
         kind: Some(TaskKind::Blocking),
         name: info.name().map(String::from),
         site: Some(info.location()),
         state: RawState::Queued,
+        joiner: task_view::look_at(task).and_then(|view| view.joiner),
         ..RawTask::default()
     }
 }

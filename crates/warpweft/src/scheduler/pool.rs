@@ -26,7 +26,7 @@ use crate::observe::PoolCounters;
 use crate::observe::recorder::event::Push;
 use crate::observe::recorder::snapshot::Snapshot;
 use crate::pool::core::{PoolCore, PoolParts};
-use crate::pool::current::{WorkerRef, WorkerVtable, with_current, with_taker};
+use crate::pool::current::{WorkerRef, WorkerVtable, with_current};
 use crate::pool::dyn_pool::DynPool;
 use crate::pool::owned_tasks::OwnedTasks;
 use crate::pool::size::ResizeError;
@@ -213,7 +213,7 @@ impl<P: Policy> Pool<P> {
     /// # Safety
     ///
     /// As [`PoolVtable::push`].
-    unsafe fn push_any(pool: NonNull<PoolHeader>, task: Runnable, why: Why) {
+    pub(super) unsafe fn push_any(pool: NonNull<PoolHeader>, task: Runnable, why: Why) {
         with_current(|worker_ref| match worker_ref {
             // Known to be a worker of this type, so that the call is direct.
             // SAFETY: the reference belongs to a worker of the pool whose table this is, and the calling
@@ -226,31 +226,6 @@ impl<P: Policy> Pool<P> {
                 let pool = unsafe { pool.cast::<Self>().as_ref() };
                 pool.push_from_outside(task, why);
             }
-        });
-    }
-
-    /// # Safety
-    ///
-    /// As [`PoolVtable::woken`]. With `KEPT` the policy keeps woken tasks.
-    pub(super) unsafe fn woken<const KEPT: bool>(pool: NonNull<PoolHeader>, task: Runnable) {
-        with_taker(pool, |worker_ref| match worker_ref {
-            Some(worker_ref) => {
-                // SAFETY: a reference that takes tasks of the pool whose table this is belongs to one of its
-                // workers, so to this type.
-                let worker = unsafe { Worker::<P>::from_ref(worker_ref) };
-                // SAFETY: by contract the header belongs to a live pool of this table, so of this type.
-                let pool = unsafe { pool.cast::<Self>().as_ref() };
-                if KEPT {
-                    // SAFETY: the calling thread carries the worker; as it takes tasks, no hook is on the
-                    // stack.
-                    unsafe { worker.push_local(pool, task, Why::Woken) };
-                } else {
-                    // SAFETY: as above.
-                    unsafe { worker.push_in(pool, task, Why::Woken) };
-                }
-            }
-            // SAFETY: by contract.
-            None => unsafe { Self::push_any(pool, task, Why::Woken) },
         });
     }
 

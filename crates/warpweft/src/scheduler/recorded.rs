@@ -171,7 +171,10 @@ impl<P: Policy> Worker<P> {
         let before = RECORDED.then(|| context.fibers().line_end());
         // SAFETY: by contract.
         let work = unsafe { self.wait(context) };
-        if let Some(before) = before.filter(|_| context.carries(self.worker_ref())) {
+        if let Some(before) = before
+            && context.carries(self.worker_ref())
+            && context.fibers().line_end() != before
+        {
             // SAFETY: the thread still carries the worker.
             unsafe { self.woke_recorded(pool, context, (0, before)) };
         }
@@ -292,14 +295,21 @@ impl<P: Policy> Pool<P> {
         // SAFETY: by contract the header belongs to a live pool of this table, so of this type.
         let recorder = &unsafe { pool.cast::<Self>().as_ref() }.core.recorder;
         with_taker(pool, |worker_ref| {
-            match worker_ref.and_then(|taker| taker.worker) {
-                // SAFETY: the calling thread carries a worker that takes tasks of this pool, so one of its.
-                Some(worker) => unsafe { recorder.worker(worker).pushed(recorder, Push::Woken, &task) },
+            match worker_ref {
+                Some(worker_ref) => {
+                    // SAFETY: a reference that takes tasks of the pool whose table this is belongs to one of
+                    // its workers, so to this type.
+                    let worker = unsafe { Worker::<P>::from_ref(worker_ref) };
+                    // SAFETY: the calling thread carries that worker.
+                    unsafe {
+                        recorder.worker(worker.id()).pushed(recorder, Push::Woken, &task);
+                    };
+                }
                 None => recorder.pushed_outside(Push::Woken, &task),
             }
+            // SAFETY: by contract, and the reference is the one that was found for the pool.
+            unsafe { Self::woken_on::<KEPT>(worker_ref, pool, task) };
         });
-        // SAFETY: by contract.
-        unsafe { Self::woken::<KEPT>(pool, task) };
     }
 
     /// Records that the calling thread wakes the fiber of that task, which is another thread's.

@@ -7,8 +7,10 @@
 use super::pool::Pool;
 use super::worker::Worker;
 use crate::execution::stack_context::{self, StackContext};
-use crate::pool::current::{GaveWay, WorkerRef};
+use crate::pool::current::{GaveWay, WorkerRef, with_taker};
+use std::ptr::NonNull;
 use warpweft_policy::{Count, Cx, Policy, Wake, YieldTo};
+use warpweft_task::pool::PoolHeader;
 use warpweft_task::{Abandon, Pending, Ran, Runnable, Suspended, TaskRef, Why};
 
 impl<P: Policy> Worker<P> {
@@ -253,5 +255,48 @@ impl<P: Policy> Worker<P> {
         }
         // SAFETY: by contract.
         unsafe { self.push_in(self.pool(), task, Why::Woken) };
+    }
+}
+
+impl<P: Policy> Pool<P> {
+    /// # Safety
+    ///
+    /// As [`woken`](warpweft_task::pool::PoolVtable::woken). With `KEPT` the policy keeps woken tasks.
+    pub(super) unsafe fn woken<const KEPT: bool>(pool: NonNull<PoolHeader>, task: Runnable) {
+        // SAFETY: by contract.
+        with_taker(pool, |worker_ref| unsafe {
+            Self::woken_on::<KEPT>(worker_ref, pool, task);
+        });
+    }
+
+    /// # Safety
+    ///
+    /// As [`woken`](Self::woken). `worker_ref` is the one that this thread carries, if it takes tasks of the
+    /// pool.
+    #[inline(always)]
+    pub(super) unsafe fn woken_on<const KEPT: bool>(
+        worker_ref: Option<&WorkerRef>,
+        pool: NonNull<PoolHeader>,
+        task: Runnable,
+    ) {
+        match worker_ref {
+            Some(worker_ref) => {
+                // SAFETY: a reference that takes tasks of the pool whose table this is belongs to one of its
+                // workers, so to this type.
+                let worker = unsafe { Worker::<P>::from_ref(worker_ref) };
+                // SAFETY: by contract the header belongs to a live pool of this table, so of this type.
+                let pool = unsafe { pool.cast::<Self>().as_ref() };
+                if KEPT {
+                    // SAFETY: the calling thread carries the worker; as it takes tasks, no hook is on the
+                    // stack.
+                    unsafe { worker.push_local(pool, task, Why::Woken) };
+                } else {
+                    // SAFETY: as above.
+                    unsafe { worker.push_in(pool, task, Why::Woken) };
+                }
+            }
+            // SAFETY: by contract.
+            None => unsafe { Self::push_any(pool, task, Why::Woken) },
+        }
     }
 }

@@ -185,7 +185,9 @@ unsafe fn look_up<P: Policy, const RECORDED: bool>(
     let before = RECORDED.then(|| context.fibers().line_end());
     let woke_ns = worker.sleep_history.woke_ns();
     let poll_global = poll_interval.look_up(&pool.core.driver, &pool.core.idle, &pool.core.monitor, woke_ns);
-    if let Some(before) = before {
+    if let Some(before) = before
+        && context.fibers().line_end() != before
+    {
         // SAFETY: by contract; what the driver wakes does not run here.
         unsafe { worker.woke_recorded(pool, context, (0, before)) };
     }

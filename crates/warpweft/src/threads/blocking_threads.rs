@@ -314,22 +314,34 @@ impl BlockingThreads {
         }
     }
 
-    /// Calls `see` for each task that waits for admission, and `queued` for each closure that waits for a
-    /// thread.
-    pub(crate) fn each(&self, see: &mut dyn FnMut(RawWait), queued: &mut dyn FnMut(&Runnable)) {
+    /// Calls `see` for each task that waits for admission and each closure that waits for a thread, and
+    /// `queued` for the latter. Returns true if no thread is free, and there may be no further one.
+    pub(crate) fn each(&self, see: &mut dyn FnMut(RawWait), queued: &mut dyn FnMut(&Runnable)) -> bool {
         let Some(state) = self.state.lock_unless_lost() else {
-            return;
+            return false;
         };
-        for waits in &state.waiting {
+        let mut waits = |waiter, since_ns| {
             see(RawWait {
-                waiter: waits.waker.data().addr(),
-                object: std::ptr::from_ref(self).addr(),
-                since_ns: Some(waits.since_ns),
+                waiter,
+                object: self.object(),
+                since_ns,
                 told: false,
                 what: RawWhat::BlockingPlace,
             });
+        };
+        for waiting in &state.waiting {
+            waits(waiting.waker.data().addr(), Some(waiting.since_ns));
         }
-        state.queue.iter().for_each(queued);
+        for task in &state.queue {
+            waits(task.id_word(), None);
+            queued(task);
+        }
+        state.idle == 0 && state.threads.len() >= self.room()
+    }
+
+    /// Identifies the set in a report.
+    pub(crate) fn object(&self) -> usize {
+        std::ptr::from_ref(self).addr()
     }
 
     /// Returns the numbers of threads, of idle threads, and of closures that wait for a thread.

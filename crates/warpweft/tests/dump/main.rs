@@ -7,6 +7,7 @@
 #[path = "../support/public_functions.rs"]
 mod public_functions;
 
+mod blocking;
 mod complete;
 mod cycles;
 mod diagnosis;

@@ -14,7 +14,13 @@ fn a_signal_asks_for_a_dump_while_all_workers_are_stuck() {
         .build()
         .expect("a runtime");
     let (go, stuck) = mpsc::channel::<()>();
-    let job = runtime.spawn_job(move || stuck.recv());
+    let (begin, begun) = mpsc::channel();
+    let job = runtime.spawn_job(move || {
+        begin.send(()).expect("the test waits");
+        stuck.recv()
+    });
+    // A job that has never run is in no list.
+    begun.recv().expect("it begins");
     let (send, receive) = mpsc::channel();
     let dumps =
         dump_on_signal(&runtime, move |dump| send.send(dump).expect("the test waits")).expect("a handler");

@@ -9,7 +9,7 @@ use crate::eventually::eventually;
 use std::future::pending;
 use std::time::Duration;
 use warpweft::sync::oneshot;
-use warpweft::{PolicySpec, Runtime, spawn, spawn_job};
+use warpweft::{EventKind, PolicySpec, Runtime, spawn, spawn_job};
 
 #[cfg(feature = "net")]
 #[test]
@@ -255,6 +255,56 @@ fn delays_and_run_times_are_measured_by_class() {
     assert!(normal.queue_delay.quantile(1.0) >= long * 2, "{metrics}");
     assert!(normal.wake_to_run.count() > 0, "{metrics}");
     assert!(metrics.to_string().contains("run time"), "{metrics}");
+}
+
+/// What is recorded alone takes a shorter way, which must not be taken here.
+#[test]
+fn steps_are_recorded_and_measured_together() {
+    let runtime = Runtime::builder().workers(1).build().expect("a runtime");
+    let recorder = runtime.recorder();
+    let jobs = |count: u64| {
+        let root = async move {
+            for _ in 0..count {
+                let builder = warpweft::TaskBuilder::new().name("job");
+                builder.spawn_job(|| ()).await.expect("no panic");
+            }
+        };
+        runtime.spawn(root).wait().expect("no panic");
+    };
+    let measured = || {
+        let metrics = runtime.metrics();
+        let classes = &metrics.pools[0].classes;
+        let [runs, delays] = [
+            classes.iter().map(|class| class.run_time.count()).sum::<u64>(),
+            classes.iter().map(|class| class.queue_delay.count()).sum(),
+        ];
+        (runs, delays)
+    };
+    recorder.record_steps(true);
+    recorder.measure_steps(true);
+    jobs(1000);
+    eventually("all are measured", || {
+        let (runs, delays) = measured();
+        runs > 2000 && delays >= 1000
+    });
+    let begins = |snapshot: &warpweft::Snapshot| {
+        let is_begin = |kind: &EventKind| match kind {
+            EventKind::Begin { site: Some(site), .. } => site.name.as_deref() == Some("job"),
+            _ => false,
+        };
+        snapshot.events().filter(|event| is_begin(&event.kind)).count()
+    };
+    assert_eq!(begins(&recorder.snapshot()), 1000);
+    // The worker may measure a few more steps until it looks at the mode.
+    recorder.measure_steps(false);
+    let before = measured();
+    jobs(1000);
+    let after = measured();
+    assert!(
+        after.0 < before.0 + 200 && after.1 < before.1 + 200,
+        "{before:?} {after:?}"
+    );
+    assert_eq!(begins(&recorder.snapshot()), 2000);
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! From tasks and waits, as they were collected, to a report.
 
 use super::addresses::{Addresses, addresses};
-use super::{Dump, PoolDump, TaskDump, TaskState, WaitDump, WaitsFor, idle, stuck};
-use crate::observe::raw::{RawState, RawTask, RawWait, RawWhat, told};
+use super::{Dump, PoolDump, TaskDump, TaskState, WaitDump, WaitsFor, blocking, idle, stuck};
+use crate::observe::raw::{FullThreads, RawState, RawTask, RawWait, RawWhat, told};
 use std::collections::{BTreeMap, HashMap};
 use std::panic::Location;
 use std::time::Duration;
@@ -16,6 +16,7 @@ pub(crate) struct Collected {
     /// With the index of its pool.
     pub(crate) tasks: Vec<(Option<usize>, RawTask)>,
     pub(crate) waits: Vec<RawWait>,
+    pub(crate) full: Vec<FullThreads>,
     pub(crate) now_ns: u64,
     /// No pool of the runtime is left out.
     pub(crate) is_whole: bool,
@@ -216,6 +217,9 @@ impl Collected {
         for task in &mut dumped {
             let longest = task.waits.iter().filter_map(|wait| wait.since).max();
             task.since = task.since.or(longest);
+        }
+        for full in self.full {
+            blocking::find_holders(&mut dumped, full.object as u64, &self.pools[full.pool].name);
         }
         let mut dump = Dump {
             pools: self.pools,

@@ -5,6 +5,7 @@
 //! | this one | the values of a report |
 //! | `graph` | from what was collected to a report: who waits for whom |
 //! | `addresses` | a table by addresses |
+//! | `blocking` | which closures have the threads for which others wait |
 //! | `stuck` | the tasks that can never continue, and the circles among them |
 //! | `idle` | a runtime in which nothing runs, and nothing is to come |
 //! | `text` | a report for a terminal |
@@ -15,6 +16,7 @@
 //! - A report is a copy. Nothing in it refers to a task.
 
 mod addresses;
+mod blocking;
 pub(crate) mod graph;
 mod idle;
 mod json;
@@ -123,7 +125,8 @@ pub struct WaitDump {
     pub since: Option<Duration>,
     /// It was given what it waited for, or was woken to look, and has not looked since.
     pub told: bool,
-    /// The tasks on which it depends, by their numbers: all of them have to go on.
+    /// The tasks on which it depends, by their numbers: all of them have to go on. Where it waits for a
+    /// [thread](WaitsFor::BlockingPlace), one of them is enough.
     pub holders: Vec<usize>,
     /// The tasks on which it probably depends: they used the other end of a channel last. They may have
     /// passed it on.
@@ -202,7 +205,8 @@ pub enum WaitsFor {
         /// It waits to write; otherwise to read.
         write: bool,
     },
-    /// A thread of [`spawn_blocking`](crate::spawn_blocking).
+    /// A thread of [`spawn_blocking`](crate::spawn_blocking). It depends on the closures that have all of
+    /// them, if each of these waits as well.
     BlockingPlace,
 }
 

@@ -1,9 +1,9 @@
 //! The tasks of a report that can never go on.
 //!
-//! A task goes on when *one* of its waits ends. A wait ends when *all* tasks on which it depends go on. So a
-//! task is stuck if each of its waits depends on a task that is stuck. The stuck tasks are the largest set
-//! with that property: all that wait for tasks are candidates, and those with a way out leave, until none
-//! does.
+//! A task goes on when *one* of its waits ends. A wait ends when *all* tasks on which it depends go on; one
+//! for a thread of `spawn_blocking`, when *one* of them does. So a task is stuck if each of its waits depends
+//! on a task that is stuck, or on none but such tasks. The stuck tasks are the largest set with that
+//! property: all that wait for tasks are candidates, and those with a way out leave, until none does.
 //!
 //! # Invariants
 //!
@@ -36,8 +36,14 @@ fn sleeps(task: &TaskDump) -> bool {
     match task.state {
         TaskState::Waiting => true,
         TaskState::Blocking | TaskState::SpawnedBlocking => !task.waits.is_empty(),
-        _ => false,
+        // A closure for which there is no thread.
+        TaskState::Queued => !task.waits.is_empty() && task.waits.iter().all(is_for_a_thread),
+        TaskState::Running(_) => false,
     }
+}
+
+fn is_for_a_thread(wait: &WaitDump) -> bool {
+    matches!(wait.on, WaitsFor::BlockingPlace)
 }
 
 /// Returns the waits that may end the task's sleep.
@@ -101,8 +107,8 @@ fn find_cycles(
 
 /// Returns the largest set of tasks each of whose waits depends on a task of the set.
 fn stuck(tasks: &[TaskDump], holders: Holders) -> BTreeSet<usize> {
-    // Each wait, with the number of tasks of the set on which it depends, and the waits that depend on a
-    // task.
+    // Each wait, with the number of tasks that must leave the set before it ends, and the waits that depend
+    // on a task.
     let mut waits: Vec<(usize, usize)> = Vec::new();
     let mut dependent: HashMap<usize, Vec<usize>> = HashMap::new();
     let mut stuck = BTreeSet::new();
@@ -120,13 +126,13 @@ fn stuck(tasks: &[TaskDump], holders: Holders) -> BTreeSet<usize> {
             for &holder in &on {
                 dependent.entry(holder).or_default().push(waits.len());
             }
-            waits.push((number, on.len()));
+            waits.push((number, if is_for_a_thread(wait) { 1 } else { on.len() }));
         }
     }
     while let Some(task) = leave.pop() {
         for wait in dependent.remove(&task).unwrap_or_default() {
             let (waiter, on) = &mut waits[wait];
-            *on -= 1;
+            *on = on.saturating_sub(1);
             if *on == 0 && stuck.remove(waiter) {
                 leave.push(*waiter);
             }

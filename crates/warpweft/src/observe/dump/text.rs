@@ -293,11 +293,16 @@ impl Display for TaskDump {
 
 /// A duration without digits that say nothing.
 fn short(duration: Duration) -> String {
+    /// From two hours and from two days on they are counted, in milliseconds.
+    const HOURS: u128 = 2 * 3_600_000;
+    const DAYS: u128 = 2 * 86_400_000;
     let ms = duration.as_millis();
     match ms {
         0..1000 => format!("{ms} ms"),
         1000..60_000 => format!("{}.{} s", ms / 1000, ms / 100 % 10),
-        _ => format!("{} min {} s", ms / 60_000, ms / 1000 % 60),
+        60_000..HOURS => format!("{} min {} s", ms / 60_000, ms / 1000 % 60),
+        HOURS..DAYS => format!("{} h {} min", ms / 3_600_000, ms / 60_000 % 60),
+        _ => format!("{} days {} h", ms / 86_400_000, ms / 3_600_000 % 24),
     }
 }
 

@@ -78,6 +78,12 @@ impl Mode {
         self.0 & Self::TIMES != 0
     }
 
+    /// Returns true if steps are recorded, and nothing else is done with them.
+    #[inline]
+    pub(crate) fn is_only_steps(self) -> bool {
+        self.0 == Self::STEPS
+    }
+
     /// Returns true if anything is done at each step.
     #[inline]
     pub(crate) fn is_on(self) -> bool {

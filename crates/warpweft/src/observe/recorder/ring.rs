@@ -51,6 +51,21 @@ pub(crate) struct Ring {
     most: usize,
 }
 
+/// The slot of a writer's next record.
+#[derive(Debug)]
+pub(crate) struct NextSlot<'ring> {
+    buffer: &'ring Buffer,
+    head: u64,
+}
+
+impl NextSlot<'_> {
+    /// Writes the record and publishes it.
+    #[inline]
+    pub(crate) fn write(self, record: Record) {
+        self.buffer.write(self.head, record);
+    }
+}
+
 // SAFETY: it owns its buffers, whose parts are atomics.
 unsafe impl Send for Ring {}
 // SAFETY: as above; one thread at a time writes, by the contract of `write`.
@@ -74,14 +89,38 @@ impl Ring {
     /// No other thread writes meanwhile, and what earlier writers did happened before.
     #[inline]
     pub(crate) unsafe fn write(&self, record: Record, is_young: impl FnOnce(Record) -> bool) {
+        // SAFETY: by contract.
+        match unsafe { self.next_slot() } {
+            Some(slot) => slot.write(record),
+            None => self.write_at_lap(record, is_young),
+        }
+    }
+
+    /// Returns the slot of the next record. Returns `None` if the record needs a decision: it is the first
+    /// one of the ring or the last one of a lap, and [`write`](Self::write) appends it.
+    ///
+    /// # Safety
+    ///
+    /// As for [`write`](Self::write), until the slot was written or dropped.
+    #[inline]
+    pub(crate) unsafe fn next_slot(&self) -> Option<NextSlot<'_>> {
+        let buffer = self.current()?;
+        let head = buffer.head.load(Ordering::Relaxed);
+        (!buffer.is_first(head + 1)).then_some(NextSlot { buffer, head })
+    }
+
+    /// Appends a record, where [`next_slot`](Self::next_slot) has none.
+    // Not inlined, so that what calls it where it is rare need not save registers.
+    #[cold]
+    #[inline(never)]
+    fn write_at_lap(&self, record: Record, is_young: impl FnOnce(Record) -> bool) {
         let Some(buffer) = self.current() else {
             return self.write_first(record);
         };
         let head = buffer.head.load(Ordering::Relaxed);
         // Once in a lap, and before the last slot is used: so no slot of a buffer that is left was
         // overwritten while a reader was there.
-        let is_lap = buffer.is_first(head + 1);
-        if is_lap && is_young(buffer.get(head + 1)) && self.grow(buffer, record) {
+        if is_young(buffer.get(head + 1)) && self.grow(buffer, record) {
             return;
         }
         buffer.write(head, record);
@@ -93,8 +132,6 @@ impl Ring {
         unsafe { self.current.load(Ordering::Relaxed).as_ref() }
     }
 
-    #[cold]
-    #[inline(never)]
     fn write_first(&self, record: Record) {
         if self.most > 0 {
             self.add(0, self.first(), record);
@@ -107,8 +144,6 @@ impl Ring {
     }
 
     /// Continues in a buffer of twice the size with `record`, if there is room for it.
-    #[cold]
-    #[inline(never)]
     fn grow(&self, present: &Buffer, record: Record) -> bool {
         let is_free = |buffer: &AtomicPtr<Buffer>| buffer.load(Ordering::Relaxed).is_null();
         let Some(index) = self.buffers.iter().position(is_free) else {

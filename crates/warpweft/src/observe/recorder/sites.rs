@@ -99,9 +99,16 @@ impl Default for Cache {
 }
 
 impl Cache {
+    /// Returns the number of a task's site, if it is here. `word` is as for [`number`](Self::number).
+    #[inline]
+    pub(crate) fn get(&self, word: *const ()) -> Option<u16> {
+        let word = word.addr();
+        let (kept, number) = self.0[word / 8 % ENTRIES];
+        (kept == word).then_some(number)
+    }
+
     /// Returns the number of a task's site. `word` is the task's
     /// [`origin_word`](warpweft_task::TaskRef::origin_word).
-    #[inline]
     pub(crate) fn number<'task>(
         &mut self,
         word: *const (),

@@ -165,6 +165,30 @@ impl WorkerRecorder {
     #[inline]
     pub(crate) unsafe fn begin(&self, pool: &PoolRecorder, mode: Mode, task: &TaskRef) {
         let now = pool.clock.now();
+        // SAFETY: by contract this thread alone touches the cache, and the borrow ends here.
+        let site = unsafe { &*self.cache.get() }.get(task.origin_word());
+        // SAFETY: by contract.
+        let slot = unsafe { self.steps.next_slot() };
+        // Nearly always, and without a call, for which registers would be saved.
+        if let (true, Some(site), Some(slot)) = (mode.is_only_steps(), site, slot) {
+            let word = task_word(task.id_word(), site);
+            slot.write(record(now, Kind::Begin, self.ended.replace(0), word));
+            self.is_open.set(true);
+            self.began.set(now);
+        } else {
+            // SAFETY: by contract.
+            unsafe { self.begin_at(pool, mode, task, now) };
+        }
+    }
+
+    /// Notes that a step begins, also where it is measured, its site is new, or the ring needs a decision.
+    ///
+    /// # Safety
+    ///
+    /// As [`note`](Self::note).
+    #[cold]
+    #[inline(never)]
+    unsafe fn begin_at(&self, pool: &PoolRecorder, mode: Mode, task: &TaskRef, now: u64) {
         if mode.has_times() {
             // SAFETY: by contract.
             unsafe { self.measure(pool, task, now) };
@@ -234,21 +258,28 @@ impl WorkerRecorder {
     #[cold]
     #[inline(never)]
     unsafe fn close_step(&self, pool: &PoolRecorder) {
-        let (mode, now) = (pool.mode(), pool.clock.now());
+        let now = pool.clock.now();
+        if pool.mode().has_times() {
+            self.measure_end(now);
+        }
         let ended = self.ended.replace(0);
-        if mode.has_times()
-            && let Some(times) = self.times.get()
-        {
+        // Also where the recording was ended meanwhile: the step is in the ring.
+        if self.is_open.replace(false) {
+            // SAFETY: by contract.
+            unsafe { self.write_step(pool, now, Kind::End, ended, 0) };
+        }
+    }
+
+    /// Measures the step that ends now.
+    #[cold]
+    #[inline(never)]
+    fn measure_end(&self, now: u64) {
+        if let Some(times) = self.times.get() {
             times.add(
                 self.class.get(),
                 Measure::RunTime,
                 now.saturating_sub(self.began.get()),
             );
-        }
-        // Also where the recording was ended meanwhile: the step is in the ring.
-        if self.is_open.replace(false) {
-            // SAFETY: by contract.
-            unsafe { self.write_step(pool, now, Kind::End, ended, 0) };
         }
     }
 
@@ -358,14 +389,32 @@ impl WorkerRecorder {
     /// As [`note`](Self::note).
     #[inline]
     pub(crate) unsafe fn pushed(&self, pool: &PoolRecorder, push: Push, task: &TaskRef) {
+        // SAFETY: by contract.
+        let slot = unsafe { self.steps.next_slot() };
+        if let (true, Some(slot)) = (pool.mode().is_only_steps(), slot) {
+            let word = task_word(task.id_word(), 0);
+            slot.write(record(pool.clock.now(), Kind::Push, push as u8, word));
+        } else {
+            // SAFETY: by contract.
+            unsafe { self.pushed_at(pool, push, task.id_word()) };
+        }
+    }
+
+    /// Notes a push, also where it is measured or the ring needs a decision.
+    ///
+    /// # Safety
+    ///
+    /// As [`note`](Self::note).
+    #[cold]
+    #[inline(never)]
+    unsafe fn pushed_at(&self, pool: &PoolRecorder, push: Push, task: usize) {
         let (mode, now) = (pool.mode(), pool.clock.now());
         if mode.has_times() {
-            pool.pushes().pushed(task.id_word(), push, now);
+            pool.pushes().pushed(task, push, now);
         }
         if mode.has_steps() {
-            let word = task_word(task.id_word(), 0);
             // SAFETY: by contract.
-            unsafe { self.write_step(pool, now, Kind::Push, push as u8, word) };
+            unsafe { self.write_step(pool, now, Kind::Push, push as u8, task_word(task, 0)) };
         }
     }
 
