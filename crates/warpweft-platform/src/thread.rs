@@ -13,15 +13,20 @@ pub use imp::{JoinHandle, spawn, yield_now};
 // The checkers' threads unwind as the system's do.
 pub use std::thread::panicking;
 
-#[cfg(not(any(warpweft_loom, warpweft_shuttle, warpweft_sim)))]
-use crate::process::Between;
 use crate::thread_word;
+#[cfg(not(any(warpweft_loom, warpweft_shuttle, warpweft_sim)))]
+use crate::{cgroup, process::Between};
 use std::any::Any;
 #[cfg(not(any(warpweft_loom, warpweft_shuttle, warpweft_sim)))]
 use std::cell::{Cell, RefCell};
 use std::io;
 // Not the checkers' atomics: a model does not run out of threads.
 use std::sync::atomic::{AtomicUsize, Ordering};
+#[cfg(not(any(warpweft_loom, warpweft_shuttle, warpweft_sim)))]
+use std::{
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+};
 
 static REFUSED: AtomicUsize = AtomicUsize::new(0);
 
@@ -281,6 +286,7 @@ pub fn machine_cpus() -> usize {
 }
 
 /// Returns the number of CPUs that this process may use, respecting its affinity mask and its cgroup quota.
+/// Of a fraction of a CPU it returns the whole ones, but one at least.
 ///
 /// Returns 1 if the system does not report it.
 #[must_use]
@@ -290,5 +296,23 @@ pub fn available_cpus() -> usize {
     #[cfg(warpweft_sim)]
     return warpweft_sim::allowed().len().max(1);
     #[cfg(not(any(warpweft_loom, warpweft_shuttle, warpweft_sim)))]
-    std::thread::available_parallelism().map_or(1, usize::from)
+    {
+        let root = SYSTEM_ROOT.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(allowed) = crate::affinity::allowed().filter(|allowed| !allowed.is_empty()) {
+            let root = root.as_deref().unwrap_or(Path::new("/"));
+            return cgroup::quota(root).map_or(allowed.len(), |quota| quota.min(allowed.len()));
+        }
+        std::thread::available_parallelism().map_or(1, usize::from)
+    }
+}
+
+// Not the checkers' lock: it is held while a path is copied, and no model sets it.
+#[cfg(not(any(warpweft_loom, warpweft_shuttle, warpweft_sim)))]
+static SYSTEM_ROOT: Mutex<Option<PathBuf>> = Mutex::new(None);
+
+/// Makes [`available_cpus`] read the files of the process's cgroups below this folder; `None` is `/`. For
+/// tests of changes that the machine does not let them make.
+#[cfg(not(any(warpweft_loom, warpweft_shuttle, warpweft_sim)))]
+pub fn read_cgroups_below(root: Option<PathBuf>) {
+    *SYSTEM_ROOT.lock().unwrap_or_else(PoisonError::into_inner) = root;
 }
