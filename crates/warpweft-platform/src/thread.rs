@@ -167,18 +167,18 @@ fn set_timer_slack(ns: u64) {
 #[cfg(not(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle, warpweft_sim)))))]
 fn set_timer_slack(_ns: u64) {}
 
-thread_word!(static SHORT_SLICE: bool = false);
+thread_word!(static SLICE_NS: u64 = 0);
 
-/// Requests short time slices of 0.1 ms for the calling thread while `short_slice` is set. Short slices come
-/// sooner: a thread that sleeps most of the time runs soon after it was woken, even if others compute. When
-/// cleared, the system chooses the slices again.
+/// Requests time slices of that many nanoseconds for the calling thread; with 0 the system chooses them again.
+/// Linux takes 0.1 to 100 ms. Short slices come sooner: a thread that sleeps most of the time runs soon after
+/// it was woken, even if others compute. But after a slice others have their turn.
 ///
 /// Linux does this from 6.12 on, without privileges; elsewhere and under the checkers it has no effect. Costs
 /// two system calls, about a microsecond, if the setting changes.
 #[inline]
-pub fn set_short_slice(short_slice: bool) {
-    if SHORT_SLICE.with(|word| word.replace(short_slice)) != short_slice {
-        slice::set(if short_slice { 100_000 } else { 0 });
+pub fn set_slice(ns: u64) {
+    if SLICE_NS.with(|word| word.replace(ns)) != ns {
+        slice::set(ns);
     }
 }
 
@@ -226,7 +226,7 @@ mod slice {
     #[cfg(test)]
     mod tests {
         use super::{Attributes, get};
-        use crate::thread::set_short_slice;
+        use crate::thread::set_slice;
 
         /// Before Linux 6.12 the system has no such slices, and reports 0 for each.
         fn keeps_slices() -> bool {
@@ -242,10 +242,10 @@ mod slice {
             // On its own thread, so that other tests keep their slices.
             let seen = std::thread::spawn(|| {
                 let usual = get()?;
-                set_short_slice(true);
-                set_short_slice(true);
+                set_slice(100_000);
+                set_slice(100_000);
                 let short_slice = get()?;
-                set_short_slice(false);
+                set_slice(0);
                 Some([usual, short_slice, get()?])
             });
             let Some([usual, short_slice, after]) = seen.join().expect("no panic") else {
