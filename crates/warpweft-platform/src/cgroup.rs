@@ -28,7 +28,7 @@ pub fn quota(root: &Path) -> Option<usize> {
     let groups = read("proc/self/cgroup")?;
     let mounts = read("proc/self/mountinfo").unwrap_or_default();
     let (version, group) = group_of(&groups)?;
-    let mount = Mount::of(version, &mounts).unwrap_or_else(|| Mount::usual(version));
+    let mount = Hierarchy::of(version, &mounts).unwrap_or_else(|| Hierarchy::usual(version));
     let mut folder = mount.folder(root, group);
     let top = root.join(relative(&mount.at));
     let mut least: Option<usize> = None;
@@ -89,14 +89,14 @@ impl Version {
 
 /// A place where groups are mounted.
 #[derive(Debug, PartialEq, Eq)]
-struct Mount {
+struct Hierarchy {
     /// The folder.
     at: PathBuf,
     /// The group that is seen there, which has the others in it.
     of: PathBuf,
 }
 
-impl Mount {
+impl Hierarchy {
     /// Where systems mount it if `mountinfo` cannot be read.
     fn usual(version: Version) -> Self {
         let at = match version {

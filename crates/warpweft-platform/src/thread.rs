@@ -169,9 +169,9 @@ fn set_timer_slack(_ns: u64) {}
 
 thread_word!(static SLICE_NS: u64 = 0);
 
-/// Requests time slices of that many nanoseconds for the calling thread; with 0 the system chooses them again.
-/// Linux takes 0.1 to 100 ms. Short slices come sooner: a thread that sleeps most of the time runs soon after
-/// it was woken, even if others compute. But after a slice others have their turn.
+/// Requests time slices of that many nanoseconds for the calling thread; with 0 the system chooses them
+/// again. Linux takes 0.1 to 100 ms. Short slices come sooner: a thread that sleeps most of the time runs
+/// soon after it was woken, even if others compute. But after a slice others have their turn.
 ///
 /// Linux does this from 6.12 on, without privileges; elsewhere and under the checkers it has no effect. Costs
 /// two system calls, about a microsecond, if the setting changes.

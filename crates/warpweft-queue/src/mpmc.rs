@@ -299,8 +299,8 @@ impl<T: Word> Mpmc<T> {
     }
 }
 
-/// Makes the slots of an empty queue whose first ticket is `start`. Elements are words, so their type does not
-/// matter: one copy serves all queues, and is compiled here.
+/// Makes the slots of an empty queue whose first ticket is `start`. Elements are words, so their type does
+/// not matter: one copy serves all queues, and is compiled here.
 fn empty_slots(capacity: usize, start: u64) -> Result<Box<[MpmcSlot]>, CapacityError> {
     match capacity {
         0 => return Err(CapacityError::Zero),
