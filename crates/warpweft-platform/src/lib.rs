@@ -34,6 +34,7 @@ pub mod atomic;
 pub mod barrier;
 mod cache_padded;
 pub mod cell;
+pub mod cgroup;
 pub mod clock;
 pub mod counter;
 pub mod delay;

@@ -13,15 +13,20 @@ pub use imp::{JoinHandle, spawn, yield_now};
 // The checkers' threads unwind as the system's do.
 pub use std::thread::panicking;
 
-#[cfg(not(any(warpweft_loom, warpweft_shuttle, warpweft_sim)))]
-use crate::process::Between;
 use crate::thread_word;
+#[cfg(not(any(warpweft_loom, warpweft_shuttle, warpweft_sim)))]
+use crate::{cgroup, process::Between};
 use std::any::Any;
 #[cfg(not(any(warpweft_loom, warpweft_shuttle, warpweft_sim)))]
 use std::cell::{Cell, RefCell};
 use std::io;
 // Not the checkers' atomics: a model does not run out of threads.
 use std::sync::atomic::{AtomicUsize, Ordering};
+#[cfg(not(any(warpweft_loom, warpweft_shuttle, warpweft_sim)))]
+use std::{
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+};
 
 static REFUSED: AtomicUsize = AtomicUsize::new(0);
 
@@ -162,18 +167,18 @@ fn set_timer_slack(ns: u64) {
 #[cfg(not(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle, warpweft_sim)))))]
 fn set_timer_slack(_ns: u64) {}
 
-thread_word!(static SHORT_SLICE: bool = false);
+thread_word!(static SLICE_NS: u64 = 0);
 
-/// Requests short time slices of 0.1 ms for the calling thread while `short_slice` is set. Short slices come
-/// sooner: a thread that sleeps most of the time runs soon after it was woken, even if others compute. When
-/// cleared, the system chooses the slices again.
+/// Requests time slices of that many nanoseconds for the calling thread; with 0 the system chooses them
+/// again. Linux takes 0.1 to 100 ms. Short slices come sooner: a thread that sleeps most of the time runs
+/// soon after it was woken, even if others compute. But after a slice others have their turn.
 ///
 /// Linux does this from 6.12 on, without privileges; elsewhere and under the checkers it has no effect. Costs
 /// two system calls, about a microsecond, if the setting changes.
 #[inline]
-pub fn set_short_slice(short_slice: bool) {
-    if SHORT_SLICE.with(|word| word.replace(short_slice)) != short_slice {
-        slice::set(if short_slice { 100_000 } else { 0 });
+pub fn set_slice(ns: u64) {
+    if SLICE_NS.with(|word| word.replace(ns)) != ns {
+        slice::set(ns);
     }
 }
 
@@ -221,7 +226,7 @@ mod slice {
     #[cfg(test)]
     mod tests {
         use super::{Attributes, get};
-        use crate::thread::set_short_slice;
+        use crate::thread::set_slice;
 
         /// Before Linux 6.12 the system has no such slices, and reports 0 for each.
         fn keeps_slices() -> bool {
@@ -237,10 +242,10 @@ mod slice {
             // On its own thread, so that other tests keep their slices.
             let seen = std::thread::spawn(|| {
                 let usual = get()?;
-                set_short_slice(true);
-                set_short_slice(true);
+                set_slice(100_000);
+                set_slice(100_000);
                 let short_slice = get()?;
-                set_short_slice(false);
+                set_slice(0);
                 Some([usual, short_slice, get()?])
             });
             let Some([usual, short_slice, after]) = seen.join().expect("no panic") else {
@@ -281,6 +286,7 @@ pub fn machine_cpus() -> usize {
 }
 
 /// Returns the number of CPUs that this process may use, respecting its affinity mask and its cgroup quota.
+/// Of a fraction of a CPU it returns the whole ones, but one at least.
 ///
 /// Returns 1 if the system does not report it.
 #[must_use]
@@ -290,5 +296,23 @@ pub fn available_cpus() -> usize {
     #[cfg(warpweft_sim)]
     return warpweft_sim::allowed().len().max(1);
     #[cfg(not(any(warpweft_loom, warpweft_shuttle, warpweft_sim)))]
-    std::thread::available_parallelism().map_or(1, usize::from)
+    {
+        let root = SYSTEM_ROOT.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(allowed) = crate::affinity::allowed().filter(|allowed| !allowed.is_empty()) {
+            let root = root.as_deref().unwrap_or(Path::new("/"));
+            return cgroup::quota(root).map_or(allowed.len(), |quota| quota.min(allowed.len()));
+        }
+        std::thread::available_parallelism().map_or(1, usize::from)
+    }
+}
+
+// Not the checkers' lock: it is held while a path is copied, and no model sets it.
+#[cfg(not(any(warpweft_loom, warpweft_shuttle, warpweft_sim)))]
+static SYSTEM_ROOT: Mutex<Option<PathBuf>> = Mutex::new(None);
+
+/// Makes [`available_cpus`] read the files of the process's cgroups below this folder; `None` is `/`. For
+/// tests of changes that the machine does not let them make.
+#[cfg(not(any(warpweft_loom, warpweft_shuttle, warpweft_sim)))]
+pub fn read_cgroups_below(root: Option<PathBuf>) {
+    *SYSTEM_ROOT.lock().unwrap_or_else(PoisonError::into_inner) = root;
 }

@@ -12,7 +12,7 @@ use std::io;
 use std::sync::{Arc, OnceLock};
 use warpweft_platform::atomic::{AtomicBool, Ordering};
 use warpweft_platform::sync::Mutex;
-use warpweft_platform::thread::{JoinHandle, set_short_slice, spawn_named};
+use warpweft_platform::thread::{JoinHandle, set_slice, spawn_named};
 use warpweft_platform::thread_word;
 
 #[derive(Debug)]
@@ -127,10 +127,12 @@ impl DriverOwner {
     }
 
     /// Sleeps in the poller as the compensating worker `worker`, unless `must_wake` returns true. Returns
-    /// true if anything happened there, and false if the poller is taken.
+    /// true if anything happened there, and false if the poller is taken. `slice_ns` is the length of the
+    /// slices of CPU time that the thread asks the system for.
     pub(crate) fn poll_standby(
         &self,
         worker: usize,
+        slice_ns: u64,
         idle: &Idle,
         must_wake: impl FnOnce() -> bool,
         hand_out: impl FnOnce(PollTurn<'_>) -> bool,
@@ -142,7 +144,7 @@ impl DriverOwner {
             return false;
         }
         // Until this thread acquires another worker (`StackContext::acquire_worker`).
-        set_short_slice(true);
+        set_slice(slice_ns);
         self.standby.try_sleep();
         let turn = self.poller_park();
         let Some(mut turn) = turn else {

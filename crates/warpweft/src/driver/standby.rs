@@ -30,6 +30,16 @@ const TICKS: u32 = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
 /// The length of a tick while one is wanted.
 pub(crate) const TICK_NS: u64 = 1_000_000;
 
+/// Returns how long the slices of CPU time are that the standby poller asks the system for.
+///
+/// The shorter its slices, the sooner it runs after it was woken. But the system may take the CPU from it
+/// after a slice, for a worker, which then has a millisecond. With priorities what the poller woke may be
+/// more urgent than what the workers compute, and the system does not know it. See
+/// `docs/decisions/0080-the-slice-of-the-standby-poller.md`.
+pub(crate) const fn slice_ns(by_priority: bool) -> u64 {
+    if by_priority { 1_000_000 } else { 100_000 }
+}
+
 const NO_WORKER: usize = usize::MAX;
 
 #[derive(Debug)]

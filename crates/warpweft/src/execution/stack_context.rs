@@ -31,7 +31,7 @@ use std::cell::Cell;
 use std::fmt;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use warpweft_platform::thread::set_short_slice;
+use warpweft_platform::thread::set_slice;
 use warpweft_platform::thread_word;
 use warpweft_policy::Count;
 use warpweft_task::pool::PoolHeader;
@@ -300,7 +300,7 @@ impl StackContext {
         });
         self.worker_ref.set(worker_ref);
         if let Some(worker) = assigned {
-            set_short_slice(false);
+            set_slice(0);
             self.fibers().settle(worker);
         }
         let offer = assigned.map_or(std::ptr::null(), |worker| self.offer_board().of(worker));

@@ -77,12 +77,6 @@ fn token_here() -> *const Node {
     here().map_or_else(outside, StackContext::cancel_token)
 }
 
-/// Returns true if a token may count here: this process has set one.
-#[inline]
-pub(crate) fn may_inherit() -> bool {
-    used::get()
-}
-
 /// Returns the token that what is spawned here inherits.
 #[inline]
 pub(crate) fn inherited() -> Option<Arc<Node>> {

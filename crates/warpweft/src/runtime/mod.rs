@@ -20,7 +20,7 @@
 //! | `spawn_on_runtime` | spawning on a runtime |
 //! | `local` | futures that stay on their thread |
 //! | `spawn_in_pool` | spawning into a pool, with a permit if it is bounded |
-//! | `spawn_with_token` | spawning where a cancellation token may count |
+//! | `spawn_with_token` | spawning under a cancellation token |
 //! | `spawn_error` | the error of spawning a task |
 //! | `spawn_blocking` | spawning a closure that blocks |
 //! | `install` | running a borrowed closure on a worker |

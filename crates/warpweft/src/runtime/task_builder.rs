@@ -11,7 +11,7 @@ use super::priority::{Priority, Rank};
 use super::spawn_error::SpawnError;
 use crate::execution::fiber_start::{Start, StartOn};
 use crate::execution::stack_context;
-use crate::execution::token::{inherited, may_inherit, start, start_maybe};
+use crate::execution::token::{inherited, start, start_maybe};
 use crate::observe::tasks;
 use crate::pool::current::Spawner;
 use crate::pool::transfer_request::Destination;
@@ -119,8 +119,8 @@ impl<'a> TaskBuilder<'a> {
     where
         F: Future<Output: Send + 'static> + Send + 'static,
     {
-        if may_inherit() {
-            return self.spawn_with_token(future);
+        if let Some(node) = inherited() {
+            return self.spawn_with_token(node, future);
         }
         // SAFETY: a runtime's pool ends its tasks before itself.
         self.place(|info| unsafe { tasks::future(future, info) })
@@ -139,8 +139,8 @@ impl<'a> TaskBuilder<'a> {
         T: Send + 'static,
         F: FnOnce() -> T + Send + 'static,
     {
-        if may_inherit() {
-            return self.spawn_job_with_token(job);
+        if let Some(node) = inherited() {
+            return self.spawn_job_with_token(node, job);
         }
         // SAFETY: a runtime's pool ends its tasks before itself.
         self.place(|info| unsafe { tasks::job(job, info) })
@@ -326,8 +326,8 @@ impl<'a> TaskBuilder<'a> {
     where
         F: FnOnce() + Send + 'static,
     {
-        if may_inherit() {
-            return self.spawn_detached_with_token(job);
+        if let Some(node) = inherited() {
+            return self.spawn_detached_with_token(node, job);
         }
         // SAFETY: a runtime's pool ends its tasks before itself.
         self.place(|info| (unsafe { tasks::detached_job(job, info) }, ()));

@@ -11,6 +11,7 @@ use super::poll_interval::{YieldInterval, hand_out, look};
 use super::pool::Pool;
 use super::search::WorkSource;
 use crate::driver::core::Driver;
+use crate::driver::standby;
 use crate::execution::stack_context::{self, StackContext};
 use crate::fork::offer_board::OfferView;
 use crate::fork::stealable_job::Stolen;
@@ -165,7 +166,8 @@ impl<P: Policy> Worker<P> {
             }
             let (driver, idle) = (&pool.core.driver, &pool.core.idle);
             let must_wake = || pool.core.lifecycle.is_closing() || thread_handle.may_be_ready();
-            let happened = look(driver, idle) || driver.poll_standby(self.id.0, idle, must_wake, hand_out);
+            let (id, slice_ns) = (self.id.0, standby::slice_ns(P::INHERITS_PRIORITY));
+            let happened = look(driver, idle) || driver.poll_standby(id, slice_ns, idle, must_wake, hand_out);
             if !happened && !thread_handle.may_be_ready() {
                 return None;
             }

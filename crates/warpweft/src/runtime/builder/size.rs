@@ -6,9 +6,10 @@ use std::time::Duration;
 
 impl Builder {
     /// Sets the number of workers, from 1 to 4096. The default is the number of CPUs that this process may
-    /// use, limited by its affinity mask and its cgroup quota. It is neither the number of threads nor a
-    /// bound on worker numbers: see [`Runtime`](crate::Runtime#workers-and-threads). `WARPWEFT_WORKERS`
-    /// replaces the default: see [above](Self#environment).
+    /// use, limited by its affinity mask and its cgroup quota; a fraction of a CPU is rounded down, but to 1
+    /// at least. It is neither the number of threads nor a bound on worker numbers: see
+    /// [`Runtime`](crate::Runtime#workers-and-threads). `WARPWEFT_WORKERS` replaces the default: see
+    /// [above](Self#environment).
     pub fn workers(mut self, workers: usize) -> Self {
         self.config.workers = Some(workers);
         self.config.sources.workers = SettingSource::Program;
