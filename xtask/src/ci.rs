@@ -110,7 +110,8 @@ pub(crate) fn run(repo: &Repo) -> Result<()> {
     run::complain("of the checks failed", &failed)
 }
 
-/// What the README says, `cargo test`; the tests of the lab and of the checks; those of features that are off.
+/// What the README says, `cargo test`; the tests of the lab and of the checks; those of features that are
+/// off.
 fn test(repo: &Repo, tests: &mut Tests) -> Result<()> {
     let mut success = true;
     let mut others = vec!["test", "--no-fail-fast"];
