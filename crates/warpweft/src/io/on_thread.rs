@@ -119,6 +119,7 @@ mod tests {
     use std::future::poll_fn;
     use std::io;
     use std::pin::pin;
+    use std::sync::mpsc;
     use std::task::Poll;
 
     /// Polls a future once, and drops it.
@@ -133,10 +134,15 @@ mod tests {
 
     #[test]
     fn an_answer_is_not_lost_with_its_caller() {
-        let doubled = OnThread::start("doubles", |number: u32| Ok(2 * number)).expect("a thread");
+        // The first answer comes when its caller is gone, and not before.
+        let (allow, allowed) = mpsc::channel();
+        let double = move |number: u32| allowed.recv().map(|()| 2 * number).map_err(io::Error::other);
+        let doubled = OnThread::start("doubles", double).expect("a thread");
         block_on(async {
             assert_eq!(doubled.access().await.late().await.map(Result::ok), None);
             begin(async { doubled.access().await.ask(4).await }).await;
+            allow.send(()).expect("the thread waits for it");
+            allow.send(()).expect("the thread lives");
             let mut access = doubled.access().await;
             assert_eq!(access.late().await.map(Result::ok), Some(Some(8)));
             assert_eq!(access.late().await.map(Result::ok), None);
