@@ -4,6 +4,7 @@
 use serde::Deserialize;
 use std::fmt;
 use std::ops::Deref;
+use std::thread;
 
 /// The parts of the virtual clock's unit in a nanosecond.
 pub(crate) const TICKS: u64 = 16;
@@ -170,7 +171,18 @@ impl Machine {
     ///
     /// The text is no such file, a number is missing, has no source, or makes no sense.
     pub fn parse(text: &str) -> Result<Self, MachineError> {
-        let machine: Self = basic_toml::from_str(text).map_err(|error| MachineError(error.to_string()))?;
+        // On a thread of its own. The parser's tables have a random order, and so has what they free. In the
+        // heap of this thread that would decide which objects of a simulated program share a line, and a seed
+        // would not give the same run again.
+        let read = || basic_toml::from_str::<Self>(text).map_err(|error| error.to_string());
+        let machine = thread::scope(|scope| {
+            let reader = thread::Builder::new().spawn_scoped(scope, read);
+            let reader = reader.map_err(|error| format!("a thread to read the machine: {error}"))?;
+            reader
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        });
+        let machine = machine.map_err(MachineError)?;
         machine.check()?;
         Ok(machine)
     }

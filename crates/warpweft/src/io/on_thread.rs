@@ -116,10 +116,10 @@ impl<Q, A> fmt::Debug for OnThread<Q, A> {
 mod tests {
     use super::OnThread;
     use crate::block_on;
+    use crate::sync::channel;
     use std::future::poll_fn;
     use std::io;
     use std::pin::pin;
-    use std::sync::mpsc;
     use std::task::Poll;
 
     /// Polls a future once, and drops it.
@@ -135,14 +135,18 @@ mod tests {
     #[test]
     fn an_answer_is_not_lost_with_its_caller() {
         // The first answer comes when its caller is gone, and not before.
-        let (allow, allowed) = mpsc::channel();
-        let double = move |number: u32| allowed.recv().map(|()| 2 * number).map_err(io::Error::other);
+        let (allow, allowed) = channel::bounded(2);
+        let double = move |number: u32| {
+            let allowed = allowed.recv().wait();
+            allowed.map(|()| 2 * number).map_err(io::Error::other)
+        };
         let doubled = OnThread::start("doubles", double).expect("a thread");
         block_on(async {
             assert_eq!(doubled.access().await.late().await.map(Result::ok), None);
             begin(async { doubled.access().await.ask(4).await }).await;
-            allow.send(()).expect("the thread waits for it");
-            allow.send(()).expect("the thread lives");
+            for _ in 0..2 {
+                allow.try_send(()).expect("there is room");
+            }
             let mut access = doubled.access().await;
             assert_eq!(access.late().await.map(Result::ok), Some(Some(8)));
             assert_eq!(access.late().await.map(Result::ok), None);
