@@ -229,10 +229,16 @@ fn every_preset_plays_them() {
     .take_while(|name| *name != "POLICY")
     .collect();
     assert!(presets.len() >= 8, "{presets:?}");
-    for words in SMALL {
-        for style in ["futures", "fibers"] {
-            let words = format!("{words} style={style} --policy {} --workers 2", presets.join(","));
-            assert_eq!(records(&folder, &words).len(), presets.len());
+    // Each policy plays half of the programs in each style, and each program is played in both.
+    for (number, words) in SMALL.iter().enumerate() {
+        for (parity, style) in ["futures", "fibers"].into_iter().enumerate() {
+            let of_style = presets.iter().skip((number + parity) % 2).step_by(2);
+            let policies: Vec<&str> = of_style.copied().collect();
+            let words = format!(
+                "{words} style={style} --policy {} --workers 2",
+                policies.join(",")
+            );
+            assert_eq!(records(&folder, &words).len(), policies.len());
         }
     }
 }

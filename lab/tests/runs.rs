@@ -154,8 +154,8 @@ fn lock_runs_with_all_locks() {
 fn timers_run_and_say_what_a_task_takes() {
     // The lead is long: this process may have to wait for a processor.
     for words in [
-        "n=300 spread=20 lead=2000",
-        "n=300 spread=20 lead=2000 io=thread",
+        "n=300 spread=20 lead=1000",
+        "n=300 spread=20 lead=1000 io=thread",
         "n=300 spread=1 lead=0",
     ] {
         each_runs(&format!("timers {words}"), "warpweft,tokio,may", 300);
