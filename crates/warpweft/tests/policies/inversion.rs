@@ -96,16 +96,25 @@ fn passed_over<L: Lock>(runtime: &Runtime, owner: Owner) -> usize {
     let [high, middle, low] = [0, 1, 2].map(|level| runtime.priority(level).unwrap());
     let lock = Arc::new(L::make());
     let ran = Arc::new(AtomicUsize::new(0));
-    let low_one = |until| -> (JoinHandle<()>, mpsc::Receiver<()>) {
-        let (lock, (begun, begins)) = (Arc::clone(&lock), mpsc::channel());
+    let low_one = |until| -> (JoinHandle<()>, [mpsc::Receiver<()>; 2]) {
+        let lock = Arc::clone(&lock);
+        let ((arrived, arrives), (begun, begins)) = (mpsc::channel(), mpsc::channel());
         let task = TaskBuilder::new().on(runtime).priority(low);
-        let task = task.spawn(async move { lock.hold(|| begun.send(()).unwrap(), until).await });
-        (task, begins)
+        let task = task.spawn(async move {
+            arrived.send(()).unwrap();
+            lock.hold(|| begun.send(()).unwrap(), until).await;
+        });
+        (task, [arrives, begins])
     };
     let (wake, woken) = oneshot::channel();
-    let (first, begins) = low_one(Some(woken));
+    let (first, [_arrives, begins]) = low_one(Some(woken));
     begins.recv().unwrap();
-    let follower = (owner == Owner::HasFollower).then(|| low_one(None));
+    // It waits before its worker runs anything else. If it did not, the gate would go first.
+    let follower = (owner == Owner::HasFollower).then(|| {
+        let (task, [arrives, begins]) = low_one(None);
+        arrives.recv().unwrap();
+        (task, begins)
+    });
     // The only worker is held until all is prepared.
     let (open, gate) = mpsc::channel::<()>();
     let (held, holds) = mpsc::channel();
