@@ -17,7 +17,7 @@ pub(crate) fn run(repo: &Repo) -> Result<()> {
         jobs: None,
         limit: 600,
     };
-    // All of them take most of an hour: that is `cargo xtask deep`.
+    // All of them take hours: that is `cargo xtask deep`.
     let mutants = mutants::Options {
         name: None,
         structure: None,
