@@ -34,7 +34,7 @@ use tokio::time::{Sleep, sleep};
 use warpweft::sync::channel;
 use warpweft::{Pool, ThreadRole, yield_now};
 use warpweft_platform::sync::Mutex;
-use warpweft_platform::thread::set_slice;
+use warpweft_platform::thread::{SHORTEST_SLICE_NS, set_slice};
 
 /// How long tokio's tasks have a worker until others get it in between.
 const SLICE: Duration = Duration::from_millis(1);
@@ -252,7 +252,7 @@ impl Waiting {
     fn run(mut self) {
         // It sleeps nearly always. Beside workers that compute it would otherwise wait for the end of their
         // slices, and with it each timer of tokio.
-        set_slice(100_000);
+        set_slice(SHORTEST_SLICE_NS);
         loop {
             match self.scheduler.carry(Carrier::Thread, Some(&mut self.ended)) {
                 Outcome::Ended => return,

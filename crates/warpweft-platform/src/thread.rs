@@ -167,6 +167,9 @@ fn set_timer_slack(ns: u64) {
 #[cfg(not(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle, warpweft_sim)))))]
 fn set_timer_slack(_ns: u64) {}
 
+/// The shortest slice that Linux gives, in nanoseconds: for a thread that sleeps most of the time.
+pub const SHORTEST_SLICE_NS: u64 = 100_000;
+
 thread_word!(static SLICE_NS: u64 = 0);
 
 /// Requests time slices of that many nanoseconds for the calling thread; with 0 the system chooses them
@@ -226,7 +229,7 @@ mod slice {
     #[cfg(test)]
     mod tests {
         use super::{Attributes, get};
-        use crate::thread::set_slice;
+        use crate::thread::{SHORTEST_SLICE_NS, set_slice};
 
         /// Before Linux 6.12 the system has no such slices, and reports 0 for each.
         fn keeps_slices() -> bool {
@@ -242,8 +245,8 @@ mod slice {
             // On its own thread, so that other tests keep their slices.
             let seen = std::thread::spawn(|| {
                 let usual = get()?;
-                set_slice(100_000);
-                set_slice(100_000);
+                set_slice(SHORTEST_SLICE_NS);
+                set_slice(SHORTEST_SLICE_NS);
                 let short_slice = get()?;
                 set_slice(0);
                 Some([usual, short_slice, get()?])

@@ -19,6 +19,7 @@
 //!   for its thread alone looks whether it is in the poller.
 
 use warpweft_platform::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, fence};
+use warpweft_platform::thread::SHORTEST_SLICE_NS;
 
 /// The number of the monitor's ticks for which a standby poller is wanted after a request.
 const TICKS: u32 = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
@@ -37,7 +38,7 @@ pub(crate) const TICK_NS: u64 = 1_000_000;
 /// more urgent than what the workers compute, and the system does not know it. See
 /// `docs/decisions/0080-the-slice-of-the-standby-poller.md`.
 pub(crate) const fn slice_ns(by_priority: bool) -> u64 {
-    if by_priority { 1_000_000 } else { 100_000 }
+    if by_priority { 1_000_000 } else { SHORTEST_SLICE_NS }
 }
 
 const NO_WORKER: usize = usize::MAX;

@@ -109,8 +109,8 @@ impl Ring {
         (!buffer.is_first(head + 1)).then_some(NextSlot { buffer, head })
     }
 
-    /// Appends a record, where [`next_slot`](Self::next_slot) has none. [`write`](Self::write) alone calls it,
-    /// and its caller keeps the contract.
+    /// Appends a record, where [`next_slot`](Self::next_slot) has none. Only [`write`](Self::write) calls
+    /// it, whose caller keeps the contract.
     // Not inlined, so that what calls it where it is rare need not save registers.
     #[cold]
     #[inline(never)]
