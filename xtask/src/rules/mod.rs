@@ -4,6 +4,7 @@ mod directions;
 mod doors;
 mod lengths;
 mod links;
+mod locks;
 mod named_files;
 mod records;
 pub(crate) mod rooms;
@@ -19,7 +20,7 @@ type Rule = (&'static str, fn(&Repo) -> Result<Vec<String>>);
 
 /// Checks all rules and lists what breaks them.
 pub(crate) fn run(repo: &Repo) -> Result<()> {
-    let rules: [Rule; 11] = [
+    let rules: [Rule; 12] = [
         ("files are short", lengths::check),
         ("comments and documents are narrow", widths::check),
         ("retired words are gone", words::check),
@@ -29,6 +30,7 @@ pub(crate) fn run(repo: &Repo) -> Result<()> {
         ("links lead somewhere", links::check),
         ("files that documents name exist", named_files::check),
         ("records that are named exist", records::check),
+        ("lock files fit", locks::check),
         ("mutants fit their sources", mutants::fit),
         ("the index of tests is current", tests_index::check),
     ];
