@@ -1,5 +1,5 @@
-//! Each lock file fits its manifests, also those of the packages outside the workspace: continuous integration
-//! builds with `--locked`, and a manifest of the workspace changes what they depend on.
+//! Each lock file fits its manifests, also those of packages outside the workspace: the checks build with
+//! `--locked`, and a manifest of the workspace changes what they depend on.
 
 use crate::repo::Repo;
 use crate::run;
