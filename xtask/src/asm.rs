@@ -1,10 +1,10 @@
 //! The worker loop in machine code: its length, and its indirect calls, of which there must be one: the
 //! task's body.
 //!
-//! Every policy has its own loop, because a pool is compiled for its policy. The release binary of the
-//! lab has them all.
+//! Every policy has its own loop, because a pool is compiled for its policy. An example of the library has
+//! them all.
 //!
-//! And the checks of cooperative code: how many instructions each is.
+//! And the checks of cooperative code, from the same example: how many instructions each is.
 
 mod checks;
 
@@ -16,16 +16,19 @@ use object::{Architecture, Object as _, ObjectSection as _, ObjectSymbol as _, S
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// The program that is looked at.
+const EXAMPLE: &str = "in_asm";
+
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Options {
     /// Functions with this text in their name.
     #[arg(long, default_value = "run_loop")]
     symbol: String,
-    /// Look into this binary in place of the lab's, which is built first.
+    /// Look for worker loops in this binary in place of the example, which is built first.
     #[arg(long, conflicts_with = "policies")]
     binary: Option<PathBuf>,
-    /// Build the lab with names that tell the policies apart: everything is compiled anew, in a folder of its
-    /// own.
+    /// Build the example with names that tell the policies apart: everything is compiled anew, in a folder of
+    /// its own.
     #[arg(long)]
     policies: bool,
     /// How many indirect calls each function must have.
@@ -64,9 +67,6 @@ struct Shape {
 
 /// Prints a table and demands the right number of indirect calls everywhere.
 pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
-    if options.checks {
-        return checks::run(repo);
-    }
     let path = match &options.binary {
         Some(path) => path.clone(),
         None => build(repo, options.policies)?,
@@ -75,6 +75,17 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
     let Some(file) = load(&bytes, &path)? else {
         return Ok(());
     };
+    if !options.checks {
+        loops(&file, &path, options)?;
+    }
+    if options.binary.is_some() || options.policies {
+        return Ok(());
+    }
+    checks::run(&file)
+}
+
+/// Prints a table of the worker loops.
+fn loops(file: &object::File<'_>, path: &Path, options: &Options) -> Result<()> {
     let slots: Vec<_> = file
         .sections()
         .filter(|section| {
@@ -86,7 +97,7 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
         .collect();
     let is_slot = |address| slots.iter().any(|range| range.contains(&address));
 
-    let functions: Vec<_> = code_of(&file, &options.symbol)?
+    let functions: Vec<_> = code_of(file, &options.symbol)?
         .into_iter()
         .map(|(name, address, code)| (name, shape(code, address, &is_slot)))
         .collect();
@@ -119,11 +130,7 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
             ));
         }
     }
-    run::complain("functions have the wrong number of indirect calls", &wrong)?;
-    if options.binary.is_some() || options.policies {
-        return Ok(());
-    }
-    checks::run(repo)
+    run::complain("functions have the wrong number of indirect calls", &wrong)
 }
 
 /// The binary, if it is one that can be read.
@@ -169,8 +176,14 @@ fn code_of<'a>(file: &object::File<'a>, text: &str) -> Result<Vec<(String, u64, 
 
 fn build(repo: &Repo, policies: bool) -> Result<PathBuf> {
     let mut command = run::cargo(&repo.root);
-    // What `cargo lab` builds: so nothing is compiled a second time with other features.
-    command.args(["build", "--release", "--package", "warpweft-lab"]);
+    command.args([
+        "build",
+        "--release",
+        "--package",
+        "warpweft",
+        "--example",
+        EXAMPLE,
+    ]);
     let mut target = repo.target.clone();
     if policies {
         target.push("asm");
@@ -180,7 +193,7 @@ fn build(repo: &Repo, policies: bool) -> Result<PathBuf> {
             .env("CARGO_TARGET_DIR", &target);
     }
     run::run(&mut command)?;
-    Ok(target.join("release").join("warpweft"))
+    Ok(target.join("release").join("examples").join(EXAMPLE))
 }
 
 /// `is_slot` finds the addresses that the linker fills once and for all.

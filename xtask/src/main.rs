@@ -95,7 +95,7 @@ enum Command {
     /// Put each bug of `mutants/*.toml` into a copy of the tree and demand that its test finds it.
     #[command(after_long_help = mutants::HELP)]
     Mutants(mutants::Options),
-    /// Count the instructions and the indirect calls of the worker loops in the release binary of the lab.
+    /// Count the instructions and the indirect calls of the worker loops, and of checks, in a release build.
     Asm(asm::Options),
     /// Check the house rules: lengths and widths, retired words, the one door to std and the checkers,
     /// directions and circles of imports, links, names of files in documents, mutants, the index of tests.

@@ -5,42 +5,21 @@
 //! what is due is further down: the jumps there are not taken. A turn of a loop is the text from where
 //! the loop jumps back to, to that jump.
 
-use super::{code_of, load};
-use crate::repo::Repo;
+use super::{EXAMPLE, code_of};
 use crate::run;
 use anyhow::{Context as _, Result, ensure};
 use iced_x86::{Decoder, DecoderOptions, FlowControl};
-use std::fs;
 
 /// The most instructions that a check may be.
 const MOST: usize = 3;
-const EXAMPLE: &str = "check_in_asm";
 
-/// Builds the example, prints what its checks add, and demands that it is not more than [`MOST`].
-pub(super) fn run(repo: &Repo) -> Result<()> {
-    let mut command = run::cargo(&repo.root);
-    run::run(command.args([
-        "build",
-        "--release",
-        "--package",
-        "warpweft",
-        "--example",
-        EXAMPLE,
-    ]))?;
-    let path = repo.target.join("release/examples").join(EXAMPLE);
-    let bytes = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    let Some(file) = load(&bytes, &path)? else {
-        return Ok(());
-    };
+/// Prints what the checks add, and demands that it is not more than [`MOST`].
+pub(super) fn run(file: &object::File<'_>) -> Result<()> {
     let count = |name: &str, count: fn(&[u8], u64) -> Option<usize>| {
         let name = format!("{EXAMPLE}::{name}");
-        let functions = code_of(&file, &name)?;
+        let functions = code_of(file, &name)?;
         let [(_, address, code)] = functions[..] else {
-            anyhow::bail!(
-                "{} functions of {} are called {name}, not one",
-                functions.len(),
-                path.display()
-            );
+            anyhow::bail!("{} functions are called {name}, not one", functions.len());
         };
         count(code, address).with_context(|| format!("{name} does not have the form that is counted"))
     };

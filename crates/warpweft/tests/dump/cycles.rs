@@ -2,6 +2,7 @@
 
 use super::{accusations, cycle, dump_with};
 use std::future::poll_fn;
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -47,7 +48,7 @@ fn client_and_server(runtime: &Runtime) {
 
 #[test]
 fn two_tasks_that_receive_from_each_other() {
-    let runtime = runtime(2);
+    let runtime = ManuallyDrop::new(runtime(2));
     client_and_server(&runtime);
     // A healthy neighbour, which has a way out.
     let sleeps = named(&runtime, "sleeps").spawn(warpweft::time::sleep(Duration::from_secs(1000)));
@@ -69,12 +70,11 @@ fn two_tasks_that_receive_from_each_other() {
     assert!(json.contains("\"uncertain\":true"), "{json}");
     assert!(json.matches("\"likely\":[").count() >= 2, "{json}");
     assert!(sleeps.cancel());
-    std::mem::forget(runtime);
 }
 
 #[test]
 fn two_tasks_that_send_to_each_other() {
-    let runtime = runtime(2);
+    let runtime = ManuallyDrop::new(runtime(2));
     let (left, from_left) = channel::bounded::<u32>(1);
     let (right, from_right) = channel::bounded::<u32>(1);
     for (name, send, receive) in [("left", left, from_right), ("right", right, from_left)] {
@@ -90,7 +90,6 @@ fn two_tasks_that_send_to_each_other() {
     assert_eq!(cycle(&dump), Some(vec!["left".into(), "right".into()]), "{dump}");
     assert_eq!(uncertain(&dump), Some(true), "{dump}");
     assert_eq!(accusations(&dump).len(), 1, "{dump}");
-    std::mem::forget(runtime);
 }
 
 /// The same tasks, but the server's answers come from a thread outside, and then from a task that lives.
@@ -161,7 +160,7 @@ fn a_task_that_dropped_its_sender_is_not_accused() {
 fn two_read_write_locks_in_opposite_order() {
     // Writers both, and a reader that wants to write where another one reads.
     for reads in [false, true] {
-        let runtime = runtime(2);
+        let runtime = ManuallyDrop::new(runtime(2));
         let locks = [Arc::new(RwLock::new(())), Arc::new(RwLock::new(()))];
         let both = Arc::new(Barrier::new(2));
         for (name, first, second) in [("left", 0, 1), ("right", 1, 0)] {
@@ -185,14 +184,13 @@ fn two_read_write_locks_in_opposite_order() {
         let text = dump.to_string();
         assert!(text.contains("waits for the rwlock of `right` ("), "{text}");
         assert!(text.contains(", to write"), "{text}");
-        std::mem::forget(runtime);
     }
 }
 
 /// A reader that reads again, behind a writer that waits for it.
 #[test]
 fn a_lock_that_is_read_twice_around_a_writer() {
-    let runtime = runtime(2);
+    let runtime = ManuallyDrop::new(runtime(2));
     let lock = Arc::new(RwLock::new(()));
     let has = Arc::new(Notify::new());
     let (other, told) = (lock.clone(), has.clone());
@@ -210,7 +208,6 @@ fn a_lock_that_is_read_twice_around_a_writer() {
     }));
     let dump = dump_with("the circle", &runtime, found);
     assert_eq!(cycle(&dump), Some(vec!["reads".into()]), "{dump}");
-    std::mem::forget(runtime);
 }
 
 /// A reader that came first, and has gone, is not accused of what another one has.
@@ -245,7 +242,7 @@ fn a_reader_that_has_gone_is_not_accused() {
 
 #[test]
 fn two_semaphores_in_opposite_order() {
-    let runtime = runtime(2);
+    let runtime = ManuallyDrop::new(runtime(2));
     let semaphores = [Arc::new(Semaphore::new(1)), Arc::new(Semaphore::new(3))];
     let both = Arc::new(Barrier::new(2));
     for (name, [first, second], wanted) in [("left", [0, 1], 1), ("right", [1, 0], 3)] {
@@ -260,7 +257,6 @@ fn two_semaphores_in_opposite_order() {
     let dump = dump_with("the circle", &runtime, found);
     assert_eq!(cycle(&dump), Some(vec!["left".into(), "right".into()]), "{dump}");
     assert_eq!(uncertain(&dump), Some(false), "{dump}");
-    std::mem::forget(runtime);
 }
 
 /// One of two holders is known, and waits for the task that waits; the other one gives its permit back, which
@@ -372,7 +368,7 @@ fn a_cell_whose_maker_asks_for_it() {
 /// A job and a fiber that wait for a future which has kept no waker.
 #[test]
 fn waits_of_jobs_and_fibers_without_a_waker() {
-    let runtime = runtime(2);
+    let runtime = ManuallyDrop::new(runtime(2));
     let lost = || warpweft::block_on(std::future::pending::<()>());
     drop(named(&runtime, "job").spawn_job(lost));
     drop(named(&runtime, "fiber").spawn_fiber(lost));
@@ -404,5 +400,4 @@ fn waits_of_jobs_and_fibers_without_a_waker() {
         healthy.state != TaskState::Waiting || healthy.wakers == Some(1),
         "{dump}"
     );
-    std::mem::forget(runtime);
 }

@@ -1,6 +1,7 @@
 //! Programs that hang: the dump says why.
 
 use super::{accusations, cycle, dump_with};
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::Duration;
@@ -13,7 +14,7 @@ fn runtime(workers: usize) -> Runtime {
 
 /// Two futures, two jobs or two fibers, which take two locks in opposite order.
 fn opposite_order(spawn: impl Fn(&Runtime, &'static str, Arc<Mutex<()>>, Arc<Mutex<()>>, Arc<Barrier>)) {
-    let runtime = runtime(2);
+    let runtime = ManuallyDrop::new(runtime(2));
     let (left, right) = (Arc::new(Mutex::new(())), Arc::new(Mutex::new(())));
     let both = Arc::new(Barrier::new(2));
     spawn(&runtime, "left first", left.clone(), right.clone(), both.clone());
@@ -28,7 +29,6 @@ fn opposite_order(spawn: impl Fn(&Runtime, &'static str, Arc<Mutex<()>>, Arc<Mut
     assert!(text.contains("DEADLOCK: 2 tasks cannot go on"), "{text}");
     assert_eq!(text.matches("diagnosis.rs:").count() % 2, 0, "both sites: {text}");
     assert!(text.contains("waits for the mutex of `"), "{text}");
-    std::mem::forget(runtime);
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn a_lock_for_a_future_that_is_not_polled() {
 /// A task joins one that joins it.
 #[test]
 fn tasks_that_join_each_other() {
-    let runtime = runtime(2);
+    let runtime = ManuallyDrop::new(runtime(2));
     let (send, receive) = warpweft::sync::oneshot::channel::<warpweft::JoinHandle<()>>();
     let first = TaskBuilder::new().name("first").on(&runtime).spawn(async move {
         let second = receive.await.expect("the handle is sent");
@@ -220,13 +220,12 @@ fn tasks_that_join_each_other() {
             .contains("waits for the end of a task, which depends on #"),
         "{dump}"
     );
-    std::mem::forget(runtime);
 }
 
 /// The same, with jobs that block their threads.
 #[test]
 fn jobs_that_join_each_other() {
-    let runtime = runtime(2);
+    let runtime = ManuallyDrop::new(runtime(2));
     let (send, receive) = mpsc::channel::<warpweft::JoinHandle<()>>();
     let first = TaskBuilder::new().name("first").on(&runtime).spawn_job(move || {
         let second = receive.recv().expect("the handle is sent");
@@ -242,7 +241,6 @@ fn jobs_that_join_each_other() {
         Some(vec!["first".into(), "second".into()]),
         "{dump}"
     );
-    std::mem::forget(runtime);
 }
 
 /// A future that waits, and has given its waker to nobody.
@@ -361,7 +359,7 @@ fn a_sender_of_a_task_that_lives() {
 /// stolen).
 #[test]
 fn a_lock_held_across_a_join() {
-    let runtime = runtime(2);
+    let runtime = ManuallyDrop::new(runtime(2));
     let lock = Arc::new(Mutex::new(()));
     let inside = lock.clone();
     let job = TaskBuilder::new().name("joins").on(&runtime).spawn_job(move || {
@@ -393,7 +391,6 @@ fn a_lock_held_across_a_join() {
     assert!(text.contains("waits for the mutex of `joins` ("), "{text}");
     assert!(text.contains("the parts of its join or scope"), "{text}");
     drop(job);
-    std::mem::forget(runtime);
 }
 
 /// A task ends and forgets its permit. The next task may have its address, and is not taken for it.

@@ -1,6 +1,7 @@
 //! Runtimes in which nothing can go on, and such that only look so.
 
 use super::{accusations, dump_with, idle};
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::time::Duration;
 use warpweft::sync::{Barrier, Notify, Semaphore, channel, oneshot};
@@ -27,7 +28,7 @@ fn waits(dump: &Dump, name: &str) -> Vec<WaitsFor> {
 /// What is forgotten in each of these tasks leads to no other task.
 #[test]
 fn what_was_forgotten_is_named() {
-    let runtime = runtime();
+    let runtime = ManuallyDrop::new(runtime());
     let (sender, receiver) = channel::bounded::<u32>(1);
     let (promise, promised) = oneshot::channel::<u32>();
     let (barrier, notify) = (Arc::new(Barrier::new(3)), Arc::new(Notify::new()));
@@ -75,7 +76,6 @@ fn what_was_forgotten_is_named() {
     );
     assert!(dump.to_json().contains("\"finding\":\"nothing_runs\""), "{dump}");
     drop((sender, promise));
-    std::mem::forget(runtime);
 }
 
 /// One task with a way out may wake all the others.

@@ -1,9 +1,11 @@
-//! Functions with and without checks: `cargo xtask asm` counts what a check adds to them in machine code.
+//! What `cargo xtask asm` counts in machine code: the worker loop of each policy, and what a check of
+//! cooperative code adds to a function.
 //!
-//! The loops end at an unknown time, so that the compiler leaves each turn a turn.
+//! The loops of the functions end at an unknown time, so that the compiler leaves each turn a turn. A pool whose
+//! policy may be named by the environment has the loops of all policies.
 
 use std::hint::black_box;
-use warpweft::cooperative;
+use warpweft::{BuildError, Runtime, cooperative};
 
 /// Each function twice: as it is, and cooperative.
 macro_rules! twice {
@@ -33,9 +35,13 @@ twice! {
     }
 }
 
-fn main() {
+fn main() -> Result<(), BuildError> {
     let n = black_box(88_172_645_463_325_252);
-    assert_eq!(black_box(plain_entry(n)), black_box(checked_entry(n)));
-    assert_eq!(black_box(plain_turn(n)), black_box(checked_turn(n)));
-    println!("{} turns, with checks and without", checked_turn(n));
+    let turns = Runtime::builder().build()?.block_on(async move {
+        assert_eq!(black_box(plain_entry(n)), black_box(checked_entry(n)));
+        assert_eq!(black_box(plain_turn(n)), black_box(checked_turn(n)));
+        checked_turn(n)
+    });
+    println!("{turns} turns, with checks and without");
+    Ok(())
 }
