@@ -228,7 +228,9 @@ impl<'a> Entered<'a> {
     /// # Safety
     ///
     /// The node of the frame is there until the value is dropped, on this stack and in reverse order.
+    #[inline(never)]
     unsafe fn new(frame: &'a TokenFrame) -> Self {
+        used::set();
         let context = here();
         let mut outside = ptr::null();
         match context {
@@ -248,6 +250,7 @@ impl<'a> Entered<'a> {
 }
 
 impl Drop for Entered<'_> {
+    #[inline(never)]
     fn drop(&mut self) {
         let Some(context) = self.context else {
             return set_outside(self.outside);
@@ -286,23 +289,32 @@ pub(crate) unsafe fn with_raw_token<R>(node: *const Node, f: impl FnOnce() -> R)
     if ptr::eq(node, token_here()) {
         return f();
     }
-    used::set();
     let frame = TokenFrame::new(node);
     // SAFETY: by contract. The value is dropped at the end of this function, on the stack of the caller.
     let _entered = unsafe { Entered::new(&frame) };
     f()
 }
 
-/// As [`with_token`]. Also returns true if `f` has waited for a cancellation itself, or may have.
-pub(crate) fn poll_under<R>(node: &Arc<Node>, f: impl FnOnce() -> R) -> (R, bool) {
-    used::set();
-    let frame = TokenFrame::new(Arc::as_ptr(node));
-    // SAFETY: the node is borrowed for as long as the call. The value is dropped below, on the same stack.
-    let entered = unsafe { Entered::new(&frame) };
+/// Calls `f` under that token, if there is one. Also returns whether `f` has waited for a cancellation itself, or
+/// may have; `None` without a token.
+///
+/// There is one call of `f`, with a token and without. So the compiler inlines what is called once, however long
+/// it is.
+#[inline]
+pub(crate) fn call_under<R>(node: Option<&Arc<Node>>, f: impl FnOnce() -> R) -> (R, Option<bool>) {
+    let frame;
+    let entered = match node {
+        None => None,
+        Some(node) => {
+            frame = TokenFrame::new(Arc::as_ptr(node));
+            // SAFETY: the node is borrowed for as long as the call. The value is dropped below, on the same
+            // stack.
+            Some(unsafe { Entered::new(&frame) })
+        }
+    };
     let result = f();
-    let knows = entered.context.is_some();
-    drop(entered);
-    (result, !knows || frame.listens.get())
+    let listens = entered.map(|entered| entered.context.is_none() || entered.frame.listens.get());
+    (result, listens)
 }
 
 /// Notes that the code that runs here waits for a cancellation.
@@ -312,24 +324,29 @@ pub(crate) fn note_listening() {
     unsafe { frame.as_ref() }.inspect(|frame| frame.listens.set(true));
 }
 
-/// Calls `f`, which was made under `node`, or drops it and unwinds if that token is cancelled.
-pub(crate) fn start<R>(node: &Arc<Node>, f: impl FnOnce() -> R) -> R {
-    // SAFETY: the node is borrowed for as long as the call.
-    unsafe { start_raw(Arc::as_ptr(node), f) }
-}
-
-/// As [`start`]. Without a token `f` is just called.
-pub(crate) fn start_maybe<R>(node: Option<&Arc<Node>>, f: impl FnOnce() -> R) -> R {
-    match node {
-        Some(node) => start(node, f),
-        None => f(),
+/// Calls `f`, which was made under that token, or drops it and unwinds if the token is cancelled. Without a token
+/// `f` is just called: see [`call_under`].
+#[inline]
+pub(crate) fn start<R>(node: Option<Arc<Node>>, f: impl FnOnce() -> R) -> R {
+    let frame;
+    let mut _entered = None;
+    if let Some(node) = node {
+        if UNWINDS && node.is_cancelled() {
+            drop(f);
+            unwind();
+        }
+        frame = TokenFrame::new(Arc::as_ptr(&node));
+        // SAFETY: the value is dropped with the node, and before it, at the end of this function.
+        _entered = Some((unsafe { Entered::new(&frame) }, node));
     }
+    f()
 }
 
 /// As [`start`], but drops `f` if the token is cancelled, and ends.
-pub(crate) fn start_or_drop(node: &Arc<Node>, f: impl FnOnce()) {
+#[inline]
+pub(crate) fn start_or_drop(node: Arc<Node>, f: impl FnOnce()) {
     if !node.is_cancelled() {
-        with_token(Some(node), f);
+        start(Some(node), f);
     }
 }
 

@@ -128,12 +128,9 @@ impl<'scope> Scope<'scope, '_> {
             pinned: Some(pinned),
         };
         // SAFETY: a frame older than the scope keeps the token.
-        let task = match unsafe { token::shared(node) } {
-            // SAFETY: the owner's thread keeps the pool alive, and waits for the task.
-            None => unsafe { tasks::future(task, info) }.0,
-            // SAFETY: as above.
-            Some(node) => unsafe { tasks::future(Inherits::new(node, task), info) }.0,
-        };
+        let task = Inherits::new(unsafe { token::shared(node) }, task);
+        // SAFETY: the owner's thread keeps the pool alive, and waits for the task.
+        let (task, _) = unsafe { tasks::future(task, info) };
         task.push(Why::Spawned);
         ScopedHandle::new(receiver)
     }

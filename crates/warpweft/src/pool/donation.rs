@@ -111,16 +111,16 @@ impl Lines {
 }
 
 /// Notes that a task waits no longer. If it has got the lock, those behind it wait for it.
+#[inline]
 pub(crate) fn left(lock: usize, place: usize, got: bool) {
-    if !any() {
-        return;
+    if any() {
+        Lines::change(|lines| {
+            if let Some(donor) = lines.leave(lock, place).filter(|_| got) {
+                let behind = lines.donors.iter_mut().filter(|other| other.lock == lock);
+                behind.for_each(|other| other.owner = donor.task);
+            }
+        });
     }
-    Lines::change(|lines| {
-        if let Some(donor) = lines.leave(lock, place).filter(|_| got) {
-            let behind = lines.donors.iter_mut().filter(|other| other.lock == lock);
-            behind.for_each(|other| other.owner = donor.task);
-        }
-    });
 }
 
 /// Notes that the owner of that lock has it no longer.

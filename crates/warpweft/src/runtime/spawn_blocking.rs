@@ -3,7 +3,7 @@
 use super::default::default_runtime;
 use super::handle::Runtime;
 use crate::execution::block_on::block_on;
-use crate::execution::token::{inherited, start_maybe};
+use crate::execution::token::{inherited, start};
 use crate::observe::tasks;
 use crate::pool::current::with_current;
 use crate::pool::current::with_taker;
@@ -400,7 +400,7 @@ where
         name: None,
     };
     let node = inherited();
-    let closure = move || start_maybe(node.as_ref(), closure);
+    let closure = move || start(node, closure);
     // SAFETY: the threads end every admitted closure before they end, and keep the pool alive until then.
     let (task, handle) = unsafe { tasks::blocking_job(closure, info) };
     let recorder = &pool.core().recorder;

@@ -1,7 +1,7 @@
 //! Spawning under a cancellation token. A task inherits the token of its spawner.
 //!
-//! These functions do not create tasks without a token. So there is one call of the function that creates a
-//! task of some type, and the compiler inlines it where tasks have no token.
+//! A closure under a token is another kind of task, so that one without pays nothing. A future has one kind for
+//! both: it would be compiled twice, and neither time into its task.
 
 use super::pool::Pool;
 use super::task_builder::TaskBuilder;
@@ -14,16 +14,6 @@ use std::sync::Arc;
 use warpweft_task::JoinHandle;
 
 impl TaskBuilder<'_> {
-    /// As [`spawn`](Self::spawn), under a token.
-    #[inline(never)]
-    pub(super) fn spawn_with_token<F>(self, node: Arc<Node>, future: F) -> JoinHandle<F::Output>
-    where
-        F: Future<Output: Send + 'static> + Send + 'static,
-    {
-        // SAFETY: a runtime's pool ends its tasks before itself.
-        self.place(|info| unsafe { tasks::future(Inherits::new(node, future), info) })
-    }
-
     /// As [`spawn_job`](Self::spawn_job), under a token.
     #[inline(never)]
     pub(super) fn spawn_job_with_token<T, F>(self, node: Arc<Node>, job: F) -> JoinHandle<T>
@@ -32,7 +22,7 @@ impl TaskBuilder<'_> {
         F: FnOnce() -> T + Send + 'static,
     {
         // SAFETY: a runtime's pool ends its tasks before itself.
-        self.place(|info| unsafe { tasks::job(move || start(&node, job), info) })
+        self.place(|info| unsafe { tasks::job(move || start(Some(node), job), info) })
     }
 
     /// As [`spawn_detached`](Self::spawn_detached), under a token. A closure without a handle
@@ -42,7 +32,7 @@ impl TaskBuilder<'_> {
     where
         F: FnOnce() + Send + 'static,
     {
-        let job = move || start_or_drop(&node, job);
+        let job = move || start_or_drop(node, job);
         // SAFETY: a runtime's pool ends its tasks before itself.
         self.place(|info| (unsafe { tasks::detached_job(job, info) }, ()));
     }
@@ -57,14 +47,8 @@ impl TaskBuilder<'_> {
     where
         F: Future<Output: Send + 'static> + Send + 'static,
     {
-        match inherited() {
-            // SAFETY: a runtime's pool ends its tasks before itself.
-            None => self.admit(pool, destination, |info| unsafe { tasks::future(future, info) }),
-            Some(node) => {
-                let future = Inherits::new(node, future);
-                // SAFETY: as above.
-                self.admit(pool, destination, |info| unsafe { tasks::future(future, info) })
-            }
-        }
+        let future = Inherits::new(inherited(), future);
+        // SAFETY: a runtime's pool ends its tasks before itself.
+        self.admit(pool, destination, |info| unsafe { tasks::future(future, info) })
     }
 }

@@ -9,9 +9,10 @@ use super::local::run_local;
 use super::pool::Pool;
 use super::priority::{Priority, Rank};
 use super::spawn_error::SpawnError;
+use super::under_token::Inherits;
 use crate::execution::fiber_start::{Start, StartOn};
 use crate::execution::stack_context;
-use crate::execution::token::{inherited, start, start_maybe};
+use crate::execution::token::{inherited, start};
 use crate::observe::tasks;
 use crate::pool::current::Spawner;
 use crate::pool::transfer_request::Destination;
@@ -119,9 +120,7 @@ impl<'a> TaskBuilder<'a> {
     where
         F: Future<Output: Send + 'static> + Send + 'static,
     {
-        if let Some(node) = inherited() {
-            return self.spawn_with_token(node, future);
-        }
+        let future = Inherits::new(inherited(), future);
         // SAFETY: a runtime's pool ends its tasks before itself.
         self.place(|info| unsafe { tasks::future(future, info) })
     }
@@ -160,12 +159,9 @@ impl<'a> TaskBuilder<'a> {
         T: Send + 'static,
         F: FnOnce() -> T + Send + 'static,
     {
-        if let Some(node) = inherited() {
-            let body = move || start(&node, body);
-            // SAFETY: a runtime's pool ends its tasks before itself.
-            return self.place(|info| unsafe { tasks::on_stack_job(body, Start, info) });
-        }
-        // SAFETY: as above.
+        let node = inherited();
+        let body = move || start(node, body);
+        // SAFETY: a runtime's pool ends its tasks before itself.
         self.place(|info| unsafe { tasks::on_stack_job(body, Start, info) })
     }
 
@@ -193,7 +189,7 @@ impl<'a> TaskBuilder<'a> {
             name: self.name,
         };
         let node = inherited();
-        let body = move || start_maybe(node.as_ref(), body);
+        let body = move || start(node, body);
         // SAFETY: a runtime's pool ends its tasks before itself.
         let (task, handle) = unsafe { tasks::on_stack_job(body, Start, info) };
         context.adopt(task);
@@ -246,7 +242,7 @@ impl<'a> TaskBuilder<'a> {
             if let Some(admitted) = admitted {
                 admitted.start();
             }
-            start_maybe(node.as_ref(), job)
+            start(node, job)
         };
         // SAFETY: a runtime's pool ends its tasks before itself.
         Ok(self.admit(&pool, destination, |info| unsafe { tasks::job(job, info) }))
@@ -277,7 +273,7 @@ impl<'a> TaskBuilder<'a> {
             if let Some(admitted) = admitted {
                 admitted.start();
             }
-            start_maybe(node.as_ref(), body)
+            start(node, body)
         };
         // SAFETY: a runtime's pool ends its tasks before itself.
         let make = |info| unsafe { tasks::on_stack_job(body, StartOn(reserved), info) };
@@ -353,7 +349,7 @@ impl<'a> TaskBuilder<'a> {
         F: FnOnce() -> T + Send + 'static,
     {
         let node = inherited();
-        let job = move || start_maybe(node.as_ref(), job);
+        let job = move || start(node, job);
         // SAFETY: a runtime's pool ends its tasks before itself.
         self.pin(worker, |info| unsafe { tasks::job(job, info) })
     }
@@ -380,7 +376,7 @@ impl<'a> TaskBuilder<'a> {
         F: Future<Output: Send + 'static> + 'static,
     {
         let node = inherited();
-        let body = move || start_maybe(node.as_ref(), || run_local(make()));
+        let body = move || start(node, || run_local(make()));
         // SAFETY: a runtime's pool ends its tasks before itself.
         self.pin(worker, |info| unsafe { tasks::on_stack_job(body, Start, info) })
     }

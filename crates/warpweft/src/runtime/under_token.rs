@@ -10,7 +10,7 @@ use super::current_driver::current_driver;
 use crate::cancel_tree::node::Node;
 use crate::driver::core::Driver;
 use crate::driver::timers::TimerKey;
-use crate::execution::token::{TokenWait, UNWINDS, poll_under, unwind};
+use crate::execution::token::{TokenWait, UNWINDS, call_under, unwind};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -30,22 +30,19 @@ impl Drop for Grace {
     }
 }
 
-/// Ends as `None` if the token was cancelled, and the future dropped.
-pub(crate) struct UnderToken<F> {
-    /// `None` once it has ended. Pinned.
-    future: Option<F>,
+/// What a future under a token knows of it.
+struct Waiting {
     waiting: TokenWait,
-    /// True once it has waited for the cancellation itself: then it is granted the grace.
+    /// True once the future has waited for the cancellation itself: then it is granted the grace.
     listens: bool,
-    /// When it is dropped, once it was asked to end.
+    /// When the future is dropped, once it was asked to end.
     ends_ns: Option<u64>,
     grace: Option<Grace>,
 }
 
-impl<F: Future> UnderToken<F> {
-    pub(crate) fn new(node: Arc<Node>, future: F) -> Self {
+impl Waiting {
+    fn new(node: Arc<Node>) -> Self {
         Self {
-            future: Some(future),
             waiting: TokenWait { node, place: None },
             listens: false,
             ends_ns: None,
@@ -53,9 +50,19 @@ impl<F: Future> UnderToken<F> {
         }
     }
 
-    /// Returns true if the future was asked, and its grace is over. Otherwise the waker is called then.
-    fn is_over(&mut self, waker: &Waker) -> bool {
-        if !self.waiting.is_over(waker) {
+    /// Returns true if the token was cancelled before the future was polled. It never starts then.
+    fn never_starts(&self) -> bool {
+        let never_ran = self.waiting.place.is_none() && self.ends_ns.is_none();
+        never_ran && self.waiting.node.is_cancelled() && UNWINDS
+    }
+
+    /// Returns true if the future, which was polled under the token, is to be polled no more: it was asked to
+    /// end, and its grace is over. Otherwise the waker is called then. `listens` is true if it has just waited
+    /// for the cancellation itself.
+    #[cold]
+    fn is_over(&mut self, listens: bool, waker: &Waker) -> bool {
+        self.listens |= listens;
+        if !self.waiting.is_over(waker) || !UNWINDS {
             return false;
         }
         let now = clock::now_ns();
@@ -85,6 +92,22 @@ impl<F: Future> UnderToken<F> {
     }
 }
 
+/// Ends as `None` if the token was cancelled, and the future dropped.
+pub(crate) struct UnderToken<F> {
+    /// `None` once it has ended. Pinned.
+    future: Option<F>,
+    under: Waiting,
+}
+
+impl<F: Future> UnderToken<F> {
+    pub(crate) fn new(node: Arc<Node>, future: F) -> Self {
+        Self {
+            future: Some(future),
+            under: Waiting::new(node),
+        }
+    }
+}
+
 impl<F: Future> Future for UnderToken<F> {
     type Output = Option<F::Output>;
 
@@ -94,57 +117,77 @@ impl<F: Future> Future for UnderToken<F> {
         let Some(future) = &mut this.future else {
             panic!("a future was polled again after it had ended");
         };
-        // It never starts after a cancellation.
-        let never_ran = this.waiting.place.is_none() && this.ends_ns.is_none();
-        if never_ran && this.waiting.node.is_cancelled() && UNWINDS {
+        if this.under.never_starts() {
             this.future = None;
             return Poll::Ready(None);
         }
         // SAFETY: it is pinned with the value around it.
         let future = unsafe { Pin::new_unchecked(future) };
-        let node = &this.waiting.node;
+        let node = &this.under.waiting.node;
         // Unwind: the future is dropped below, or the panic continues.
-        let polled = catch_unwind(AssertUnwindSafe(|| poll_under(node, || future.poll(cx))));
-        match polled {
-            Ok((Poll::Ready(output), _)) => {
-                this.future = None;
-                return Poll::Ready(Some(output));
+        let polled = catch_unwind(AssertUnwindSafe(|| call_under(Some(node), || future.poll(cx))));
+        let output = match polled {
+            Ok((Poll::Ready(output), _)) => Some(output),
+            Ok((Poll::Pending, listens)) => {
+                if !this.under.is_over(listens == Some(true), cx.waker()) {
+                    return Poll::Pending;
+                }
+                this.under.grace = None;
+                None
             }
-            Ok((Poll::Pending, listens)) => this.listens |= listens,
             Err(payload) => {
                 let is_cancelled = payload.is::<Cancelled>() && node.is_cancelled();
                 this.future = None;
-                if is_cancelled {
-                    return Poll::Ready(None);
+                if !is_cancelled {
+                    resume_unwind(payload);
                 }
-                resume_unwind(payload);
+                None
             }
-        }
-        if !this.is_over(cx.waker()) {
-            return Poll::Pending;
-        }
-        this.grace = None;
+        };
         this.future = None;
-        Poll::Ready(None)
+        Poll::Ready(output)
     }
 }
 
-/// A task's future under the token that its spawner had. If it is cancelled, the task's joiner gets
-/// [`JoinError::Cancelled`](crate::JoinError::Cancelled).
-pub(crate) struct Inherits<F>(UnderToken<F>);
+/// A task's future under the token that its spawner had, if there was one. If it is cancelled, the task's joiner
+/// gets [`JoinError::Cancelled`](crate::JoinError::Cancelled).
+///
+/// It is one type with a token and without, so each future is compiled into one kind of task.
+pub(crate) struct Inherits<F> {
+    future: F,
+    under: Option<Box<Waiting>>,
+}
 
 impl<F: Future> Inherits<F> {
-    pub(crate) fn new(node: Arc<Node>, future: F) -> Self {
-        Self(UnderToken::new(node, future))
+    #[inline]
+    pub(crate) fn new(node: Option<Arc<Node>>, future: F) -> Self {
+        let under = node.map(|node| Box::new(Waiting::new(node)));
+        Self { future, under }
     }
 }
 
 impl<F: Future> Future for Inherits<F> {
     type Output = F::Output;
 
+    #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        // SAFETY: only the field inside needs pinning, and nothing moves it.
-        let inside = unsafe { self.map_unchecked_mut(|this| &mut this.0) };
-        inside.poll(cx).map(|ended| ended.unwrap_or_else(|| unwind()))
+        // SAFETY: the future inside is not moved.
+        let this = unsafe { self.get_unchecked_mut() };
+        // SAFETY: it is pinned with the value around it.
+        let future = unsafe { Pin::new_unchecked(&mut this.future) };
+        if this.under.as_deref().is_some_and(Waiting::never_starts) {
+            unwind();
+        }
+        // The task drops the future, also if this unwinds.
+        let node = this.under.as_deref().map(|under| &under.waiting.node);
+        let (polled, listens) = call_under(node, || future.poll(cx));
+        if let Some(listens) = listens
+            && polled.is_pending()
+            && let Some(under) = &mut this.under
+            && under.is_over(listens, cx.waker())
+        {
+            unwind();
+        }
+        polled
     }
 }

@@ -282,6 +282,7 @@ impl<'a, T> WaitOp for Locking<'a, T> {
     type State = WaitList<u32>;
     type Item = u32;
     type Output = MutexGuard<'a, T>;
+    const OWNER: Option<fn(&Self) -> Who> = Some(|this| this.0.owner.get());
 
     fn state(&self) -> &sync::Mutex<WaitList<u32>> {
         &self.0.list.node().state
@@ -289,10 +290,6 @@ impl<'a, T> WaitOp for Locking<'a, T> {
 
     fn list(list: &mut WaitList<u32>) -> &mut WaitList<u32> {
         list
-    }
-
-    fn owner(&self) -> Option<Who> {
-        Some(self.0.owner.get())
     }
 
     #[inline]

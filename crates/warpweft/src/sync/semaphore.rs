@@ -341,6 +341,7 @@ impl<'a> WaitOp for Acquiring<'a> {
     type State = Requests;
     type Item = PermitRequest;
     type Output = Result<Permit<'a>, Closed>;
+    const OWNER: Option<fn(&Self) -> Who> = Some(|this| this.0.holder.get().0);
 
     fn state(&self) -> &sync::Mutex<Requests> {
         &self.0.list.node().state
@@ -348,10 +349,6 @@ impl<'a> WaitOp for Acquiring<'a> {
 
     fn list(requests: &mut Requests) -> &mut WaitList<PermitRequest> {
         &mut requests.list
-    }
-
-    fn owner(&self) -> Option<Who> {
-        Some(self.0.holder.get().0)
     }
 
     #[inline]

@@ -42,6 +42,9 @@ pub(crate) trait WaitOp {
     /// What a waiter brings, and finds when it has been granted.
     type Item;
     type Output;
+    /// Returns the task that has what a waiter wants, if the waiter's priority is to be lent to it; the
+    /// address is 0 if it is not known. Called without the lock.
+    const OWNER: Option<fn(&Self) -> Who> = None;
 
     fn state(&self) -> &Mutex<Self::State>;
 
@@ -50,12 +53,6 @@ pub(crate) trait WaitOp {
     /// Called before the first entry in the list, without the lock: enters the object in the register of
     /// those that reports look at, if that has not been done.
     fn register(&self) {}
-
-    /// Returns the task that has what a waiter wants, if the waiter's priority is to be lent to it; the
-    /// address is 0 if it is not known. Called without the lock.
-    fn owner(&self) -> Option<Who> {
-        None
-    }
 
     /// Tries without the lock.
     ///
@@ -207,10 +204,10 @@ impl<A: WaitOp> Suspend<A> {
 
     /// Lends the priority of this task to the owner of what it waits for.
     fn lend(&self) {
-        let (Some(place), Some(owner)) = (&self.place, self.ask.owner()) else {
+        let (Some(place), Some(owner)) = (&self.place, A::OWNER) else {
             return;
         };
-        lend(lock_of(&self.ask), place.number(), owner);
+        lend(lock_of(&self.ask), place.number(), owner(&self.ask));
     }
 
     #[cold]
@@ -230,7 +227,9 @@ fn lock_of<A: WaitOp>(ask: &A) -> usize {
 /// Ends what [`Suspend::lend`] began. `got` is true if the task has what it waited for. The place is still
 /// occupied, so no other waiter has it.
 fn lend_no_more<A: WaitOp>(ask: &A, place: &WaiterId, got: bool) {
-    donation::left(lock_of(ask), place.number(), got);
+    if A::OWNER.is_some() {
+        donation::left(lock_of(ask), place.number(), got);
+    }
 }
 
 /// Leaves the list, or gives back what was granted, and then wakes the waiters that can continue.
