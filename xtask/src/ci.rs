@@ -123,8 +123,8 @@ fn test(repo: &Repo, tests: &mut Tests) -> Result<()> {
         &others,
         // By itself it is without its features, which the lab switches on for the whole workspace.
         &["test", "--package", "warpweft-policy", "--lib", "spec::"],
-        // Features that nothing in the workspace switches on, because the lab measures without them; and a test
-        // that is for this place alone.
+        // Features that nothing in the workspace switches on, because the lab measures without them; and a
+        // test that is for this place alone.
         &[
             "test",
             "--no-fail-fast",
@@ -170,8 +170,8 @@ fn test(repo: &Repo, tests: &mut Tests) -> Result<()> {
     Ok(())
 }
 
-/// The main job of the lab, small, and the one that waits and computes: `cargo lab explore`, but with the program
-/// that the tests have built.
+/// The main job of the lab, small, and the one that waits and computes: `cargo lab explore`, but with the
+/// program that the tests have built.
 fn smoke(repo: &Repo) -> Result<()> {
     for workload in ["pcap", "mapreducefib"] {
         let arguments = [

@@ -1,8 +1,8 @@
 //! What `cargo xtask asm` counts in machine code: the worker loop of each policy, and what a check of
 //! cooperative code adds to a function.
 //!
-//! The loops of the functions end at an unknown time, so that the compiler leaves each turn a turn. A pool whose
-//! policy may be named by the environment has the loops of all policies.
+//! The loops of the functions end at an unknown time, so that the compiler leaves each turn a turn. A pool
+//! whose policy may be named by the environment has the loops of all policies.
 
 use std::hint::black_box;
 use warpweft::{BuildError, Runtime, cooperative};

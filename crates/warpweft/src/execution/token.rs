@@ -295,11 +295,11 @@ pub(crate) unsafe fn with_raw_token<R>(node: *const Node, f: impl FnOnce() -> R)
     f()
 }
 
-/// Calls `f` under that token, if there is one. Also returns whether `f` has waited for a cancellation itself, or
-/// may have; `None` without a token.
+/// Calls `f` under that token, if there is one. Also returns whether `f` has waited for a cancellation
+/// itself, or may have; `None` without a token.
 ///
-/// There is one call of `f`, with a token and without. So the compiler inlines what is called once, however long
-/// it is.
+/// There is one call of `f`, with a token and without. So the compiler inlines what is called once,
+/// however long it is.
 #[inline]
 pub(crate) fn call_under<R>(node: Option<&Arc<Node>>, f: impl FnOnce() -> R) -> (R, Option<bool>) {
     let frame;
@@ -324,8 +324,8 @@ pub(crate) fn note_listening() {
     unsafe { frame.as_ref() }.inspect(|frame| frame.listens.set(true));
 }
 
-/// Calls `f`, which was made under that token, or drops it and unwinds if the token is cancelled. Without a token
-/// `f` is just called: see [`call_under`].
+/// Calls `f`, which was made under that token, or drops it and unwinds if the token is cancelled. Without a
+/// token `f` is just called: see [`call_under`].
 #[inline]
 pub(crate) fn start<R>(node: Option<Arc<Node>>, f: impl FnOnce() -> R) -> R {
     let frame;

@@ -1,7 +1,7 @@
 //! Spawning under a cancellation token. A task inherits the token of its spawner.
 //!
-//! A closure under a token is another kind of task, so that one without pays nothing. A future has one kind for
-//! both: it would be compiled twice, and neither time into its task.
+//! A closure under a token is another kind of task, so that one without pays nothing. A future has one
+//! kind for both: it would be compiled twice, and neither time into its task.
 
 use super::pool::Pool;
 use super::task_builder::TaskBuilder;

@@ -56,13 +56,13 @@ impl Waiting {
         never_ran && self.waiting.node.is_cancelled() && UNWINDS
     }
 
-    /// Returns true if the future, which was polled under the token, is to be polled no more: it was asked to
-    /// end, and its grace is over. Otherwise the waker is called then. `listens` is true if it has just waited
-    /// for the cancellation itself.
+    /// Returns true if the future, which was polled under the token, is to be polled no more: it was asked
+    /// to end, and its grace is over. Otherwise the waker is called then. `listens` is true if it has just
+    /// waited for the cancellation itself.
     #[cold]
     fn is_over(&mut self, listens: bool, waker: &Waker) -> bool {
         self.listens |= listens;
-        if !self.waiting.is_over(waker) || !UNWINDS {
+        if !self.waiting.is_over(waker) {
             return false;
         }
         let now = clock::now_ns();
@@ -149,8 +149,8 @@ impl<F: Future> Future for UnderToken<F> {
     }
 }
 
-/// A task's future under the token that its spawner had, if there was one. If it is cancelled, the task's joiner
-/// gets [`JoinError::Cancelled`](crate::JoinError::Cancelled).
+/// A task's future under the token that its spawner had, if there was one. If it is cancelled, the task's
+/// joiner gets [`JoinError::Cancelled`](crate::JoinError::Cancelled).
 ///
 /// It is one type with a token and without, so each future is compiled into one kind of task.
 pub(crate) struct Inherits<F> {
@@ -182,6 +182,7 @@ impl<F: Future> Future for Inherits<F> {
         let node = this.under.as_deref().map(|under| &under.waiting.node);
         let (polled, listens) = call_under(node, || future.poll(cx));
         if let Some(listens) = listens
+            && UNWINDS
             && polled.is_pending()
             && let Some(under) = &mut this.under
             && under.is_over(listens, cx.waker())

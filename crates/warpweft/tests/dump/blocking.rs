@@ -23,8 +23,8 @@ fn certain(dump: &Dump) -> Option<&[usize]> {
     })
 }
 
-/// The numbers of closures that run and that wait for a thread. What another test just spawns is of no pool yet,
-/// and in every dump.
+/// The numbers of closures that run and that wait for a thread. What another test just spawns is of no
+/// pool yet, and in every dump.
 fn counts(dump: &Dump) -> (usize, usize) {
     let of = |state| {
         let is_it = |task: &&TaskDump| {
