@@ -120,6 +120,8 @@
 
 #[cfg(feature = "serve")]
 mod admission;
+#[cfg(feature = "serve")]
+mod connection_timer;
 mod context;
 mod from_tokio;
 mod io;

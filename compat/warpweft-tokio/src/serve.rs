@@ -7,6 +7,7 @@
 //! - A connection registers for the end once. From then on it reads one flag per poll, and no lock.
 
 use crate::admission::Admitting;
+use crate::connection_timer::ConnectionTimer;
 use crate::listener::Listener;
 use crate::rt::{WarpweftExecutor, WarpweftTimer};
 use hyper::body::{Body, Incoming};
@@ -117,9 +118,7 @@ where
 {
     let executor = WarpweftExecutor::new();
     let mut http = auto::Builder::new(executor);
-    http.http1()
-        .timer(WarpweftTimer::new())
-        .header_read_timeout(PATIENCE);
+    http.http1().header_read_timeout(PATIENCE);
     http.http2().timer(WarpweftTimer::new());
     Serve {
         listener,
@@ -232,7 +231,8 @@ impl<L: Listener, S, F> Serve<L, S, F> {
         }
     }
 
-    /// Changes hyper's settings: limits, time-outs, the protocols. Executor and timers are set already.
+    /// Changes hyper's settings: limits, time-outs, the protocols. Executor and timers are set already; each
+    /// connection of HTTP/1 has a timer of its own.
     ///
     /// ```
     /// # use warpweft::net::TcpListener;
@@ -356,7 +356,8 @@ where
                     service: service.clone(),
                     peer: Peer(peer.clone()),
                 };
-                let (http, ending, on_error) = (http.clone(), ending.clone(), Arc::clone(&on_error));
+                let (mut http, ending, on_error) = (http.clone(), ending.clone(), Arc::clone(&on_error));
+                http.http1().timer(ConnectionTimer::new());
                 let connection = async move {
                     if let Err(source) = serve_connection(&http, io, service, ending).await {
                         on_error(&ServeError::Connection { peer, source });
