@@ -125,6 +125,14 @@ mod tests {
         poll_fn(|cx| Poll::Ready(sleep.as_mut().poll(cx).is_pending())).await
     }
 
+    /// Waits until it is over. That the time-out ends it means that it woke no task.
+    async fn ends(sleep: Pin<Box<dyn Sleep>>) {
+        const PATIENCE: Duration = Duration::from_secs(10);
+        let start = Instant::now();
+        let ended = warpweft::time::timeout(PATIENCE, sleep).await;
+        assert!(ended.is_ok() && start.elapsed() < PATIENCE, "it wakes the task");
+    }
+
     #[test]
     fn a_thousand_limits_are_one_timer() {
         let runtime = runtime();
@@ -150,13 +158,13 @@ mod tests {
             let start = Instant::now();
             // The timer fires for a limit that is dropped, and is set anew for the one after it.
             assert!(waits(&mut timer.sleep(SHORT)).await);
-            timer.sleep(3 * SHORT).await;
+            ends(timer.sleep(3 * SHORT)).await;
             assert!(start.elapsed() >= 3 * SHORT);
             // A shorter limit than the one for which it is set.
             assert!(waits(&mut timer.sleep(LONG)).await);
-            timer.sleep(SHORT).await;
+            ends(timer.sleep(SHORT)).await;
             // And one that is over.
-            timer.sleep_until(start).await;
+            ends(timer.sleep_until(start)).await;
         });
     }
 
@@ -169,7 +177,7 @@ mod tests {
             Some(sleep)
         });
         let sleep = first.wait().expect("no panic").expect("it was returned");
-        runtime.spawn(sleep).wait().expect("no panic");
+        runtime.spawn(ends(sleep)).wait().expect("no panic");
     }
 
     #[test]
