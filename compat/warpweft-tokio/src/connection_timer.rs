@@ -22,11 +22,11 @@ use warpweft_platform::sync::Mutex;
 
 /// Makes the sleeps of one task, which waits for all that it has polled whenever it is woken.
 #[derive(Debug)]
-pub(crate) struct ConnectionTimer(Arc<Mutex<Alarm>>);
+pub(crate) struct ConnectionTimer(Arc<Mutex<SharedTimer>>);
 
 /// The pool's timer.
 #[derive(Debug)]
-struct Alarm {
+struct SharedTimer {
     sleep: time::Sleep,
     /// When it fires.
     at: Instant,
@@ -37,7 +37,7 @@ struct Alarm {
 impl ConnectionTimer {
     pub(crate) fn new() -> Self {
         let at = Instant::now();
-        Self(Arc::new(Mutex::new(Alarm {
+        Self(Arc::new(Mutex::new(SharedTimer {
             sleep: time::sleep_until(at),
             at,
             waker: None,
@@ -55,7 +55,7 @@ impl Timer for ConnectionTimer {
     fn sleep_until(&self, deadline: Instant) -> Pin<Box<dyn Sleep>> {
         Box::pin(ConnectionSleep {
             deadline,
-            alarm: Arc::clone(&self.0),
+            shared: Arc::clone(&self.0),
         })
     }
 
@@ -74,7 +74,7 @@ const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 #[derive(Debug)]
 struct ConnectionSleep {
     deadline: Instant,
-    alarm: Arc<Mutex<Alarm>>,
+    shared: Arc<Mutex<SharedTimer>>,
 }
 
 impl Sleep for ConnectionSleep {}
@@ -87,17 +87,17 @@ impl Future for ConnectionSleep {
         if self.deadline <= now {
             return Poll::Ready(());
         }
-        let mut alarm = self.alarm.lock();
+        let mut shared = self.shared.lock();
         let wakes_us = |waker: &Waker| waker.will_wake(cx.waker());
-        if now < alarm.at && alarm.at <= self.deadline && alarm.waker.as_ref().is_some_and(wakes_us) {
+        if now < shared.at && shared.at <= self.deadline && shared.waker.as_ref().is_some_and(wakes_us) {
             return Poll::Pending;
         }
-        alarm.sleep.reset(self.deadline);
-        alarm.at = self.deadline;
-        let old = alarm.waker.replace(cx.waker().clone());
-        let polled = Pin::new(&mut alarm.sleep).poll(cx);
+        shared.sleep.reset(self.deadline);
+        shared.at = self.deadline;
+        let old = shared.waker.replace(cx.waker().clone());
+        let polled = Pin::new(&mut shared.sleep).poll(cx);
         // Foreign code runs without the lock.
-        drop(alarm);
+        drop(shared);
         drop(old);
         polled
     }
