@@ -1,16 +1,18 @@
-//! hyper's timer for one connection: a limit of time that is set for each request, and hardly ever met.
+//! hyper's timer for one connection. hyper sets a time-out for the head of each request, and drops it when
+//! the head is there, so few of them ever expire.
 //!
 //! ```text
-//!   the first request    a timer of the pool is set, for its limit
-//!   each further one     the limit is a later one: the timer stays as it is
-//!   the timer fires      the connection is polled, and sets it again for its present limit
+//!   the first request      a timer of the pool is set, for the end of its time-out
+//!   each further request   its time-out ends later: the timer stays as it is
+//!   the timer fires        the connection is polled, and sets it again for the present time-out
 //! ```
 //!
-//! So a request costs no timer, and a connection one wake-up in the time of a limit.
+//! So a request sets no timer of the pool, and a connection is woken once in the time of a time-out.
 //!
 //! # Invariants
 //!
 //! - While a sleep waits, the pool's timer is set for its deadline or an earlier time, and wakes its task.
+//! - A timer never fires before its time. So one that was set for a later time than now has not fired.
 
 use hyper::rt::{Sleep, Timer};
 use std::pin::Pin;
@@ -20,11 +22,12 @@ use std::time::{Duration, Instant};
 use warpweft::time;
 use warpweft_platform::sync::Mutex;
 
-/// Makes the sleeps of one task, which waits for all that it has polled whenever it is woken.
+/// Makes the sleeps of one connection. The task that waits for them polls each of them whenever it is
+/// woken, as hyper's does.
 #[derive(Debug)]
 pub(crate) struct ConnectionTimer(Arc<Mutex<SharedTimer>>);
 
-/// The pool's timer.
+/// The pool's timer that all sleeps of a connection share.
 #[derive(Debug)]
 struct SharedTimer {
     sleep: time::Sleep,
@@ -48,7 +51,7 @@ impl ConnectionTimer {
 impl Timer for ConnectionTimer {
     fn sleep(&self, duration: Duration) -> Pin<Box<dyn Sleep>> {
         let now = Instant::now();
-        // A limit that is no time is none.
+        // A time-out that no clock can reach is none.
         self.sleep_until(now.checked_add(duration).unwrap_or(now + FOR_EVER))
     }
 
@@ -96,8 +99,8 @@ impl Future for ConnectionSleep {
         shared.at = self.deadline;
         let old = shared.waker.replace(cx.waker().clone());
         let polled = Pin::new(&mut shared.sleep).poll(cx);
-        // Foreign code runs without the lock.
         drop(shared);
+        // Without the lock: this may end the task that had the waker, and what it owns.
         drop(old);
         polled
     }

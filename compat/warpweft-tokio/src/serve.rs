@@ -231,8 +231,8 @@ impl<L: Listener, S, F> Serve<L, S, F> {
         }
     }
 
-    /// Changes hyper's settings: limits, time-outs, the protocols. Executor and timers are set already; each
-    /// connection of HTTP/1 has a timer of its own.
+    /// Changes hyper's settings: limits, time-outs, the protocols. Executor and timers are set already. Each
+    /// connection gets a timer of its own for HTTP/1, also if another one is set here.
     ///
     /// ```
     /// # use warpweft::net::TcpListener;

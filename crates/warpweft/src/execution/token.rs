@@ -343,10 +343,10 @@ pub(crate) fn start<R>(node: Option<Arc<Node>>, f: impl FnOnce() -> R) -> R {
 }
 
 /// As [`start`], but drops `f` if the token is cancelled, and ends.
-#[inline]
-pub(crate) fn start_or_drop(node: Arc<Node>, f: impl FnOnce()) {
+pub(crate) fn start_or_drop(node: &Arc<Node>, f: impl FnOnce()) {
+    // Looked at once: `start` would unwind if it were cancelled after this look.
     if !node.is_cancelled() {
-        start(Some(node), f);
+        with_token(Some(node), f);
     }
 }
 

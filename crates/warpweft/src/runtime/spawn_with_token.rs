@@ -1,7 +1,8 @@
 //! Spawning under a cancellation token. A task inherits the token of its spawner.
 //!
-//! A closure under a token is another kind of task, so that one without pays nothing. A future has one
-//! kind for both: it would be compiled twice, and neither time into its task.
+//! A closure under a token is another kind of task, so that a closure without one pays nothing. A future
+//! is one kind of task for both. With two kinds it would be compiled twice, and inlined in neither: see
+//! `docs/decisions/0093-one-kind-of-task-for-a-future.md`.
 
 use super::pool::Pool;
 use super::task_builder::TaskBuilder;
@@ -32,7 +33,7 @@ impl TaskBuilder<'_> {
     where
         F: FnOnce() + Send + 'static,
     {
-        let job = move || start_or_drop(node, job);
+        let job = move || start_or_drop(&node, job);
         // SAFETY: a runtime's pool ends its tasks before itself.
         self.place(|info| (unsafe { tasks::detached_job(job, info) }, ()));
     }

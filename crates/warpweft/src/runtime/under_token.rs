@@ -30,8 +30,8 @@ impl Drop for Grace {
     }
 }
 
-/// What a future under a token knows of it.
-struct Waiting {
+/// How far the cancellation of a future is: whether its token was cancelled, and when it is dropped then.
+struct CancelState {
     waiting: TokenWait,
     /// True once the future has waited for the cancellation itself: then it is granted the grace.
     listens: bool,
@@ -40,7 +40,7 @@ struct Waiting {
     grace: Option<Grace>,
 }
 
-impl Waiting {
+impl CancelState {
     fn new(node: Arc<Node>) -> Self {
         Self {
             waiting: TokenWait { node, place: None },
@@ -96,14 +96,14 @@ impl Waiting {
 pub(crate) struct UnderToken<F> {
     /// `None` once it has ended. Pinned.
     future: Option<F>,
-    under: Waiting,
+    cancel_state: CancelState,
 }
 
 impl<F: Future> UnderToken<F> {
     pub(crate) fn new(node: Arc<Node>, future: F) -> Self {
         Self {
             future: Some(future),
-            under: Waiting::new(node),
+            cancel_state: CancelState::new(node),
         }
     }
 }
@@ -117,22 +117,22 @@ impl<F: Future> Future for UnderToken<F> {
         let Some(future) = &mut this.future else {
             panic!("a future was polled again after it had ended");
         };
-        if this.under.never_starts() {
+        if this.cancel_state.never_starts() {
             this.future = None;
             return Poll::Ready(None);
         }
         // SAFETY: it is pinned with the value around it.
         let future = unsafe { Pin::new_unchecked(future) };
-        let node = &this.under.waiting.node;
+        let node = &this.cancel_state.waiting.node;
         // Unwind: the future is dropped below, or the panic continues.
         let polled = catch_unwind(AssertUnwindSafe(|| call_under(Some(node), || future.poll(cx))));
         let output = match polled {
             Ok((Poll::Ready(output), _)) => Some(output),
             Ok((Poll::Pending, listens)) => {
-                if !this.under.is_over(listens == Some(true), cx.waker()) {
+                if !this.cancel_state.is_over(listens == Some(true), cx.waker()) {
                     return Poll::Pending;
                 }
-                this.under.grace = None;
+                this.cancel_state.grace = None;
                 None
             }
             Err(payload) => {
@@ -155,14 +155,14 @@ impl<F: Future> Future for UnderToken<F> {
 /// It is one type with a token and without, so each future is compiled into one kind of task.
 pub(crate) struct Inherits<F> {
     future: F,
-    under: Option<Box<Waiting>>,
+    cancel_state: Option<Box<CancelState>>,
 }
 
 impl<F: Future> Inherits<F> {
     #[inline]
     pub(crate) fn new(node: Option<Arc<Node>>, future: F) -> Self {
-        let under = node.map(|node| Box::new(Waiting::new(node)));
-        Self { future, under }
+        let cancel_state = node.map(|node| Box::new(CancelState::new(node)));
+        Self { future, cancel_state }
     }
 }
 
@@ -175,17 +175,21 @@ impl<F: Future> Future for Inherits<F> {
         let this = unsafe { self.get_unchecked_mut() };
         // SAFETY: it is pinned with the value around it.
         let future = unsafe { Pin::new_unchecked(&mut this.future) };
-        if this.under.as_deref().is_some_and(Waiting::never_starts) {
+        if this
+            .cancel_state
+            .as_deref()
+            .is_some_and(CancelState::never_starts)
+        {
             unwind();
         }
         // The task drops the future, also if this unwinds.
-        let node = this.under.as_deref().map(|under| &under.waiting.node);
+        let node = this.cancel_state.as_deref().map(|state| &state.waiting.node);
         let (polled, listens) = call_under(node, || future.poll(cx));
         if let Some(listens) = listens
             && UNWINDS
             && polled.is_pending()
-            && let Some(under) = &mut this.under
-            && under.is_over(listens, cx.waker())
+            && let Some(state) = &mut this.cancel_state
+            && state.is_over(listens, cx.waker())
         {
             unwind();
         }
