@@ -3,10 +3,13 @@
 //! A report may have the word of a task that has ended meanwhile. Spawn sites are static. The boxes of names
 //! are registered while they live, and none is freed while a thread reads it under the register's lock. Tasks
 //! without a name do not use the register.
+//!
+//! The word of a named task has a number besides the address, so that a report can tell a task from an
+//! earlier one of the same name in the same memory.
 
 use crate::task_panic::TaskKind;
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::panic::Location;
 use warpweft_platform::process::generation;
@@ -15,9 +18,11 @@ use warpweft_platform::sync::StaticMutex;
 /// A spawn site with an optional name.
 ///
 /// For unnamed tasks, nearly all, the word is the compiler's `&'static Location`; it costs no allocation. A
-/// named task's word points at a box. The lowest bit distinguishes the two, and the next two are the kind.
+/// named task's word points at a box. The lowest bit distinguishes the two, and the next two are the kind. A
+/// box's address leaves the upper bits free, where the number is; if it does not, the word has none.
 pub(crate) struct Origin(*const ());
 
+#[repr(align(16))]
 struct Named {
     name: Cow<'static, str>,
     location: &'static Location<'static>,
@@ -25,11 +30,33 @@ struct Named {
     registered: bool,
 }
 
-/// The addresses of the live boxes, in several parts, so that threads seldom contend.
-static REGISTER: [StaticMutex<BTreeSet<usize>>; 16] = [const { StaticMutex::new(BTreeSet::new()) }; 16];
+/// The live boxes, in several parts, so that threads seldom contend.
+static REGISTER: [StaticMutex<Boxes>; 16] = [const { StaticMutex::new(Boxes::NONE) }; 16];
+
+/// Some of the live boxes.
+struct Boxes {
+    /// Their numbers, by their addresses.
+    live: BTreeMap<usize, u16>,
+    /// The last number.
+    last: u16,
+}
+
+impl Boxes {
+    const NONE: Self = Self {
+        live: BTreeMap::new(),
+        last: 0,
+    };
+
+    /// Enters a box. Returns its number.
+    fn insert(&mut self, address: usize) -> u16 {
+        self.last = self.last.wrapping_add(1);
+        self.live.insert(address, self.last);
+        self.last
+    }
+}
 
 /// The part of the register for a box.
-fn part(address: usize) -> &'static StaticMutex<BTreeSet<usize>> {
+fn part(address: usize) -> &'static StaticMutex<Boxes> {
     // The lowest bits of boxes are alike.
     &REGISTER[address / 64 % REGISTER.len()]
 }
@@ -42,9 +69,13 @@ fn has_register() -> bool {
 
 const NAMED: usize = 1;
 const KIND: usize = 0b110;
+/// In the word of a named task: it has a number.
+const NUMBERED: usize = 0b1000;
+/// Where the number is.
+const NUMBER_SHIFT: u32 = 48;
 
-// The three lowest bits of either pointer are free.
-const _: () = assert!(align_of::<Location<'static>>() >= 8 && align_of::<Named>() >= 8);
+// The lowest bits of either pointer are free.
+const _: () = assert!(align_of::<Location<'static>>() >= 8 && align_of::<Named>() >= 16);
 
 /// The bits of a kind.
 const fn bits_of(kind: TaskKind) -> usize {
@@ -70,7 +101,12 @@ pub fn kind_of(word: *const ()) -> TaskKind {
 
 /// Returns the pointer in a word.
 fn pointer<T>(word: *const ()) -> *const T {
-    word.map_addr(|address| address & !(NAMED | KIND)).cast()
+    let is_numbered = |address| address & (NAMED | NUMBERED) == NAMED | NUMBERED;
+    let address = |address| match is_numbered(address) {
+        true => address & ((1 << NUMBER_SHIFT) - 1) & !(NAMED | KIND | NUMBERED),
+        false => address & !(NAMED | KIND),
+    };
+    word.map_addr(address).cast()
 }
 
 // SAFETY: the word points at immutable `Send + Sync` data: a location, or a name and a location.
@@ -100,13 +136,13 @@ impl Origin {
             location,
             registered,
         }));
-        if registered {
-            part(named.addr()).with(|part| part.insert(named.addr()));
-        }
+        let number = registered.then(|| part(named.addr()).with(|part| part.insert(named.addr())));
+        let number = number.filter(|_| named.addr() >> NUMBER_SHIFT == 0);
+        let bits = number.map_or(0, |number| usize::from(number) << NUMBER_SHIFT | NUMBERED);
         named
             .cast_const()
             .cast::<()>()
-            .map_addr(|address| address | NAMED)
+            .map_addr(|address| address | bits | NAMED)
     }
 
     #[cold]
@@ -114,7 +150,7 @@ impl Origin {
         let named = pointer::<Named>(self.0).cast_mut();
         // SAFETY: the caller has seen the bit, which says that `new` made the word from a box; it is there.
         if unsafe { &*named }.registered && has_register() {
-            part(named.addr()).with(|part| part.remove(&named.addr()));
+            part(named.addr()).with(|part| part.live.remove(&named.addr()));
         }
         // SAFETY: as above. It is dropped here, once, and a thread that read it through the register is done.
         drop(unsafe { Box::from_raw(named) });
@@ -167,9 +203,9 @@ pub struct Told {
 /// Returns name, spawn site and kind of the task whose
 /// [`TaskRef::origin_word`](crate::TaskRef::origin_word) is `word`. The task may have ended.
 ///
-/// Returns `None` if the task had a name and has ended, or if the word is null. If another named task was
-/// made in the memory of an ended one, the answer is about that one. In a child made by `fork()` it is `None`
-/// for named tasks. For named tasks it takes a lock and copies the name.
+/// Returns `None` if the task had a name and has ended, or if the word is null. Once in 65 536 named tasks,
+/// the answer may be about another one that was made in the memory of an ended one. In a child made by
+/// `fork()` it is `None` for named tasks. For named tasks it takes a lock and copies the name.
 ///
 /// # Safety
 ///
@@ -188,7 +224,9 @@ pub unsafe fn told_of(word: *const ()) -> Option<Told> {
         return None;
     }
     part(named.addr()).with(|part| {
-        part.contains(&named.addr()).then(|| {
+        let number = part.live.get(&named.addr())?;
+        let is_other = word.addr() & NUMBERED != 0 && word.addr() >> NUMBER_SHIFT != usize::from(*number);
+        (!is_other).then(|| {
             // SAFETY: a box at this address is alive. It is not freed before it has left the register, which
             // needs the lock that is held here. It does not change.
             let named = unsafe { &*named };
@@ -265,6 +303,26 @@ mod tests {
             if let Some(told) = unsafe { told_of(word) } {
                 assert!(told.name.is_some_and(|name| name.starts_with("brief")));
             }
+        }
+    }
+
+    #[test]
+    fn a_word_is_not_that_of_a_later_task_in_the_same_memory() {
+        let named = || {
+            let here = Location::caller();
+            Origin::new(here, Some(Cow::Borrowed("brief")), TaskKind::Job)
+        };
+        let mut words = std::collections::HashSet::new();
+        for _ in 0..1000 {
+            let word = named().word();
+            assert!(words.insert(word.addr()), "it had ended");
+            let later = named();
+            assert_eq!(later.name(), Some("brief"));
+            // SAFETY: it was the word of an origin.
+            assert_eq!(unsafe { told_of(word) }, None);
+            // SAFETY: as above.
+            assert!(unsafe { told_of(later.word()) }.is_some());
+            words.insert(later.word().addr());
         }
     }
 

@@ -17,6 +17,7 @@ mod idle;
 mod odd;
 #[cfg(all(unix, feature = "signal"))]
 mod on_signal;
+mod permits;
 mod shutdown;
 mod verbs;
 mod ways;
