@@ -73,6 +73,8 @@ fn as_many_tasks_as_permits_and_each_wants_one_more() {
         // A task without a name may have the address of an earlier one.
         assert_eq!(is_uncertain(&dump), Some(!are_named), "{dump}");
         assert_eq!(dump.findings.len(), 1, "{dump}");
+        let is_said_so = dump.to_string().contains("some of which are probably with #");
+        assert_eq!(is_said_so, !are_named, "{dump}");
         if are_named {
             assert_eq!(
                 cycle(&dump),

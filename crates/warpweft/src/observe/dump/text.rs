@@ -158,9 +158,10 @@ impl Dump {
                         Some(wait) => write!(f, "{}", wait.on)?,
                         None => f.write_str("something")?,
                     }
-                    let depends = match depends {
-                        Some(_) => "which depends on",
-                        None => "whose other end was used last by",
+                    let depends = match (depends, wait.map(|wait| &wait.on)) {
+                        (Some(_), _) => "which depends on",
+                        (None, Some(WaitsFor::Permits { .. })) => "some of which are probably with",
+                        (None, _) => "whose other end was used last by",
                     };
                     writeln!(f, ", {depends} {}", self.label(next))?;
                 }
