@@ -365,6 +365,36 @@ fn two_readers_that_want_to_write() {
     assert!(dump.to_string().contains("the rwlock"), "{dump}");
 }
 
+/// A permit goes to a future that is not polled. The slot does not name the one that gave it back.
+#[test]
+fn a_permit_that_was_given_and_not_taken() {
+    let runtime = runtime(1);
+    let permits = Arc::new(Semaphore::new(2));
+    let _keeps = permits.try_acquire(1).expect("the first one");
+    let mine = permits.try_acquire(1).expect("the second one");
+    let inside = permits.clone();
+    let given = named(&runtime, "given").spawn(async move {
+        let mut first = Box::pin(inside.acquire(1));
+        std::future::poll_fn(|cx| {
+            assert!(first.as_mut().poll(cx).is_pending());
+            std::task::Poll::Ready(())
+        })
+        .await;
+        drop(inside.acquire(2).await);
+        drop(first);
+    });
+    dump_with("it waits twice", &runtime, |dump| {
+        waits_of(dump, "given").count() == 2
+    });
+    drop(mine);
+    let not_polled = |dump: &Dump| {
+        let mut findings = dump.findings.iter();
+        findings.any(|finding| matches!(finding, Finding::NotPolled { .. }))
+    };
+    dump_with("the finding", &runtime, not_polled);
+    assert!(given.cancel() && given.wait().is_err());
+}
+
 /// A task takes permits for others, as a server does that limits its connections.
 #[test]
 fn a_task_that_passes_its_permits_on() {
