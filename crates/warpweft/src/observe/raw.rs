@@ -45,6 +45,9 @@ pub(crate) enum RawState {
 pub(crate) struct RawWait {
     /// The address of the waker's data; 0 if the waker was taken.
     pub(crate) waiter: usize,
+    /// What identifies the task that began to wait; 0 if that is not known. The waker may be that of a future
+    /// in between, which polls several.
+    pub(crate) task: usize,
     /// The address of what it waits for.
     pub(crate) object: usize,
     pub(crate) since_ns: Option<u64>,
@@ -76,6 +79,7 @@ pub(crate) enum RawWhat {
         kind: &'static str,
         /// The last task that notified.
         last: Who,
+        made_at: Option<&'static Location<'static>>,
     },
     Barrier {
         arrived: usize,
@@ -85,12 +89,14 @@ pub(crate) enum RawWhat {
         capacity: usize,
         senders: usize,
         last: Who,
+        made_at: &'static Location<'static>,
     },
     Send {
         queued: usize,
         capacity: usize,
         receivers: usize,
         last: Who,
+        made_at: &'static Location<'static>,
     },
     Timer {
         until_ns: u64,

@@ -8,6 +8,7 @@
 
 use super::handle::Runtime;
 use super::pool::Pool;
+use crate::execution::current_task::current_task;
 use crate::execution::wait::is_of_runtime;
 use crate::observe::dump::graph::Collected;
 use crate::observe::dump::{Dump, Finding, PoolDump, TaskDump};
@@ -115,6 +116,7 @@ fn keys(tasks: &[TaskDump], finding: &Finding) -> (u8, Vec<(u64, Vec<u64>)>) {
         Finding::Abandoned { .. } => 2,
         Finding::NotPolled { .. } => 3,
         Finding::NothingRuns { .. } => 4,
+        Finding::Unattended { .. } => 5,
     };
     let of = |number: usize| {
         let task = &tasks[number];
@@ -130,6 +132,7 @@ fn keys(tasks: &[TaskDump], finding: &Finding) -> (u8, Vec<(u64, Vec<u64>)>) {
 fn collect(pools: &[&dyn DynPool], is_whole: bool) -> Collected {
     let mut found = Collected {
         is_whole,
+        caller: current_task().id,
         ..Collected::default()
     };
     for (number, pool) in pools.iter().enumerate() {

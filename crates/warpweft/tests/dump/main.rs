@@ -18,6 +18,7 @@ mod odd;
 #[cfg(all(unix, feature = "signal"))]
 mod on_signal;
 mod shutdown;
+mod unattended;
 mod verbs;
 mod ways;
 

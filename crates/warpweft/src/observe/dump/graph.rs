@@ -1,7 +1,7 @@
 //! From tasks and waits, as they were collected, to a report.
 
 use super::addresses::{Addresses, addresses};
-use super::{Dump, PoolDump, TaskDump, TaskState, WaitDump, WaitsFor, blocking, idle, stuck};
+use super::{Dump, PoolDump, TaskDump, TaskState, WaitDump, WaitsFor, blocking, idle, stuck, unattended};
 use crate::observe::raw::{FullThreads, RawState, RawTask, RawWait, RawWhat, told};
 use std::collections::{BTreeMap, HashMap};
 use std::panic::Location;
@@ -17,6 +17,8 @@ pub(crate) struct Collected {
     pub(crate) tasks: Vec<(Option<usize>, RawTask)>,
     pub(crate) waits: Vec<RawWait>,
     pub(crate) full: Vec<FullThreads>,
+    /// What identifies the task that called for the report.
+    pub(crate) caller: usize,
     pub(crate) now_ns: u64,
     /// No pool of the runtime is left out.
     pub(crate) is_whole: bool,
@@ -37,6 +39,12 @@ impl Index {
             Some(all) => all,
             None => self.ids.get(&id).map_or(&[], std::slice::from_ref),
         }
+    }
+
+    /// Returns the task that waits, and whether it is known by its waker.
+    fn waiter(&self, wait: &RawWait) -> Option<(usize, bool)> {
+        let direct = self.keys.get(&wait.waiter).map(|&waiter| (waiter, true));
+        direct.or_else(|| self.ids(wait.task).first().map(|&waiter| (waiter, false)))
     }
 
     fn add(&mut self, id: usize, at: usize) {
@@ -71,7 +79,7 @@ impl Collected {
         // A lock that was given to a waiter belongs to that waiter's task.
         let mut heirs: HashMap<usize, (usize, usize)> = HashMap::new();
         for wait in self.waits.iter().filter(|wait| wait.told) {
-            if let Some(&waiter) = index.keys.get(&wait.waiter) {
+            if let Some((waiter, _)) = index.waiter(wait) {
                 let given = match wait.what {
                     RawWhat::Permits { wanted, .. } => wanted,
                     _ => 1,
@@ -94,7 +102,7 @@ impl Collected {
         // A thread, and a part of a join, is in the dump only while it waits.
         let is_task = |who: Who| who.id & 1 == 0 && !who.origin.is_null();
         for wait in self.waits {
-            let Some(&waiter) = index.keys.get(&wait.waiter) else {
+            let Some((waiter, is_direct)) = index.waiter(&wait) else {
                 continue;
             };
             let mut holders = Vec::new();
@@ -108,6 +116,7 @@ impl Collected {
                     }
                     is_holder_missing = is_task(owner) && holders.is_empty();
                     from_outside(owner);
+                    lasts.insert((waiter, dumped[waiter].waits.len()), owner);
                     let owner = tell(owner);
                     WaitsFor::Lock { kind, owner }
                 }
@@ -131,6 +140,7 @@ impl Collected {
                         _ => {}
                     }
                     from_outside(holder);
+                    lasts.insert((waiter, dumped[waiter].waits.len()), holder);
                     let owner = tell(holder);
                     WaitsFor::Permits {
                         kind,
@@ -139,15 +149,21 @@ impl Collected {
                         owner,
                     }
                 }
-                RawWhat::Event { kind, last } => {
+                RawWhat::Event { kind, last, made_at } => {
                     from_outside(last);
-                    WaitsFor::Event { kind }
+                    lasts.insert((waiter, dumped[waiter].waits.len()), last);
+                    WaitsFor::Event {
+                        kind,
+                        last: tell(last),
+                        made_at,
+                    }
                 }
                 RawWhat::Barrier { arrived, size } => WaitsFor::Barrier { arrived, size },
                 RawWhat::Receive {
                     capacity,
                     senders,
                     last,
+                    made_at,
                 } => {
                     from_outside(last);
                     if senders <= 1 {
@@ -159,6 +175,7 @@ impl Collected {
                         capacity,
                         senders,
                         last,
+                        made_at,
                     }
                 }
                 RawWhat::Send {
@@ -166,6 +183,7 @@ impl Collected {
                     capacity,
                     receivers,
                     last,
+                    made_at,
                 } => {
                     from_outside(last);
                     if receivers <= 1 {
@@ -178,6 +196,7 @@ impl Collected {
                         capacity,
                         receivers,
                         last,
+                        made_at,
                     }
                 }
                 RawWhat::Timer { until_ns } => {
@@ -198,6 +217,7 @@ impl Collected {
                 holders,
                 likely,
                 is_holder_missing,
+                is_indirect: !is_direct,
             });
         }
         for (on, tasks) in [(WaitsFor::Join, joins), (WaitsFor::Fork, forks)] {
@@ -211,6 +231,7 @@ impl Collected {
                     holders,
                     likely: Vec::new(),
                     is_holder_missing: false,
+                    is_indirect: false,
                 });
             }
         }
@@ -231,9 +252,13 @@ impl Collected {
             .into_iter()
             .map(|(at, who)| (at, (who.id, lives(who))))
             .collect();
+        let callers = index.ids(self.caller);
         dump.findings = stuck::find(&dump, &lasts);
         if self.is_whole && !is_used_outside {
-            dump.findings.extend(idle::find(&dump));
+            dump.findings.extend(idle::find(&dump, callers));
+        }
+        if self.is_whole {
+            dump.findings.extend(unattended::find(&dump, &lasts));
         }
         dump
     }

@@ -8,6 +8,7 @@
 //! | `blocking` | which closures have the threads for which others wait |
 //! | `stuck` | the tasks that can never continue, and the circles among them |
 //! | `idle` | a runtime in which nothing runs, and nothing is to come |
+//! | `unattended` | the tasks that wait long for what no living task is known to bring |
 //! | `text` | a report for a terminal |
 //! | `json` | a report for programs |
 //!
@@ -22,6 +23,7 @@ mod idle;
 mod json;
 mod stuck;
 mod text;
+mod unattended;
 
 use super::stack::{NoStack, Stack};
 use std::panic::Location;
@@ -135,6 +137,9 @@ pub struct WaitDump {
     /// has ended and not given them back, as [`mem::forget`](std::mem::forget) of a guard does. Or it is
     /// queued and has not waited yet, or is another runtime's.
     pub is_holder_missing: bool,
+    /// It leads to the task by a waker of another crate, as in a future that polls several: the task was
+    /// polled as the wait began. It may wait for more, of which nothing is known.
+    pub is_indirect: bool,
 }
 
 /// The kinds of things that a task waits for.
@@ -168,6 +173,10 @@ pub enum WaitsFor {
     Event {
         /// Of what.
         kind: &'static str,
+        /// The last task that has notified.
+        last: Option<String>,
+        /// Where it was made, if that is known: a oneshot channel.
+        made_at: Option<&'static Location<'static>>,
     },
     /// The other tasks of a barrier.
     Barrier {
@@ -184,6 +193,8 @@ pub enum WaitsFor {
         senders: usize,
         /// The last task that has sent, if no sender was cloned since.
         last: Option<String>,
+        /// Where the channel was made.
+        made_at: &'static Location<'static>,
     },
     /// Room in a channel, which is full.
     Send {
@@ -195,6 +206,8 @@ pub enum WaitsFor {
         receivers: usize,
         /// The last task that has received, if no receiver was cloned since.
         last: Option<String>,
+        /// Where the channel was made.
+        made_at: &'static Location<'static>,
     },
     /// A timer, which is due after this time.
     Timer(Duration),
@@ -220,7 +233,8 @@ pub enum Finding {
         tasks: Vec<usize>,
         /// This is likely, and not certain. A waker of one of them exists in a place that this crate does not
         /// know, so that it may still be woken. Or one of them depends on the next one by a channel, whose
-        /// other end that task [used last](WaitDump::likely).
+        /// other end that task [used last](WaitDump::likely). Or it is one task that waits for a lock or
+        /// permits of its own, and others can go on: the task may have moved the guard to one of them.
         uncertain: bool,
     },
     /// The task waits, and no waker of it exists.
@@ -228,9 +242,9 @@ pub enum Finding {
         /// Its number.
         task: usize,
     },
-    /// The task waits for a channel whose only other end was used last by a task that has ended, that is
-    /// stuck, or that waits for this one, or by the task itself. This is a suspicion: the end may have been
-    /// passed on, and not been used since.
+    /// The task waits for a channel whose only other end was used last by a task that is stuck, or that waits
+    /// for this one, or by the task itself; or that has ended, and this one has waited for a second. This is
+    /// a suspicion: the end may have been passed on, and not been used since.
     Abandoned {
         /// Its number.
         task: usize,
@@ -242,13 +256,21 @@ pub enum Finding {
         task: usize,
     },
     /// No task of the runtime runs or is queued, and there is no timer, no socket and no closure that blocks
-    /// for which one waits. So these tasks wait for ever, unless a thread outside of the runtime acts. A
-    /// thread outside is known only after it has used what they wait for: then there is no such finding.
+    /// for which one waits. So these tasks wait for ever, unless a thread outside of the runtime acts, or the
+    /// task that called for the dump. A thread outside is known only after it has used what they wait for:
+    /// then there is no such finding. Nor is there one while a task waits for what is not of this crate.
     ///
     /// [`Runtime::dump`](crate::Runtime::dump) looks for it, once the tasks have waited for 100 ms.
     NothingRuns {
         /// The numbers of the tasks that wait for no other known task.
         tasks: Vec<usize>,
+    },
+    /// The task has waited for a second or more for what another task has to bring, such as a value, a
+    /// notification or permits, and no living task is known that does: none that has used the other side, and
+    /// no thread outside. This is a suspicion. Whoever is to bring it may not have done so yet.
+    Unattended {
+        /// Its number.
+        task: usize,
     },
 }
 
@@ -265,9 +287,10 @@ impl Finding {
     pub fn tasks(&self) -> &[usize] {
         match self {
             Self::Cycle { tasks, .. } | Self::NothingRuns { tasks } => tasks,
-            Self::NobodyCanWake { task } | Self::Abandoned { task } | Self::NotPolled { task } => {
-                std::slice::from_ref(task)
-            }
+            Self::NobodyCanWake { task }
+            | Self::Abandoned { task }
+            | Self::NotPolled { task }
+            | Self::Unattended { task } => std::slice::from_ref(task),
         }
     }
 }

@@ -184,11 +184,28 @@ impl Dump {
                 "FUTURELOCK: {} waits for a lock that was given to another part of it, which is not polled",
                 self.label(*task)
             ),
+            Finding::Unattended { task } => {
+                write!(f, "NO TASK IS KNOWN TO END THE WAIT of {}", self.label(*task))?;
+                let since = self.tasks[*task].since;
+                since
+                    .iter()
+                    .try_for_each(|since| write!(f, " for {}", short(*since)))?;
+                let waits = self.tasks[*task].waits.iter().filter(|wait| !wait.told);
+                for (at, wait) in waits.enumerate() {
+                    write!(f, "{} {}", if at == 0 { ":" } else { ", and" }, wait.on)?;
+                }
+                writeln!(f)
+            }
             Finding::NothingRuns { tasks } => {
                 writeln!(
                     f,
-                    "NOTHING HERE CAN GO ON, unless a thread outside of the runtime acts: {} for what no other \
+                    "NOTHING HERE CAN GO ON, unless a thread outside of the runtime acts{}: {} for what no other \
                      task has,\n    no task runs or is queued, and there is no timer, socket or closure that blocks",
+                    if self.runs() {
+                        ", or the task that asks"
+                    } else {
+                        ""
+                    },
                     match tasks.len() {
                         1 => String::from("1 task waits"),
                         more => format!("{more} tasks wait"),
@@ -212,6 +229,12 @@ impl Dump {
                 }
             }
         }
+    }
+
+    /// A task runs: if nothing else does, it is the one that called for the report.
+    fn runs(&self) -> bool {
+        let runs = |task: &TaskDump| matches!(task.state, TaskState::Running(_));
+        self.tasks.iter().any(runs)
     }
 
     fn label(&self, number: usize) -> String {
@@ -248,7 +271,9 @@ fn group(task: &TaskDump) -> Group {
     let site = task.spawned_at.map_or(0, |site| std::ptr::from_ref(site).addr());
     let wait = |wait: &WaitDump| {
         let of = match wait.on {
-            WaitsFor::Lock { kind, .. } | WaitsFor::Permits { kind, .. } | WaitsFor::Event { kind } => kind,
+            WaitsFor::Lock { kind, .. } | WaitsFor::Permits { kind, .. } | WaitsFor::Event { kind, .. } => {
+                kind
+            }
             _ => "",
         };
         (discriminant(&wait.on), of)
@@ -337,6 +362,9 @@ impl Display for WaitDump {
         for user in &self.likely {
             write!(f, ", probably depends on #{user}")?;
         }
+        if self.is_indirect {
+            f.write_str(", by a waker of another crate")?;
+        }
         if let Some(since) = self.since {
             write!(f, ", for {}", short(since))?;
         }
@@ -381,17 +409,24 @@ impl Display for WaitsFor {
             Self::Barrier { arrived, size } => {
                 write!(f, "a barrier at which {arrived} of {size} have arrived")
             }
-            Self::Event { kind } => write!(f, "a notification of a {kind}"),
+            Self::Event { kind, last, made_at } => {
+                write!(f, "a notification of a {kind}")?;
+                made_at.iter().try_for_each(|at| write!(f, " made at {at}"))?;
+                last.iter()
+                    .try_for_each(|last| write!(f, "; last notified by {last}"))
+            }
             Self::Receive {
                 capacity,
                 senders,
                 last,
+                made_at,
             } => {
                 let senders = count(*senders, "sender");
                 match *capacity {
                     usize::MAX => write!(f, "a value of an empty channel (without a bound, {senders})")?,
                     _ => write!(f, "a value of an empty channel (0 of {capacity}, {senders})")?,
                 }
+                write!(f, " made at {made_at}")?;
                 last.iter()
                     .try_for_each(|last| write!(f, "; last used by {last}"))
             }
@@ -400,9 +435,13 @@ impl Display for WaitsFor {
                 capacity,
                 receivers,
                 last,
+                made_at,
             } => {
                 let receivers = count(*receivers, "receiver");
-                write!(f, "room in a full channel ({queued} of {capacity}, {receivers})")?;
+                write!(
+                    f,
+                    "room in a full channel ({queued} of {capacity}, {receivers}) made at {made_at}"
+                )?;
                 last.iter()
                     .try_for_each(|last| write!(f, "; last used by {last}"))
             }
