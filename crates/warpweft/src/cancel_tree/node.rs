@@ -303,9 +303,11 @@ mod tests {
         let root = Node::root(NONE);
         let (left, right) = (child(&root), child(&root));
         let below = child(&left);
+        let lowest = child(&below);
         assert!(left.cancel(Reason::Asked));
         assert!(!left.cancel(Reason::Deadline), "once");
         assert_eq!(below.reason(), Some(Reason::Asked));
+        assert_eq!(lowest.reason(), Some(Reason::Asked));
         assert!(!root.is_cancelled() && !right.is_cancelled());
         assert!(child(&below).is_cancelled(), "born below a cancelled one");
         assert!(below.is_below(Arc::as_ptr(&below)) && right.is_below(Arc::as_ptr(&root)));

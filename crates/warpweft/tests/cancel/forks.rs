@@ -2,6 +2,7 @@
 
 use super::{Alive, runtime, until};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use warpweft::cancel::{self, CancelToken};
@@ -262,20 +263,31 @@ fn a_job_on_another_worker_has_the_token_of_its_scope() {
 fn a_stolen_half_has_the_token_under_which_it_was_made() {
     let runtime = runtime(2);
     let (outer, inner) = (CancelToken::new(), CancelToken::new());
+    // The other worker has something to do until all forks are made: it would be offered the first at once.
+    let is_made = Arc::new(AtomicBool::new(false));
+    let busy = Arc::new(AtomicBool::new(false));
+    let hog = runtime.spawn_job({
+        let (busy, is_made) = (Arc::clone(&busy), Arc::clone(&is_made));
+        move || {
+            busy.store(true, Ordering::Release);
+            until(|| is_made.load(Ordering::Acquire));
+        }
+    });
+    until(|| busy.load(Ordering::Acquire));
     runtime
         .install(|cx| {
             // The oldest fork is made under no token, and is stolen while one counts.
             let stolen = AtomicBool::new(false);
+            let until_stolen = || {
+                is_made.store(true, Ordering::Release);
+                until(|| stolen.load(Ordering::Acquire));
+            };
             cx.join(
                 |cx| {
                     outer
                         .run(|| {
                             cx.join(
-                                |cx| {
-                                    inner
-                                        .run(|| cx.join(|_| until(|| stolen.load(Ordering::Acquire)), |_| ()))
-                                        .expect("live")
-                                },
+                                |cx| inner.run(|| cx.join(|_| until_stolen(), |_| ())).expect("live"),
                                 |_| {
                                     outer.cancel();
                                     assert!(cancel::is_cancelled(), "it is under the outer one");
@@ -291,6 +303,7 @@ fn a_stolen_half_has_the_token_under_which_it_was_made() {
             )
         })
         .expect("open");
+    hog.wait().expect("no panic");
     assert!(!inner.is_cancelled());
 }
 
