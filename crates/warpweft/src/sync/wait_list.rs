@@ -22,9 +22,11 @@
 //! the list becomes empty.
 
 use crate::execution::current_task::current_task;
+use crate::execution::fiber_waker::is_of_fiber;
 use crate::observe::raw::{RawWait, RawWhat};
 use std::task::Waker;
 use warpweft_platform::clock::coarse_ns;
+use warpweft_task::task_of;
 
 /// The index that means no slot.
 const NONE: u32 = u32::MAX;
@@ -49,7 +51,7 @@ struct WaiterSlot<I> {
     waker: Option<Waker>,
     /// The address of the waker's data, also after the waker was taken.
     waiter: usize,
-    /// What identifies the task that came.
+    /// What identifies the task that came, if the waker does not; otherwise 0.
     task: usize,
     /// When it came, on the coarse clock.
     since_ns: u64,
@@ -85,6 +87,15 @@ pub(crate) struct Left<I> {
     pub(crate) waker: Option<Waker>,
 }
 
+/// Returns what identifies the calling task, or 0 if the waker does.
+#[inline]
+fn behind(waker: &Waker) -> usize {
+    if task_of(waker).is_some() || is_of_fiber(waker) {
+        return 0;
+    }
+    current_task().id
+}
+
 impl<I> WaitList<I> {
     pub(crate) fn new() -> Self {
         Self {
@@ -115,8 +126,8 @@ impl<I> WaitList<I> {
         let slot = WaiterSlot {
             item: Some(item),
             waiter: waker.data().addr(),
+            task: behind(&waker),
             waker: Some(waker),
-            task: current_task().id,
             since_ns: coarse_ns(),
             before: self.tail,
             after: NONE,
@@ -222,9 +233,11 @@ impl<I> WaitList<I> {
     /// Gives the place up.
     #[allow(clippy::needless_pass_by_value, reason = "a place is given up once")]
     pub(crate) fn leave(&mut self, place: WaiterId) -> Left<I> {
+        let granted = !self.slots[place.number()].in_line;
+        if !granted {
+            self.unlink(place.0);
+        }
         let free = self.free;
-        let granted = !self.slot(place.0).in_line;
-        self.unlink(place.0);
         let slot = self.slot(place.0);
         let Some(item) = slot.item.take() else {
             unreachable!("a place is occupied until its owner leaves")
