@@ -276,19 +276,30 @@ fn a_stolen_half_has_the_token_under_which_it_was_made() {
     until(|| busy.load(Ordering::Acquire));
     runtime
         .install(|cx| {
-            // The oldest fork is made under no token, and is stolen while one counts.
+            // Both forks are stolen while the inner token counts; the oldest is made under none.
             let stolen = AtomicBool::new(false);
-            let until_stolen = || {
+            let until_stolen = |cx: ForkCx<'_>| {
                 is_made.store(true, Ordering::Release);
-                until(|| stolen.load(Ordering::Acquire));
+                // The next fork is offered where one is made.
+                until(|| {
+                    cx.join(|_| (), |_| ());
+                    stolen.load(Ordering::Acquire)
+                });
             };
             cx.join(
                 |cx| {
                     outer
                         .run(|| {
                             cx.join(
-                                |cx| inner.run(|| cx.join(|_| until_stolen(), |_| ())).expect("live"),
+                                |cx| {
+                                    let ended = inner.run(|| cx.join(until_stolen, |_| ()));
+                                    assert!(ended.is_err());
+                                },
                                 |_| {
+                                    // It is offered after the first was stolen, under the inner token.
+                                    inner.cancel();
+                                    assert!(!cancel::is_cancelled(), "it is not under the inner one");
+                                    stolen.store(true, Ordering::Release);
                                     outer.cancel();
                                     assert!(cancel::is_cancelled(), "it is under the outer one");
                                 },
@@ -296,15 +307,11 @@ fn a_stolen_half_has_the_token_under_which_it_was_made() {
                         })
                         .expect("nothing forks after the cancellation");
                 },
-                |_| {
-                    assert!(cancel::current().is_none(), "it is under none");
-                    stolen.store(true, Ordering::Release);
-                },
+                |_| assert!(cancel::current().is_none(), "it is under none"),
             )
         })
         .expect("open");
     hog.wait().expect("no panic");
-    assert!(!inner.is_cancelled());
 }
 
 #[test]
