@@ -343,3 +343,31 @@ fn an_end_that_was_passed_on_is_not_accused_at_once() {
     keeps.wait().expect("no panic");
     sink.wait().expect("no panic");
 }
+
+/// A later task with the same name, of the same spawn site, and probably in the same place.
+#[test]
+fn a_namesake_of_a_task_that_has_ended_is_not_accused() {
+    let runtime = ManuallyDrop::new(runtime());
+    let permits = Arc::new(Semaphore::new(1));
+    let same = |forgets: Option<Arc<Semaphore>>| {
+        let builder = named(&runtime, "same");
+        builder.spawn(async move {
+            match forgets {
+                Some(permits) => std::mem::forget(permits.acquire(1).await),
+                None => warpweft::time::sleep(Duration::from_secs(3600)).await,
+            }
+        })
+    };
+    same(Some(permits.clone())).wait().expect("no panic");
+    for _ in 0..100 {
+        drop(same(None));
+    }
+    drop(named(&runtime, "wants").spawn(async move { drop(permits.acquire(1).await) }));
+    let dump = dump_with("it waits", &runtime, |dump| waits(dump, "wants"));
+    let wants = dump
+        .tasks
+        .iter()
+        .find(|task| task.name.as_deref() == Some("wants"));
+    let wait = &wants.expect("it waits").waits[0];
+    assert!(wait.holders.is_empty() && wait.is_holder_missing, "{dump}");
+}
