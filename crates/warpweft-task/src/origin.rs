@@ -10,8 +10,8 @@
 //!   │ number   │ of a name              │ 1   │ kind │ 1 │   the bit says that the serial number is there
 //! ```
 //!
-//! A box may be made where another one was freed. So its word has the last bits of a serial number, by which a
-//! word of the one that has gone is told apart.
+//! A box may be made where another one was freed. So its word has the last bits of a serial number, by which
+//! a word of the one that has gone is told apart.
 
 use crate::task_panic::TaskKind;
 use std::borrow::Cow;
@@ -223,9 +223,9 @@ pub struct Told {
 /// [`TaskRef::origin_word`](crate::TaskRef::origin_word) is `word`. The task may have ended.
 ///
 /// Returns `None` if the task had a name and has ended, or if the word is null. After 65,536 named tasks the
-/// answer may be about another one, made where the ended one was; so it is without a serial number, on systems
-/// that mark addresses or have 32 bits. In a child made by `fork()` it is `None` for named tasks. For named
-/// tasks it takes a lock and copies the name.
+/// answer may be about another one, made where the ended one was; so it is without a serial number, on
+/// systems that mark addresses or have 32 bits. In a child made by `fork()` it is `None` for named tasks. For
+/// named tasks it takes a lock and copies the name.
 ///
 /// # Safety
 ///

@@ -119,9 +119,9 @@ fn who_is_known_to_be_served_is_not_named() {
     let until_the_end = end.clone();
     let source = named(&runtime, "source").spawn(async move {
         sender.send(1).await.expect("it is open");
-        while !warpweft::time::timeout(Duration::from_millis(50), until_the_end.notified())
+        while warpweft::time::timeout(Duration::from_millis(50), until_the_end.notified())
             .await
-            .is_ok()
+            .is_err()
         {}
     });
     let sink = named(&runtime, "sink").spawn(async move { while receiver.recv().await.is_ok() {} });
