@@ -242,8 +242,18 @@ impl Dump {
         let kind = task
             .kind
             .map_or_else(|| String::from("thread"), |kind| kind.to_string());
+        let waits_for_it = |wait: &WaitDump| wait.on == WaitsFor::Fork && wait.holders.contains(&number);
         let place = match (&task.name, task.spawned_at) {
             (name, Some(site)) => format!(" {}", named(name.as_deref(), site)),
+            (None, None) if task.kind == Some(TaskKind::Fork) => {
+                let mut tasks = self.tasks.iter();
+                let whole = tasks.position(|task| task.waits.iter().any(waits_for_it));
+                whole.map_or_else(String::new, |whole| {
+                    let task = &self.tasks[whole];
+                    let site = task.spawned_at.map(|site| named(task.name.as_deref(), site));
+                    format!(" of #{whole} {}", site.unwrap_or_default())
+                })
+            }
             (Some(name), None) => format!(" `{}`", name.escape_debug()),
             (None, None) => String::new(),
         };
