@@ -1,19 +1,11 @@
 //! Which task runs on a stack: for reports, and for the owners of locks.
 
+use super::covered::Covered;
 use super::stack_context::{StackContext, here};
 use std::iter;
 use warpweft_task::Latch;
 use warpweft_task::frame::{self, Frame, FrameKind, Who};
 use warpweft_task::registry::Registry;
-
-/// A task, or a part of one, whose frame runs a part of its own join or scope, or of one that it has taken
-/// from. It waits for that part.
-pub(super) struct Covered {
-    who: Who,
-    /// The address of the latch that the part sets.
-    latch: usize,
-    before: *const Self,
-}
 
 /// Says what runs on a thread without a worker, until it is dropped.
 struct Here(Who);

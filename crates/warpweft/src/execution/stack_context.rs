@@ -19,7 +19,7 @@
 //! - A spare thread is reserved before anything is given away.
 
 use super::body_link::BodyLink;
-use super::current_task::Covered;
+use super::covered::Covered;
 use super::fiber::Fiber;
 use super::thread_fibers::ThreadFibers;
 use crate::coroutine::overflow::Label;
