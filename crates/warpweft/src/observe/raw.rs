@@ -20,6 +20,8 @@ pub(crate) struct RawTask {
     pub(crate) site: Option<&'static Location<'static>>,
     pub(crate) state: RawState,
     pub(crate) worker: Option<usize>,
+    /// The kernel's number of its thread, if it runs.
+    pub(crate) thread: Option<u32>,
     pub(crate) since_ns: Option<u64>,
     /// How many wakers of it exist, if that is known.
     pub(crate) wakers: Option<u64>,

@@ -15,6 +15,7 @@ mod complete;
 mod cycles;
 mod diagnosis;
 mod idle;
+mod kernel;
 mod odd;
 #[cfg(all(unix, feature = "signal"))]
 mod on_signal;

@@ -1,7 +1,9 @@
 //! From tasks and waits, as they were collected, to a report.
 
 use super::addresses::{Addresses, addresses};
-use super::{Dump, PoolDump, TaskDump, TaskState, WaitDump, WaitsFor, blocking, idle, stuck, unattended};
+use super::{
+    Dump, PoolDump, TaskDump, TaskState, WaitDump, WaitsFor, blocking, idle, kernel, stuck, unattended,
+};
 use crate::observe::raw::{FullThreads, RawState, RawTask, RawWait, RawWhat, told};
 use std::collections::{BTreeMap, HashMap};
 use std::panic::Location;
@@ -75,6 +77,7 @@ impl Collected {
         let now = self.now_ns;
         let ago = |since_ns: Option<u64>| since_ns.map(|ns| Duration::from_nanos(now.saturating_sub(ns)));
         let (mut dumped, index, joins, forks) = self.merge();
+        let threads = self.threads(&index);
         let mut lasts: BTreeMap<(usize, usize), Who> = BTreeMap::new();
         // A lock that was given to a waiter belongs to that waiter's task.
         let mut heirs: HashMap<usize, (usize, usize)> = HashMap::new();
@@ -253,7 +256,9 @@ impl Collected {
             .map(|(at, who)| (at, (who.id, lives(who))))
             .collect();
         let callers = index.ids(self.caller);
+        kernel::look(&mut dump.tasks, &threads);
         dump.findings = stuck::find(&dump, &lasts);
+        dump.findings.extend(kernel::find(&dump));
         if self.is_whole && !is_used_outside {
             dump.findings.extend(idle::find(&dump, callers));
         }
@@ -261,6 +266,14 @@ impl Collected {
             dump.findings.extend(unattended::find(&dump, &lasts));
         }
         dump
+    }
+
+    /// Returns the tasks that have a thread now, with its number.
+    fn threads(&self, index: &Index) -> Vec<(usize, u32)> {
+        let tasks = self.tasks.iter().filter_map(|(_, raw)| Some((raw, raw.thread?)));
+        tasks
+            .filter_map(|(raw, thread)| Some((*index.ids(raw.id).first()?, thread)))
+            .collect()
     }
 
     /// Puts what was seen of each task in several places together. Returns the tasks, where they are, and the
@@ -308,6 +321,7 @@ impl Collected {
                     waits: Vec::new(),
                     cancelled: raw.cancelled,
                     wakers: raw.wakers,
+                    thread_state: None,
                     stack: None,
                 });
             }

@@ -98,6 +98,7 @@ mod tests {
             waits: on.into_iter().map(wait).collect(),
             cancelled: false,
             wakers: None,
+            thread_state: None,
             stack: None,
         }
     }

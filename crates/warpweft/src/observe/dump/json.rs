@@ -161,6 +161,13 @@ impl Writer {
             json.list("waits", &task.waits, Self::wait);
             json.flag("cancelled", task.cancelled);
             json.number("wakers", task.wakers);
+            if let Some(state) = &task.thread_state {
+                json.number("thread", Some(state.thread.into()));
+                json.text("thread_state", Some(&state.state.to_string()));
+                json.number("system_call", state.system_call.map(u64::from));
+                json.text("system_call_name", state.system_call_name);
+                json.text("futex", state.futex.map(|word| format!("{word:#x}")).as_deref());
+            }
             match &task.stack {
                 None => {}
                 Some(Ok(stack)) => {
@@ -274,6 +281,11 @@ impl Writer {
             Finding::NothingRuns { tasks } => {
                 json.text("finding", Some("nothing_runs"));
                 json.numbers("tasks", tasks);
+            }
+            Finding::BlocksInKernel { tasks, word } => {
+                json.text("finding", Some("blocks_in_kernel"));
+                json.numbers("tasks", tasks);
+                json.text("word", Some(&format!("{word:#x}")));
             }
             Finding::Unattended { task } => {
                 json.text("finding", Some("unattended"));

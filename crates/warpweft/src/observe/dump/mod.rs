@@ -8,6 +8,7 @@
 //! | `blocking` | which closures have the threads for which others wait |
 //! | `stuck` | the tasks that can never continue, and the circles among them |
 //! | `idle` | a runtime in which nothing runs, and nothing is to come |
+//! | `kernel` | what the threads of tasks that run do in the kernel |
 //! | `unattended` | the tasks that wait long for what no living task is known to bring |
 //! | `text` | a report for a terminal |
 //! | `json` | a report for programs |
@@ -21,6 +22,7 @@ mod blocking;
 pub(crate) mod graph;
 mod idle;
 mod json;
+mod kernel;
 mod stuck;
 mod text;
 mod unattended;
@@ -28,6 +30,7 @@ mod unattended;
 use super::stack::{NoStack, Stack};
 use std::panic::Location;
 use std::time::Duration;
+use warpweft_platform::thread_state::ThreadState;
 use warpweft_task::TaskKind;
 
 /// What all tasks of a runtime do, and what they wait for: the result of
@@ -91,6 +94,8 @@ pub struct TaskDump {
     pub cancelled: bool,
     /// How many wakers of it exist, if that is known. Without any it is never woken.
     pub wakers: Option<u64>,
+    /// What its thread does, as the kernel says, if it runs. Known on Linux, of at most 256 tasks.
+    pub thread_state: Option<ThreadState>,
     /// Its stack, or why there is none. `None` if it was not asked for, as by
     /// [`Runtime::dump`](crate::Runtime::dump), or is not known of such a task: see
     /// [`Runtime::dump_with_stacks`](crate::Runtime::dump_with_stacks).
@@ -272,6 +277,15 @@ pub enum Finding {
         /// Its number.
         task: usize,
     },
+    /// These tasks have blocked their threads in the kernel for 50 ms, without a single turn, on the word at
+    /// that address: a lock, condition or channel of the standard library, which no task of this list gives
+    /// free. One of them keeps a worker, or there are several. This is a suspicion.
+    BlocksInKernel {
+        /// Their numbers.
+        tasks: Vec<usize>,
+        /// The address of the word.
+        word: u64,
+    },
 }
 
 impl Finding {
@@ -286,7 +300,9 @@ impl Finding {
     #[must_use]
     pub fn tasks(&self) -> &[usize] {
         match self {
-            Self::Cycle { tasks, .. } | Self::NothingRuns { tasks } => tasks,
+            Self::Cycle { tasks, .. } | Self::NothingRuns { tasks } | Self::BlocksInKernel { tasks, .. } => {
+                tasks
+            }
             Self::NobodyCanWake { task }
             | Self::Abandoned { task }
             | Self::NotPolled { task }

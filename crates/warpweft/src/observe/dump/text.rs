@@ -71,6 +71,9 @@ impl Dump {
     fn task(&self, f: &mut Formatter<'_>, number: usize) -> fmt::Result {
         let task = &self.tasks[number];
         writeln!(f, "#{number} {task}")?;
+        if let Some(state) = &task.thread_state {
+            writeln!(f, "    {state}")?;
+        }
         task.waits.iter().try_for_each(|wait| writeln!(f, "    {wait}"))?;
         match &task.stack {
             None => Ok(()),
@@ -184,6 +187,29 @@ impl Dump {
                 "FUTURELOCK: {} waits for a lock that was given to another part of it, which is not polled",
                 self.label(*task)
             ),
+            Finding::BlocksInKernel { tasks, word } => {
+                let count = match tasks.len() {
+                    1 => String::from("1 task has"),
+                    count => format!("{count} tasks have"),
+                };
+                writeln!(
+                    f,
+                    "BLOCKED IN THE KERNEL: {count} waited for the word at {word:#x} without a turn, as for a lock \
+                     of the standard library"
+                )?;
+                let shown = if f.alternate() {
+                    tasks.len()
+                } else {
+                    tasks.len().min(SHOWN)
+                };
+                for &task in &tasks[..shown] {
+                    writeln!(f, "    {}, {}", self.label(task), self.tasks[task].state)?;
+                }
+                match tasks.len() - shown {
+                    0 => Ok(()),
+                    more => writeln!(f, "    … and {more} more"),
+                }
+            }
             Finding::Unattended { task } => {
                 write!(f, "NO TASK IS KNOWN TO END THE WAIT of {}", self.label(*task))?;
                 let since = self.tasks[*task].since;
