@@ -90,10 +90,12 @@ impl Pool {
     }
 }
 
-/// Looks, and looks again if something was found. `is_whole` says that no pool of the runtime is left out.
+/// Looks, and looks again if something was found that may pass. `is_whole` says that no pool of the runtime is left out.
 fn dump<'a>(is_whole: bool, pools: impl Fn() -> Vec<&'a dyn DynPool>) -> Dump {
     let mut first = collect(&pools(), is_whole).into_dump();
-    if first.findings.is_empty() {
+    // What has waited for so long would be the same after a moment.
+    let is_old = |finding: &Finding| matches!(finding, Finding::Unattended { .. });
+    if first.findings.iter().all(is_old) {
         return first;
     }
     let blocks = |finding: &Finding| matches!(finding, Finding::BlocksInKernel { .. });
@@ -105,11 +107,12 @@ fn dump<'a>(is_whole: bool, pools: impl Fn() -> Vec<&'a dyn DynPool>) -> Dump {
     let again: HashSet<_> = second
         .findings
         .iter()
+        .filter(|finding| !is_old(finding))
         .map(|finding| keys(&second.tasks, finding))
         .collect();
     first
         .findings
-        .retain(|finding| again.contains(&keys(&first.tasks, finding)));
+        .retain(|finding| is_old(finding) || again.contains(&keys(&first.tasks, finding)));
     first
 }
 

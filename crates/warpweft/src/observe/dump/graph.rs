@@ -71,6 +71,13 @@ fn tell(who: Who) -> Option<String> {
         .map(|told| named(told.name.as_deref(), told.location))
 }
 
+/// Notes who used the other side of the wait that is the next one of `waiter`, if that is known.
+fn note_last(lasts: &mut BTreeMap<(usize, usize), Who>, waiter: usize, dumped: &[TaskDump], last: Who) {
+    if last.id != 0 {
+        lasts.insert((waiter, dumped[waiter].waits.len()), last);
+    }
+}
+
 impl Collected {
     /// Makes a report.
     pub(crate) fn into_dump(self) -> Dump {
@@ -119,7 +126,7 @@ impl Collected {
                     }
                     is_holder_missing = is_task(owner) && holders.is_empty();
                     from_outside(owner);
-                    lasts.insert((waiter, dumped[waiter].waits.len()), owner);
+                    note_last(&mut lasts, waiter, &dumped, owner);
                     let owner = tell(owner);
                     WaitsFor::Lock { kind, owner }
                 }
@@ -143,7 +150,7 @@ impl Collected {
                         _ => {}
                     }
                     from_outside(holder);
-                    lasts.insert((waiter, dumped[waiter].waits.len()), holder);
+                    note_last(&mut lasts, waiter, &dumped, holder);
                     let owner = tell(holder);
                     WaitsFor::Permits {
                         kind,
@@ -154,7 +161,7 @@ impl Collected {
                 }
                 RawWhat::Event { kind, last, made_at } => {
                     from_outside(last);
-                    lasts.insert((waiter, dumped[waiter].waits.len()), last);
+                    note_last(&mut lasts, waiter, &dumped, last);
                     WaitsFor::Event {
                         kind,
                         last: tell(last),
@@ -171,7 +178,7 @@ impl Collected {
                     from_outside(last);
                     if senders <= 1 {
                         likely = living(last, &dumped);
-                        lasts.insert((waiter, dumped[waiter].waits.len()), last);
+                        note_last(&mut lasts, waiter, &dumped, last);
                     }
                     let last = tell(last);
                     WaitsFor::Receive {
@@ -191,7 +198,7 @@ impl Collected {
                     from_outside(last);
                     if receivers <= 1 {
                         likely = living(last, &dumped);
-                        lasts.insert((waiter, dumped[waiter].waits.len()), last);
+                        note_last(&mut lasts, waiter, &dumped, last);
                     }
                     let last = tell(last);
                     WaitsFor::Send {

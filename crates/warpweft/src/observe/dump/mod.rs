@@ -46,7 +46,7 @@ pub struct Dump {
     pub pools: Vec<PoolDump>,
     /// The tasks, and the threads that wait. Their numbers are their indices.
     pub tasks: Vec<TaskDump>,
-    /// What is wrong, for all that is known. Each finding was seen twice.
+    /// What is wrong, for all that is known. Each finding was seen twice, or has been so for a second.
     pub findings: Vec<Finding>,
 }
 
