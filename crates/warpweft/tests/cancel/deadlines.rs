@@ -123,3 +123,40 @@ fn a_deadline_reaches_what_was_spawned_and_outlives_its_token() {
     assert!(!error.is_deadline());
     assert_eq!(std::io::Error::from(error).kind(), ErrorKind::Interrupted);
 }
+
+/// The only worker computes, and no monitor looks at the timers for it.
+#[test]
+fn a_loop_that_asks_sees_its_deadline() {
+    in_time(|| {
+        let runtime = runtime(1);
+        let task = runtime.spawn_job(|| with_deadline(after(5), || while !cancel::is_cancelled() {}));
+        assert_eq!(task.wait().expect("it returns"), Ok(()));
+    });
+}
+
+/// A fork sees first that the deadline has passed. The part below has a token that has none.
+#[test]
+fn the_error_of_a_deadline_goes_to_its_own_frame() {
+    in_time(|| {
+        let forks = || CancelToken::new().run(forks_for_ever);
+        let runtime = runtime(1);
+        let task = runtime.spawn_job(move || with_deadline(after(5), forks));
+        let ended = task.wait().expect("the task itself is not cancelled");
+        assert!(ended.expect_err("it has no value").is_deadline());
+    });
+}
+
+/// Outside of all pools a future that does not ask is dropped at its deadline, without a grace.
+#[test]
+fn a_future_on_a_thread_outside_ends_at_its_deadline() {
+    let runtime = runtime(1);
+    let start = Instant::now();
+    let ended = runtime.block_on(with_deadline_async(after(20), sleep(HOUR)));
+    assert!(ended.expect_err("it has no value").is_deadline());
+    // The grace is a second.
+    assert!(
+        start.elapsed() < Duration::from_millis(900),
+        "{:?}",
+        start.elapsed()
+    );
+}
