@@ -303,3 +303,37 @@ fn what_waits_for_room_has_the_token_of_its_spawn() {
     assert!(is_cancelled(&admitted.wait()));
     assert_eq!(ran.load(Ordering::Relaxed), 0);
 }
+
+/// What a scope waits for may say goodbye in its grace. What does not wait for the cancellation ends at once.
+#[test]
+fn tasks_of_a_scope_that_is_waited_for_have_their_grace() {
+    let runtime = runtime(2);
+    for says_goodbye in [true, false] {
+        let (token, said) = (CancelToken::new(), Arc::new(AtomicBool::new(false)));
+        let (asked, says) = (token.clone(), Arc::clone(&said));
+        let begun = Arc::new(AtomicBool::new(false));
+        let begins = Arc::clone(&begun);
+        let inside = async move {
+            begins.store(true, Ordering::Release);
+            match says_goodbye {
+                true => asked.cancelled().await,
+                false => sleep(HOUR).await,
+            }
+            sleep(Duration::from_millis(20)).await;
+            says.store(true, Ordering::Release);
+        };
+        let scope = scope_async(async |scope| drop(scope.spawn(inside)));
+        let task = runtime.spawn(token.run_async(scope));
+        until(|| begun.load(Ordering::Acquire));
+        let start = Instant::now();
+        token.cancel();
+        assert!(task.wait().expect("it returns").is_err());
+        assert_eq!(said.load(Ordering::Acquire), says_goodbye);
+        // The grace is a second.
+        assert!(
+            start.elapsed() < Duration::from_millis(900),
+            "{:?}",
+            start.elapsed()
+        );
+    }
+}
