@@ -29,6 +29,8 @@ pub struct TaskView {
     pub name: Option<String>,
     /// Its spawn site.
     pub location: &'static Location<'static>,
+    /// The address in the word from which [`told_of`](crate::told_of) finds these.
+    pub origin: usize,
     /// Its runnable is in a queue, or on its way there.
     pub queued: bool,
     /// A step is under way, or it has never run.
@@ -56,6 +58,7 @@ pub unsafe fn look(task: NonNull<Header>) -> Option<TaskView> {
         kind: kind_of(header.origin.word()),
         name: header.origin.name().map(String::from),
         location: header.origin.location(),
+        origin: header.origin.word().addr(),
         queued: state.queued,
         running: state.running,
         cancelled: state.cancelled,

@@ -8,7 +8,9 @@ use crate::runtime::pool::Pool;
 use crate::runtime::pool_error::ConcurrencyLimitError;
 use crate::runtime::priority::Priority;
 use crate::runtime::spawn_error::SpawnError;
-use crate::sync::semaphore::{Semaphore, TryAcquireError};
+use crate::sync::error::TryAcquireError;
+use crate::sync::permit::{OwnedPermit, Permit};
+use crate::sync::semaphore::Semaphore;
 use std::sync::Arc;
 use warpweft_task::JoinHandle;
 
@@ -47,22 +49,13 @@ pub struct ConcurrencyLimit {
     priority: Option<Priority>,
 }
 
-/// The permit of one task, which has been admitted.
-struct LimitPermit(Arc<Semaphore>);
-
-impl Drop for LimitPermit {
-    fn drop(&mut self) {
-        self.0.add(1);
-    }
-}
-
 impl ConcurrencyLimit {
     pub(crate) fn new(pool: Pool, limit: usize) -> Result<Self, ConcurrencyLimitError> {
         if limit == 0 {
             return Err(ConcurrencyLimitError);
         }
         // There cannot be more tasks than `MAX_PERMITS`.
-        let permits = Arc::new(Semaphore::of_tasks(
+        let permits = Arc::new(Semaphore::of(
             limit.min(Semaphore::MAX_PERMITS),
             "concurrency limit",
         ));
@@ -102,14 +95,13 @@ impl ConcurrencyLimit {
     }
 
     /// Takes a permit, if one is free.
-    fn try_permit(&self) -> Result<LimitPermit, SpawnError> {
+    fn try_permit(&self) -> Result<OwnedPermit, SpawnError> {
         self.pool.check()?;
         let permit = self.permits.try_acquire(1).map_err(|error| match error {
             TryAcquireError::Closed => SpawnError::Closed,
             TryAcquireError::NoPermits => SpawnError::Full,
         })?;
-        permit.forget();
-        Ok(LimitPermit(Arc::clone(&self.permits)))
+        Ok(permit.into_owned(&self.permits))
     }
 
     /// Spawns a future, which begins when the limit admits it. Dropping the handle detaches the task.
@@ -142,6 +134,8 @@ impl ConcurrencyLimit {
     {
         let permit = self.try_permit()?;
         self.builder().try_spawn(async move {
+            // From here on reports say that this task has it, and not the spawner.
+            permit.adopt();
             let _permit = permit;
             future.await
         })
@@ -172,6 +166,8 @@ impl ConcurrencyLimit {
     {
         let permit = self.try_permit()?;
         self.builder().try_spawn_job(move || {
+            // From here on reports say that this task has it, and not the spawner.
+            permit.adopt();
             let _permit = permit;
             job()
         })
@@ -220,6 +216,8 @@ impl ConcurrencyLimit {
     {
         let permit = self.try_permit()?;
         self.builder().try_spawn_fiber(move || {
+            // From here on reports say that this task has it, and not the spawner.
+            permit.adopt();
             let _permit = permit;
             body()
         })
@@ -254,6 +252,8 @@ impl ConcurrencyLimit {
     {
         let permit = self.try_permit()?;
         self.builder().try_spawn_local(move || async move {
+            // From here on reports say that this task has it, and not the spawner.
+            permit.adopt();
             let _permit = permit;
             make().await
         })
@@ -307,14 +307,11 @@ impl ConcurrencyLimit {
     }
 
     /// Takes a permit, and waits until one is free.
-    fn wait_for_permit(&self) -> Result<LimitPermit, SpawnError> {
+    fn wait_for_permit(&self) -> Result<Permit<'_>, SpawnError> {
         assert_may_wait();
         self.pool.check()?;
-        // The semaphore is never closed, so this is a permit.
-        if let Ok(permit) = block_on(self.permits.acquire(1)) {
-            permit.forget();
-        }
-        Ok(LimitPermit(Arc::clone(&self.permits)))
+        // The semaphore is never closed.
+        block_on(self.permits.acquire(1)).map_err(|_| SpawnError::Closed)
     }
 
     /// Returns the pool on whose workers the tasks run.

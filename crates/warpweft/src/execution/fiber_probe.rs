@@ -144,6 +144,7 @@ impl FiberView for FiberProbe {
             kind: Some(TaskKind::Fiber),
             name: told.name,
             site: Some(told.location),
+            origin: who.origin.addr(),
             state: match state {
                 FiberState::RUNS => RawState::Running,
                 state if state.is(FiberState::READY) => RawState::Queued,

@@ -2,6 +2,7 @@
 
 use super::stack::NoStack;
 use std::panic::Location;
+use std::sync::Arc;
 use warpweft_platform::stack_copy::StackCopy;
 use warpweft_task::frame::Who;
 use warpweft_task::registry::Registry;
@@ -18,6 +19,10 @@ pub(crate) struct RawTask {
     pub(crate) kind: Option<TaskKind>,
     pub(crate) name: Option<String>,
     pub(crate) site: Option<&'static Location<'static>>,
+    /// The address in the word that leads to its name and spawn site; 0 if that is not known.
+    pub(crate) origin: usize,
+    /// It has a place in its pool, which is bounded.
+    pub(crate) has_place: bool,
     pub(crate) state: RawState,
     pub(crate) worker: Option<usize>,
     /// The kernel's number of its thread, if it runs.
@@ -72,10 +77,8 @@ pub(crate) enum RawWhat {
         all: usize,
         /// How many the first waiter wants: the others come after it.
         first: usize,
-        /// The task that took permits while all were free, and has them.
-        holder: Who,
-        /// How many it has.
-        held: usize,
+        /// The tasks that are known to have some, and how many.
+        holders: Arc<[(Who, usize)]>,
     },
     Event {
         kind: &'static str,
@@ -117,6 +120,17 @@ pub(crate) struct FullThreads {
     pub(crate) pool: usize,
     /// What a [`RawWhat::BlockingPlace`] of the pool has as its object.
     pub(crate) object: usize,
+}
+
+/// A bounded pool, for whose places a task has waited.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BoundedPool {
+    /// The index of the pool.
+    pub(crate) pool: usize,
+    /// What a [`RawWhat::Permits`] of the pool has as its object.
+    pub(crate) object: usize,
+    /// How many places there are.
+    pub(crate) capacity: usize,
 }
 
 /// A fiber that a report can look at.

@@ -82,6 +82,10 @@ pub(crate) struct Order {
 pub(crate) trait PlaceLimit: Any + fmt::Debug + Send + Sync {
     /// Gives the place of one task back.
     fn give_back(&self);
+    /// Returns what identifies the places in reports: 0 if no task has waited for one.
+    fn object(&self) -> usize;
+    /// Returns how many places there are.
+    fn capacity(&self) -> usize;
     /// Closes admission with the pool: tasks that wait for places are woken.
     fn close(&self);
 }

@@ -27,6 +27,9 @@ const SEGMENT: usize = 1024;
 const BATCH: usize = 128;
 const SHARD_BITS: u32 = 48;
 const ADMITTED: usize = 1 << (usize::BITS - 1);
+/// The bit of a slot's word that says that its task was admitted. Addresses of headers do not have it.
+const HAS_PLACE: usize = 2;
+const _: () = assert!(align_of::<Header>() > HAS_PLACE);
 
 #[derive(Debug)]
 pub(crate) struct OwnedTasks {
@@ -58,7 +61,7 @@ struct Slots {
 }
 
 impl TaskSlot {
-    /// A header's address is even; a vacant slot's word is odd.
+    /// A header's address is even; a vacant slot's word is odd. The next bit is set later, for an admitted task.
     fn encode(self) -> usize {
         match self {
             Self::Vacant(next) => next << 1 | 1,
@@ -67,7 +70,7 @@ impl TaskSlot {
     }
 
     fn decode(word: usize) -> Self {
-        match NonNull::new(std::ptr::with_exposed_provenance_mut::<Header>(word)) {
+        match NonNull::new(std::ptr::with_exposed_provenance_mut::<Header>(word & !HAS_PLACE)) {
             Some(task) if word & 1 == 0 => Self::Task(task),
             _ => Self::Vacant(word >> 1),
         }
@@ -79,7 +82,7 @@ impl Slots {
         &mut self.segments[index / SEGMENT][index % SEGMENT]
     }
 
-    fn insert(&mut self, task: NonNull<Header>) -> usize {
+    fn insert(&mut self, task: NonNull<Header>, place: usize) -> usize {
         let index = if self.vacant != 0 {
             let index = self.vacant - 1;
             let TaskSlot::Vacant(next) = TaskSlot::decode(*self.place(index)) else {
@@ -94,7 +97,7 @@ impl Slots {
             self.used += 1;
             self.used - 1
         };
-        *self.place(index) = TaskSlot::Task(task).encode();
+        *self.place(index) = TaskSlot::Task(task).encode() | place;
         index
     }
 
@@ -110,15 +113,15 @@ impl Slots {
         self.vacant = index + 1;
     }
 
-    /// Returns the tasks in the next places from `from` on.
-    fn batch(&self, from: usize) -> impl Iterator<Item = NonNull<Header>> + '_ {
+    /// Returns the tasks in the next places from `from` on, and whether they were admitted.
+    fn batch(&self, from: usize) -> impl Iterator<Item = (NonNull<Header>, bool)> + '_ {
         let segment = self.segments.get(from / SEGMENT).into_iter();
         let place = from % SEGMENT;
         segment
             .flat_map(move |segment| &segment[place..place + BATCH])
             .take(self.used.saturating_sub(from))
             .filter_map(|&word| match TaskSlot::decode(word) {
-                TaskSlot::Task(task) => Some(task),
+                TaskSlot::Task(task) => Some((task, word & HAS_PLACE != 0)),
                 TaskSlot::Vacant(_) => None,
             })
     }
@@ -144,7 +147,7 @@ impl OwnedTasks {
 
     /// Enters a task before its first sleep.
     pub(crate) fn enter(&self, shard: usize, task: &mut Pending) {
-        let place = self.insert(shard, task);
+        let place = self.insert(shard, task, 0);
         // SAFETY: it was entered there just now, and is removed there when it ends.
         unsafe { task.register(place) };
     }
@@ -152,7 +155,7 @@ impl OwnedTasks {
     /// Enters a task that has a place in its pool. The task gives the place back when it is removed.
     pub(crate) fn enter_admitted(&self, task: &mut Pending) {
         let shard = task.register_entry().addr().get() / size_of::<Header>() % self.shards.len();
-        let place = self.insert(shard, task);
+        let place = self.insert(shard, task, HAS_PLACE);
         // SAFETY: as above; the bit is masked when the task is removed.
         unsafe { task.register(place | ADMITTED) };
     }
@@ -162,10 +165,10 @@ impl OwnedTasks {
         place & ADMITTED != 0
     }
 
-    fn insert(&self, shard: usize, task: &Pending) -> usize {
+    fn insert(&self, shard: usize, task: &Pending, place: usize) -> usize {
         let mut slots = self.shards[shard].slots.lock();
         self.shards[shard].count(1);
-        shard << SHARD_BITS | slots.insert(task.register_entry())
+        shard << SHARD_BITS | slots.insert(task.register_entry(), place)
     }
 
     /// Removes a task at its end. Returns true if it was the last one of an orphaned shard.
@@ -200,8 +203,9 @@ impl OwnedTasks {
             .sum()
     }
 
-    /// Calls `see` for each task, a batch at a time, so that no task waits long for its shard's lock.
-    pub(crate) fn for_each(&self, mut see: impl FnMut(TaskView)) {
+    /// Calls `see` for each task, and says whether it was admitted. It does so a batch at a time, so that no
+    /// task waits long for its shard's lock.
+    pub(crate) fn for_each(&self, mut see: impl FnMut(TaskView, bool)) {
         for shard in &self.shards {
             let mut from = 0;
             loop {
@@ -209,11 +213,11 @@ impl OwnedTasks {
                 let Some(slots) = shard.slots.lock_unless_lost() else {
                     break;
                 };
-                for task in slots.batch(from) {
+                for (task, has_place) in slots.batch(from) {
                     // SAFETY: the task is in a shard, and cannot be removed while that shard is locked. It
                     // ends after its removal.
                     if let Some(task) = unsafe { task_view::look(task) } {
-                        see(task);
+                        see(task, has_place);
                     }
                 }
                 from += BATCH;
@@ -261,8 +265,8 @@ mod tests {
     #[should_panic(expected = "struck off where it was not entered")]
     fn only_the_task_itself_is_struck_off() {
         let mut slots = Slots::default();
-        let place = slots.insert(fake(1));
-        slots.insert(fake(2));
+        let place = slots.insert(fake(1), 0);
+        slots.insert(fake(2), 0);
         slots.remove(place, fake(2));
     }
 
@@ -272,7 +276,7 @@ mod tests {
         let enter = |number| {
             let mut slots = owned_tasks.shards[1].slots.lock();
             owned_tasks.shards[1].count(1);
-            1 << SHARD_BITS | slots.insert(fake(number))
+            1 << SHARD_BITS | slots.insert(fake(number), 0)
         };
         let places = [1, 2, 3].map(enter);
         assert!(!owned_tasks.strike(places[0], fake(1)));
@@ -285,7 +289,7 @@ mod tests {
     #[test]
     fn slots_are_reused_and_never_move() {
         let mut slots = Slots::default();
-        let places: Vec<usize> = (1..=3000).map(|number| slots.insert(fake(number))).collect();
+        let places: Vec<usize> = (1..=3000).map(|number| slots.insert(fake(number), 0)).collect();
         assert_eq!(slots.segments.len(), 3);
         for (number, &place) in (1..=3000).zip(&places) {
             if number % 3 != 0 {
@@ -295,7 +299,7 @@ mod tests {
         assert_eq!(slots.tasks().count(), 1000);
         assert!(slots.tasks().all(|task| task.addr().get() % 192 == 0));
         for number in 1..=2000 {
-            slots.insert(fake(number));
+            slots.insert(fake(number), 0);
         }
         assert_eq!((slots.segments.len(), slots.tasks().count()), (3, 3000));
     }

@@ -12,7 +12,7 @@ use crate::execution::current_task::current_task;
 use crate::execution::wait::is_of_runtime;
 use crate::observe::dump::graph::Collected;
 use crate::observe::dump::{Dump, Finding, PoolDump, TaskDump};
-use crate::observe::raw::{FullThreads, RawState, RawTask, objects, told};
+use crate::observe::raw::{BoundedPool, FullThreads, RawState, RawTask, objects, told};
 use crate::pool::dyn_pool::DynPool;
 use std::collections::HashSet;
 use warpweft_platform::clock::now_ns;
@@ -176,15 +176,31 @@ fn collect_pool(found: &mut Collected, number: usize, pool: &dyn DynPool) {
         ready: pool.ready(),
     });
     let Collected {
-        tasks, waits, full, ..
+        tasks,
+        waits,
+        full,
+        bounded,
+        ..
     } = found;
     let mut add = |task| tasks.push((Some(number), task));
-    core.owned_tasks.for_each(|task| add(of_task(task)));
+    core.owned_tasks.for_each(|task, has_place| {
+        add(RawTask {
+            has_place,
+            ..of_task(task)
+        });
+    });
     core.fibers
         .for_each(|fiber| fiber.look().into_iter().for_each(&mut add));
     for frames in [core.threads.frames(), &core.threads.blocking().frames] {
         // SAFETY: the register is locked while it calls the closure.
         frames.for_each(|frame| add(unsafe { of_frame(frame) }));
+    }
+    if let Some(places) = core.info.places.as_ref().filter(|places| places.object() != 0) {
+        bounded.push(BoundedPool {
+            pool: number,
+            object: places.object(),
+            capacity: places.capacity(),
+        });
     }
     let blocking = core.threads.blocking();
     if blocking.each(&mut |wait| waits.push(wait), &mut |queued| add(of_queued(queued))) {
@@ -223,6 +239,7 @@ fn of_task(task: TaskView) -> RawTask {
         kind: Some(task.kind),
         name: task.name,
         site: Some(task.location),
+        origin: task.origin,
         state: match (task.queued, task.running) {
             // Whether it runs is known by the worker.
             (true, _) | (_, true) => RawState::Queued,
@@ -243,6 +260,7 @@ fn of_queued(task: &Runnable) -> RawTask {
         kind: Some(TaskKind::Blocking),
         name: info.name().map(String::from),
         site: Some(info.location()),
+        origin: task.origin_word().addr(),
         state: RawState::Queued,
         joiner: task_view::look_at(task).and_then(|view| view.joiner),
         ..RawTask::default()
@@ -278,6 +296,7 @@ unsafe fn of_frame(frame: &Frame) -> RawTask {
         kind: kind(frame.who),
         name: name.or_else(|| frame.thread.clone().filter(|_| kind(frame.who).is_none())),
         site,
+        origin: frame.who.origin.addr(),
         state: match frame.kind {
             FrameKind::Joins => RawState::Joining,
             FrameKind::Blocking => RawState::Blocking,
@@ -308,6 +327,7 @@ fn add_running(add: &mut impl FnMut(RawTask), worker: usize, who: Who, thread: i
         kind: kind(who),
         name,
         site,
+        origin: who.origin.addr(),
         state: RawState::Running,
         worker: Some(worker),
         thread: thread(),

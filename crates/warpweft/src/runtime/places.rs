@@ -25,6 +25,14 @@ impl info::PlaceLimit for PlacePermits {
         self.free.add(1);
     }
 
+    fn object(&self) -> usize {
+        self.free.object()
+    }
+
+    fn capacity(&self) -> usize {
+        self.capacity
+    }
+
     fn close(&self) {
         self.free.close();
     }

@@ -12,7 +12,7 @@ use crate::pool::dyn_pool::DynPool;
 use crate::pool::info::{PoolInfo, SettingSources};
 use crate::pool::size::ResizeError;
 use crate::sync::Claiming;
-use crate::sync::semaphore::TryAcquireError;
+use crate::sync::error::TryAcquireError;
 use crate::threads::thread_set::Threads;
 use std::any::Any;
 use std::fmt;

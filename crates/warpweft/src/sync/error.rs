@@ -91,3 +91,24 @@ impl<T> fmt::Display for TrySendError<T> {
 }
 
 impl<T> Error for TrySendError<T> {}
+
+/// The reason why permits were not given at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TryAcquireError {
+    /// Too few are free, or others wait for them.
+    NoPermits,
+    /// The semaphore is closed.
+    Closed,
+}
+
+impl fmt::Display for TryAcquireError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            TryAcquireError::NoPermits => "too few permits are free, or others wait for them",
+            TryAcquireError::Closed => "the semaphore was closed",
+        })
+    }
+}
+
+impl Error for TryAcquireError {}

@@ -71,6 +71,13 @@ impl<S: WaitState> LazyState<S> {
         self.node.get().map(|(node, _)| &node.beside)
     }
 
+    /// Returns what identifies the primitive in reports: 0 before the first wait.
+    pub(crate) fn object(&self) -> usize {
+        self.node
+            .get()
+            .map_or(0, |(node, _)| std::ptr::from_ref(&**node).addr())
+    }
+
     #[cold]
     #[inline(never)]
     fn create(&self) -> &WaitNode<S> {

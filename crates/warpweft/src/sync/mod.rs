@@ -57,6 +57,7 @@
 //! | `wakers` | the wakers to call after the lock |
 //! | `wait` | `.await` or `.wait()` |
 //! | `error` | errors that several have in common |
+//! | `owner`, `permit`, `requests` | who has a lock or permits; permits; the requests for them |
 //! | others | one primitive each, by name |
 //!
 //! A [`Mutex`], a [`Semaphore`] (and so a [`RwLock`] and a [`OnceCell`]) and a [`oneshot`] have an atomic
@@ -77,6 +78,7 @@ pub(crate) mod notify;
 pub(crate) mod once;
 pub mod oneshot;
 pub(crate) mod owner;
+pub(crate) mod permit;
 pub(crate) mod requests;
 pub(crate) mod rwlock;
 pub(crate) mod semaphore;
@@ -88,12 +90,13 @@ pub mod watch;
 
 pub use barrier::{Arrival, Barrier};
 pub use condvar::Condvar;
-pub use error::{Closed, SendError, TryRecvError, TrySendError};
+pub use error::{Closed, SendError, TryAcquireError, TryRecvError, TrySendError};
 pub use mutex::{Mutex, MutexGuard};
 pub use notify::Notify;
 pub use once::OnceCell;
+pub use permit::Permit;
 pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
-pub use semaphore::{Permit, Semaphore, TryAcquireError};
+pub use semaphore::Semaphore;
 pub use wait::Wait;
 
 /// A wait for permits of a semaphore.

@@ -46,7 +46,12 @@ impl Owner {
     }
 }
 
-/// The task that took permits of a semaphore while all of them were free, and how many it has.
+/// How many holders of a semaphore's permits are noted at a time.
+pub(crate) const SLOTS: usize = 8;
+/// The mark of the first slot. That of another one is a higher bit, and 0 that of none.
+pub(crate) const FIRST: u8 = 1;
+
+/// A task that has permits of a semaphore, and how many it took.
 #[derive(Debug, Default)]
 pub(crate) struct Holder {
     owner: Owner,
@@ -81,5 +86,26 @@ impl Holder {
 
     pub(crate) fn get(&self) -> (Who, usize) {
         (self.owner.get(), self.count.get() as usize)
+    }
+}
+
+/// The holders of a semaphore's permits, as far as there are slots. Each slot belongs to one permit.
+#[derive(Debug, Default)]
+pub(crate) struct Holders([Holder; SLOTS]);
+
+impl Holders {
+    /// Returns the slot with that mark.
+    #[inline]
+    pub(crate) fn of(&self, mark: u8) -> &Holder {
+        &self.0[mark.trailing_zeros() as usize % SLOTS]
+    }
+
+    /// Returns what the slots with these marks note.
+    pub(crate) fn marked(&self, marks: u8) -> impl Iterator<Item = (Who, usize)> {
+        let slots = self.0.iter().enumerate();
+        slots
+            .filter(move |(slot, _)| marks >> slot & 1 != 0)
+            .map(|(_, holder)| holder.get())
+            .filter(|(who, _)| who.id != 0)
     }
 }

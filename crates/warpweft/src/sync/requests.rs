@@ -1,17 +1,18 @@
 //! The requests for permits that wait, and what a report sees of them.
 
 use super::lazy_state::WaitState;
-use super::owner::Holder;
+use super::owner::Holders;
 use super::wait_list::WaitList;
 use crate::observe::raw::{RawWait, RawWhat};
+use std::sync::Arc;
 
 /// How many permits a waiter wants, or that it will get none.
 #[derive(Debug)]
 pub(crate) struct PermitRequest {
     pub(super) wanted: usize,
     pub(super) refused: bool,
-    /// It was given permits while all were free.
-    pub(super) is_sole: bool,
+    /// The mark of its slot, once it was given permits.
+    pub(super) mark: u8,
 }
 
 /// The requests that wait.
@@ -22,32 +23,34 @@ pub(crate) struct Requests {
     pub(super) free: usize,
     /// How many there are, as of the last wait.
     pub(super) all: usize,
+    /// The marks of the slots that permits have, as of then.
+    pub(super) marks: u8,
     kind: &'static str,
 }
 
 impl WaitState for Requests {
-    type Beside = Holder;
+    type Beside = Holders;
 
     fn empty(kind: &'static str) -> Self {
         Self {
             list: WaitList::new(),
             free: 0,
             all: 0,
+            marks: 0,
             kind,
         }
     }
 
-    fn each(&self, holder: &Holder, object: usize, see: &mut dyn FnMut(RawWait)) {
+    fn each(&self, holders: &Holders, object: usize, see: &mut dyn FnMut(RawWait)) {
         let first = self.list.front().map_or(0, |request| request.wanted);
-        let (holder, held) = holder.get();
+        let noted: Arc<[_]> = holders.marked(self.marks).collect();
         let what = |request: &PermitRequest| RawWhat::Permits {
             kind: self.kind,
             wanted: request.wanted,
             free: self.free,
             all: self.all,
             first,
-            holder,
-            held,
+            holders: Arc::clone(&noted),
         };
         self.list.each(object, what, see);
     }

@@ -3,7 +3,8 @@
 //! It is a [`Semaphore`] with as many permits as there may be readers: a reader takes one, a writer all of
 //! them. Permits are given in the order in which they were requested, so neither side starves.
 
-use super::semaphore::{Permit, Semaphore};
+use super::permit::Permit;
+use super::semaphore::Semaphore;
 use super::wait::{Mapped, Wait};
 use std::fmt;
 use std::marker::PhantomData;

@@ -1,8 +1,8 @@
 //! Permits, given in the order in which they were requested.
 //!
 //! ```text
-//!   word:  ┌───── free permits ─────┬ CLOSED ┬ LINE ┐     LINE: a task waits, or it is closed:
-//!          └────────────────────────┴────────┴──────┘           all changes are made under the lock
+//!   word:  ┌── free permits ──┬ marks ┬ CLOSED ┬ LINE ┐     LINE: a task waits, or it is closed:
+//!          └──────────────────┴───────┴────────┴──────┘           all changes are made under the lock
 //! ```
 //!
 //! # Invariants
@@ -10,13 +10,17 @@
 //! - While LINE is set, the word changes under the lock only. It is set when the list of waiters is not
 //!   empty, and for ever once the semaphore is closed.
 //! - When the lock is free, the first waiter wants more permits than there are.
-//! - `holder` notes the task that took permits while all were free, until it gives them back: meanwhile not
-//!   all are free, so no other task is noted. It is a hint for reports. Its copy in the list is kept from the
-//!   first wait on.
+//! - A mark says that a permit has that slot, in which it notes its task. It is set by the compare-and-swap
+//!   that takes the permits, and cleared by the one that gives them back, so no other permit writes there
+//!   meanwhile. The note is a hint for reports; it is written after the mark, and blank before the mark is
+//!   cleared.
+//! - The first slot is in the semaphore, so that permits which are alone need no memory on the heap. Its copy
+//!   beside the list is kept from the first wait on. The other slots are beside the list.
 
-use super::error::Closed;
+use super::error::{Closed, TryAcquireError};
 use super::lazy_state::LazyState;
-use super::owner::Holder;
+use super::owner::{FIRST, Holder, SLOTS};
+use super::permit::{COUNT, Permit};
 use super::requests::{PermitRequest, Requests};
 use super::suspend::{Suspend, WaitOp};
 use super::wait::Wait;
@@ -32,9 +36,25 @@ use warpweft_task::frame::Who;
 const LINE: usize = 1;
 /// No permits are given any more. Never cleared.
 const CLOSED: usize = 2;
-const ONE: usize = 4;
-/// In place of the word when all permits are free: no holder is noted. No word is equal to it.
+/// Where the marks are: the first slot's is the lowest one.
+const MARK: usize = 4;
+const MARKS: usize = ((1 << SLOTS) - 1) * MARK;
+const ONE: usize = MARK << SLOTS;
+/// In place of the number of permits: no holder is noted.
 const UNNOTED: usize = usize::MAX;
+
+/// Returns the mark of a slot that is free in the word; 0 if none is.
+#[inline]
+fn vacant(word: usize) -> u8 {
+    // The lowest bit that is not set. If all marks are, the carry leaves them.
+    let bit = (word | (MARK - 1)).wrapping_add(1) & !word & MARKS;
+    (bit / MARK) as u8
+}
+
+#[inline]
+fn in_word(mark: u8) -> usize {
+    usize::from(mark) * MARK
+}
 
 /// A number of permits. A task waits until it has those that it needs.
 ///
@@ -55,32 +75,12 @@ const UNNOTED: usize = usize::MAX;
 /// ```
 pub struct Semaphore {
     word: AtomicUsize,
-    /// The word when all permits are free, or [`UNNOTED`].
+    /// How many permits there are, or [`UNNOTED`].
     all: AtomicUsize,
+    /// The first slot.
     holder: Holder,
     list: LazyState<Requests>,
 }
-
-/// The reason why permits were not given at once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum TryAcquireError {
-    /// Too few are free, or others wait for them.
-    NoPermits,
-    /// The semaphore is closed.
-    Closed,
-}
-
-impl fmt::Display for TryAcquireError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            TryAcquireError::NoPermits => "too few permits are free, or others wait for them",
-            TryAcquireError::Closed => "the semaphore was closed",
-        })
-    }
-}
-
-impl std::error::Error for TryAcquireError {}
 
 impl Semaphore {
     /// The largest number of permits.
@@ -104,7 +104,7 @@ impl Semaphore {
         );
         Self {
             word: AtomicUsize::new(permits * ONE),
-            all: AtomicUsize::new(permits * ONE),
+            all: AtomicUsize::new(permits),
             holder: Holder::default(),
             list: LazyState::new(kind),
         }
@@ -115,6 +115,8 @@ impl Semaphore {
     pub(crate) fn of_tasks(permits: usize, kind: &'static str) -> Self {
         let mut semaphore = Self::of(permits, kind);
         semaphore.all = AtomicUsize::new(UNNOTED);
+        // There is no slot for a permit.
+        semaphore.word = AtomicUsize::new(permits * ONE + MARKS);
         semaphore
     }
 
@@ -145,7 +147,7 @@ impl Semaphore {
         let claim = PermitRequest {
             wanted,
             refused: false,
-            is_sole: false,
+            mark: 0,
         };
         Suspend::new(Acquiring(self), claim)
     }
@@ -157,32 +159,61 @@ impl Semaphore {
     /// The reason.
     #[inline]
     pub fn try_acquire(&self, permits: usize) -> Result<Permit<'_>, TryAcquireError> {
+        match self.try_take(permits) {
+            Some(permit) => Ok(permit),
+            None => self.try_again(permits),
+        }
+    }
+
+    /// Takes permits if enough are free and no task waits, unless there is no memory for its slot yet.
+    #[inline]
+    fn try_take(&self, permits: usize) -> Option<Permit<'_>> {
         let mut word = self.word.load(Ordering::Relaxed);
-        loop {
-            if word & LINE != 0 {
-                // Read again, as `is_closed` does: a caller that is refused sees what happened before
-                // `close`.
-                return Err(if self.is_closed() {
-                    TryAcquireError::Closed
-                } else {
-                    TryAcquireError::NoPermits
-                });
-            }
-            // LINE is not set, so neither is CLOSED; `permits` may be any number.
-            if word / ONE < permits {
-                return Err(TryAcquireError::NoPermits);
-            }
-            // Ordering: Acquire pairs with the Release of the thread that gave permits back.
-            match self.word.compare_exchange_weak(
-                word,
-                word - permits * ONE,
-                Ordering::Acquire,
-                Ordering::Relaxed,
-            ) {
-                Ok(_) => return Ok(self.permit(permits, self.is_sole(word, permits))),
+        // The common case, in few instructions: no other permit has a slot.
+        if word & (MARKS | LINE) == 0 && word / ONE >= permits {
+            match self.take(word, permits, FIRST) {
+                Ok(permit) => return Some(permit),
                 Err(now) => word = now,
             }
         }
+        // LINE is not set, so neither is CLOSED; `permits` may be any number.
+        while word & LINE == 0 && word / ONE >= permits {
+            let mark = vacant(word);
+            if mark > FIRST && self.list.beside().is_none() {
+                return None;
+            }
+            match self.take(word, permits, mark) {
+                Ok(permit) => return Some(permit),
+                Err(now) => word = now,
+            }
+        }
+        None
+    }
+
+    /// Takes permits after all, or finds out why there are none.
+    #[cold]
+    fn try_again(&self, permits: usize) -> Result<Permit<'_>, TryAcquireError> {
+        let word = self.word.load(Ordering::Relaxed);
+        if word & LINE == 0 && word / ONE >= permits {
+            // There is a slot, as it seems.
+            self.list.node();
+        }
+        self.try_take(permits).ok_or_else(|| match self.is_closed() {
+            // Read now: a caller that is refused sees what happened before `close`.
+            true => TryAcquireError::Closed,
+            false => TryAcquireError::NoPermits,
+        })
+    }
+
+    /// Takes permits from that word, with that mark. Returns the present word if it is another one.
+    #[inline]
+    fn take(&self, word: usize, permits: usize, mark: u8) -> Result<Permit<'_>, usize> {
+        let left = word - permits * ONE + in_word(mark);
+        // Ordering: Acquire pairs with the Release of the thread that gave permits back.
+        self.word
+            .compare_exchange_weak(word, left, Ordering::Acquire, Ordering::Relaxed)?;
+        self.note(permits, mark);
+        Ok(Permit::new(self, permits, mark))
     }
 
     /// Adds permits, and gives them to the waiters.
@@ -197,50 +228,74 @@ impl Semaphore {
             "{permits} permits more are more than Semaphore::MAX_PERMITS"
         );
         if self.all.load(Ordering::Relaxed) != UNNOTED {
-            self.all.fetch_add(permits * ONE, Ordering::Relaxed);
+            self.all.fetch_add(permits, Ordering::Relaxed);
         }
-        self.release(permits);
+        self.release(permits, 0);
     }
 
-    /// Returns true if a caller that takes this number of permits from that word is the only one to have any.
+    /// Notes in the slot with that mark that the calling task has this number of permits.
     #[inline]
-    fn is_sole(&self, word: usize, permits: usize) -> bool {
-        word == self.all.load(Ordering::Relaxed) && permits > 0
-    }
-
-    /// Returns the permit of a caller that has taken this number.
-    #[inline]
-    fn permit(&self, count: usize, is_sole: bool) -> Permit<'_> {
-        if is_sole {
-            let who = current_task();
+    pub(super) fn note(&self, count: usize, mark: u8) {
+        if mark == 0 {
+            return;
+        }
+        let who = current_task();
+        if mark == FIRST {
             self.holder.set(who, count);
-            if let Some(holder) = self.list.beside() {
-                holder.set(who, count);
-            }
         }
-        Permit {
-            semaphore: self,
-            count,
-            is_sole,
+        if let Some(holders) = self.list.beside() {
+            holders.of(mark).set(who, count);
         }
     }
 
-    /// Notes that the only holder has none any more.
-    #[inline]
-    fn forget_holder(&self) {
-        self.holder.forget();
-        if let Some(holder) = self.list.beside() {
-            holder.forget();
-            donation::released(std::ptr::from_ref(&self.list.node().state).addr());
+    /// Notes that the permit with that mark keeps this number.
+    pub(super) fn note_rest(&self, count: usize, mark: u8) {
+        if mark == FIRST {
+            self.holder.keeps(count);
         }
+        if let Some(holders) = self.list.beside().filter(|_| mark != 0) {
+            holders.of(mark).keeps(count);
+        }
+    }
+
+    /// Notes that the permit with that mark is about to be given back.
+    #[inline]
+    pub(super) fn forget(&self, mark: u8) {
+        if mark == FIRST {
+            self.holder.forget();
+            if self.list.beside().is_some() {
+                self.forget_copy();
+            }
+        } else if let Some(holders) = self.list.beside().filter(|_| mark != 0) {
+            holders.of(mark).forget();
+        }
+    }
+
+    #[inline(never)]
+    fn forget_copy(&self) {
+        let node = self.list.node();
+        node.beside.of(FIRST).forget();
+        donation::released(std::ptr::from_ref(&node.state).addr());
     }
 
     /// Returns how many permits there are, if holders are noted.
     fn all(&self) -> usize {
         match self.all.load(Ordering::Relaxed) {
             UNNOTED => 0,
-            all => all / ONE,
+            all => all,
         }
+    }
+
+    /// Notes that this number of permits is kept for ever.
+    pub(super) fn lose(&self, permits: usize) {
+        if self.all.load(Ordering::Relaxed) != UNNOTED {
+            self.all.fetch_sub(permits, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns what identifies it in reports: 0 if no task has waited.
+    pub(crate) fn object(&self) -> usize {
+        self.list.object()
     }
 
     /// Returns how many permits are free now.
@@ -272,50 +327,63 @@ impl Semaphore {
         self.word.load(Ordering::Acquire) & CLOSED != 0
     }
 
+    /// Gives permits back, and the mark. The uppermost byte of the number is not part of it.
     #[inline]
-    pub(super) fn release(&self, permits: usize) {
+    pub(super) fn release(&self, permits: usize, mark: u8) {
         let mut word = self.word.load(Ordering::Relaxed);
         while word & LINE == 0 {
+            let more = word + (permits << ONE.trailing_zeros()) - in_word(mark);
             // Ordering: Release passes on what was done with the permits.
-            match self.word.compare_exchange_weak(
-                word,
-                word + permits * ONE,
-                Ordering::Release,
-                Ordering::Relaxed,
-            ) {
+            match self
+                .word
+                .compare_exchange_weak(word, more, Ordering::Release, Ordering::Relaxed)
+            {
                 Ok(_) => return,
                 Err(now) => word = now,
             }
         }
-        self.release_to_others(permits);
+        self.release_to_others(permits & COUNT, mark);
+    }
+
+    /// Gives permits back that have another slot than the first one, or none.
+    #[inline(never)]
+    pub(super) fn release_beside(&self, permits: usize, mark: u8) {
+        if mark != 0
+            && let Some(holders) = self.list.beside()
+        {
+            holders.of(mark).forget();
+        }
+        self.release(permits, mark);
     }
 
     #[cold]
-    fn release_to_others(&self, permits: usize) {
+    fn release_to_others(&self, permits: usize, mark: u8) {
         let mut wakers = Wakers::new();
         let mut list = self.list.node().state.lock();
-        self.serve(&mut list, permits, &mut wakers);
+        self.serve(&mut list, permits, mark, &mut wakers);
         drop(list);
         wakers.wake();
     }
 
-    /// Adds `more` permits, and serves the waiters as far as the permits suffice.
-    fn serve(&self, requests: &mut Requests, more: usize, wakers: &mut Wakers) {
+    /// Adds `more` permits, which had that mark, and serves the waiters as far as the permits suffice.
+    fn serve(&self, requests: &mut Requests, more: usize, mark: u8, wakers: &mut Wakers) {
         // Ordering: Acquire and Release as outside of the lock. With LINE set, a second set would change
         // nothing. But LINE may just have been cleared, and then other threads change the word, so it is read
         // and written in one step.
         let word = self.word.fetch_or(LINE, Ordering::Acquire);
         let mut free = word / ONE + more;
-        if self.is_sole(free * ONE, 1)
-            && let Some(holder) = self.list.beside()
+        let mut marks = word & MARKS & !in_word(mark);
+        if mark == FIRST
+            && let Some(holders) = self.list.beside()
         {
             // A waiter may have copied it while the holder gave its permits back.
-            holder.forget();
+            holders.of(FIRST).forget();
         }
         let list = &mut requests.list;
         while list.front().is_some_and(|claim| claim.wanted <= free) {
             if let Some((claim, waker)) = list.grant_front() {
-                claim.is_sole = self.is_sole(free * ONE, claim.wanted);
+                claim.mark = vacant(marks);
+                marks |= in_word(claim.mark);
                 free -= claim.wanted;
                 wakers.push(waker);
             }
@@ -324,8 +392,8 @@ impl Semaphore {
             0 if list.is_empty() => 0,
             closed => closed | LINE,
         };
-        (requests.free, requests.all) = (free, self.all());
-        self.word.store(free * ONE + flags, Ordering::Release);
+        (requests.free, requests.all, requests.marks) = (free, self.all(), (marks / MARK) as u8);
+        self.word.store(free * ONE + marks + flags, Ordering::Release);
     }
 }
 
@@ -353,10 +421,9 @@ impl<'a> WaitOp for Acquiring<'a> {
 
     #[inline]
     fn try_now(&self, claim: PermitRequest) -> Result<Self::Output, PermitRequest> {
-        match self.0.try_acquire(claim.wanted) {
-            Ok(permit) => Ok(Ok(permit)),
-            Err(TryAcquireError::Closed) => Ok(Err(Closed)),
-            Err(TryAcquireError::NoPermits) => Err(claim),
+        match self.0.try_take(claim.wanted) {
+            Some(permit) => Ok(Ok(permit)),
+            None => Err(claim),
         }
     }
 
@@ -374,26 +441,30 @@ impl<'a> WaitOp for Acquiring<'a> {
         }
         // From here on the word changes under the lock only, so a thread that gives permits back finds this
         // waiter.
-        let free = self.0.word.fetch_or(LINE, Ordering::Acquire) / ONE;
-        (requests.free, requests.all) = (free, self.0.all());
+        let word = self.0.word.fetch_or(LINE, Ordering::Acquire);
+        let (free, marks) = (word / ONE, word & MARKS);
+        (requests.free, requests.all, requests.marks) = (free, self.0.all(), (marks / MARK) as u8);
         if claim.wanted > free {
-            if let Some(holder) = self.0.list.beside() {
-                holder.copy(&self.0.holder);
+            if marks & in_word(FIRST) != 0
+                && let Some(holders) = self.0.list.beside()
+            {
+                holders.of(FIRST).copy(&self.0.holder);
             }
             return Err(claim);
         }
-        let permit = self
-            .0
-            .permit(claim.wanted, self.0.is_sole(free * ONE, claim.wanted));
-        self.0.word.store((free - claim.wanted) * ONE, Ordering::Release);
-        Ok(Ok(permit))
+        let mark = vacant(marks);
+        self.0.note(claim.wanted, mark);
+        let left = (free - claim.wanted) * ONE;
+        self.0.word.store(left | marks | in_word(mark), Ordering::Release);
+        Ok(Ok(Permit::new(self.0, claim.wanted, mark)))
     }
 
     fn granted(&self, claim: PermitRequest) -> Self::Output {
         if claim.refused {
             Err(Closed)
         } else {
-            Ok(self.0.permit(claim.wanted, claim.is_sole))
+            self.0.note(claim.wanted, claim.mark);
+            Ok(Permit::new(self.0, claim.wanted, claim.mark))
         }
     }
 
@@ -404,68 +475,12 @@ impl<'a> WaitOp for Acquiring<'a> {
         granted: bool,
         wakers: &mut Wakers,
     ) -> Option<PermitRequest> {
-        let back = if granted && !claim.refused {
-            claim.wanted
+        let (back, mark) = if granted && !claim.refused {
+            (claim.wanted, claim.mark)
         } else {
-            0
+            (0, 0)
         };
-        self.0.serve(requests, back, wakers);
+        self.0.serve(requests, back, mark, wakers);
         None
-    }
-}
-
-/// Permits of a [`Semaphore`], which are given back when it is dropped.
-#[derive(Debug)]
-#[must_use = "dropping it gives the permits back"]
-pub struct Permit<'a> {
-    semaphore: &'a Semaphore,
-    count: usize,
-    /// The semaphore's note of its holder is of this permit.
-    is_sole: bool,
-}
-
-impl Permit<'_> {
-    /// Returns the number of permits.
-    #[must_use]
-    pub fn count(&self) -> usize {
-        self.count
-    }
-
-    /// Gives all but `count` of them back. There are at least that many.
-    pub(super) fn keep(mut self, count: usize) -> Self {
-        let rest = self.count - count;
-        self.count = count;
-        if self.is_sole {
-            self.semaphore.holder.keeps(count);
-            if let Some(holder) = self.semaphore.list.beside() {
-                holder.keeps(count);
-            }
-        }
-        self.semaphore.release(rest);
-        self
-    }
-
-    /// Keeps the permits for ever; [`Semaphore::add`] can add as many again.
-    pub fn forget(self) {
-        let all = &self.semaphore.all;
-        if all.load(Ordering::Relaxed) != UNNOTED {
-            all.fetch_sub(self.count * ONE, Ordering::Relaxed);
-        }
-        if self.is_sole {
-            self.semaphore.forget_holder();
-        }
-        std::mem::forget(self);
-    }
-}
-
-impl Drop for Permit<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        if self.is_sole {
-            self.semaphore.forget_holder();
-        }
-        if self.count > 0 {
-            self.semaphore.release(self.count);
-        }
     }
 }

@@ -19,6 +19,7 @@ mod kernel;
 mod odd;
 #[cfg(all(unix, feature = "signal"))]
 mod on_signal;
+mod permits;
 mod shutdown;
 mod unattended;
 mod verbs;

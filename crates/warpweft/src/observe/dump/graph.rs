@@ -1,10 +1,11 @@
 //! From tasks and waits, as they were collected, to a report.
 
 use super::addresses::{Addresses, addresses};
+use super::permits::AllPermits;
 use super::{
     Dump, PoolDump, TaskDump, TaskState, WaitDump, WaitsFor, blocking, idle, kernel, stuck, unattended,
 };
-use crate::observe::raw::{FullThreads, RawState, RawTask, RawWait, RawWhat, told};
+use crate::observe::raw::{BoundedPool, FullThreads, RawState, RawTask, RawWait, RawWhat, told};
 use std::collections::{BTreeMap, HashMap};
 use std::panic::Location;
 use std::time::Duration;
@@ -21,18 +22,23 @@ pub(crate) struct Collected {
     pub(crate) full: Vec<FullThreads>,
     /// What identifies the task that called for the report.
     pub(crate) caller: usize,
+    pub(crate) bounded: Vec<BoundedPool>,
     pub(crate) now_ns: u64,
     /// No pool of the runtime is left out.
     pub(crate) is_whole: bool,
 }
 
 /// Where the tasks of a report are.
-struct Index {
+pub(super) struct Index {
     /// By what identifies them: the first of them.
     ids: Addresses<usize>,
     /// All tasks of an address that several have, as the parts of a scope.
     several: HashMap<usize, Vec<usize>>,
-    keys: Addresses<usize>,
+    pub(super) keys: Addresses<usize>,
+    /// By the number of the task: the word that leads to its name and spawn site; 0 if it is not known.
+    origins: Vec<usize>,
+    /// The tasks with a place in a bounded pool, each with that pool.
+    pub(super) places: Vec<(usize, usize)>,
 }
 
 impl Index {
@@ -65,7 +71,7 @@ pub(super) fn named(name: Option<&str>, site: &Location<'_>) -> String {
     }
 }
 
-fn tell(who: Who) -> Option<String> {
+pub(super) fn tell(who: Who) -> Option<String> {
     told(who)
         .filter(|_| who.id != 0)
         .map(|told| named(told.name.as_deref(), told.location))
@@ -87,16 +93,13 @@ impl Collected {
         let threads = self.threads(&index);
         let mut lasts: BTreeMap<(usize, usize), Who> = BTreeMap::new();
         // A lock that was given to a waiter belongs to that waiter's task.
-        let mut heirs: HashMap<usize, (usize, usize)> = HashMap::new();
+        let mut heirs: HashMap<usize, usize> = HashMap::new();
         for wait in self.waits.iter().filter(|wait| wait.told) {
             if let Some((waiter, _)) = index.waiter(wait) {
-                let given = match wait.what {
-                    RawWhat::Permits { wanted, .. } => wanted,
-                    _ => 1,
-                };
-                heirs.insert(wait.object, (waiter, given));
+                heirs.insert(wait.object, waiter);
             }
         }
+        let mut permits = AllPermits::new(&self.waits, &self.bounded, &index);
         // A thread outside uses what a task of the runtimes waits for, and is not known to wait itself.
         let mut is_used_outside = false;
         let mut from_outside = |who: Who| is_used_outside |= who.id & 1 == 1 && index.ids(who.id).is_empty();
@@ -105,7 +108,11 @@ impl Collected {
         let living = |who: Who, dumped: &[TaskDump]| {
             let site = told(who).map(|told| told.location);
             let is_part = who.origin.is_null();
-            let is_it = |&task: &usize| is_part || dumped[task].spawned_at == site;
+            let is_same = |task: usize| match index.origins[task] {
+                0 => dumped[task].spawned_at == site,
+                origin => origin == who.origin.addr(),
+            };
+            let is_it = |&task: &usize| is_part || is_same(task);
             let of: Vec<usize> = index.ids(who.id).iter().copied().filter(is_it).collect();
             of
         };
@@ -121,7 +128,7 @@ impl Collected {
             let on = match wait.what {
                 RawWhat::Lock { kind, owner } => {
                     match heirs.get(&wait.object) {
-                        Some(&(heir, _)) if owner.id == 0 => holders.push(heir),
+                        Some(&heir) if owner.id == 0 => holders.push(heir),
                         _ => holders = living(owner, &dumped),
                     }
                     is_holder_missing = is_task(owner) && holders.is_empty();
@@ -134,29 +141,28 @@ impl Collected {
                     kind,
                     wanted,
                     free,
-                    all,
-                    first,
-                    holder,
-                    held,
+                    holders: ref noted,
+                    ..
                 } => {
-                    // Those in front come first, and cannot be served without what that task has.
-                    let needs = |held: usize| held > 0 && all.saturating_sub(held) < first;
-                    match heirs.get(&wait.object) {
-                        Some(&(heir, given)) if holder.id == 0 && needs(given) => holders.push(heir),
-                        _ if needs(held) => {
-                            holders = living(holder, &dumped);
-                            is_holder_missing = is_task(holder) && holders.is_empty();
-                        }
-                        _ => {}
-                    }
-                    from_outside(holder);
-                    note_last(&mut lasts, waiter, &dumped, holder);
-                    let owner = tell(holder);
+                    noted.iter().for_each(|&(who, _)| from_outside(who));
+                    let mut outside = noted.iter().filter(|(who, _)| who.id & 1 == 1);
+                    note_last(
+                        &mut lasts,
+                        waiter,
+                        &dumped,
+                        outside.next().map_or(Who::NOBODY, |of| of.0),
+                    );
+                    let known = permits.of(&wait, |who| living(who, &dumped), &dumped);
+                    (holders, likely) = (known.holders, known.likely);
+                    is_holder_missing = known.is_holder_missing;
                     WaitsFor::Permits {
                         kind,
                         wanted,
                         free,
-                        owner,
+                        owner: known.owner,
+                        held: known.held,
+                        missing: known.missing,
+                        absent: known.absent,
                     }
                 }
                 RawWhat::Event { kind, last, made_at } => {
@@ -216,7 +222,9 @@ impl Collected {
                 RawWhat::BlockingPlace => WaitsFor::BlockingPlace,
             };
             // A task that used both ends has probably passed one on, or lost it: that is another finding.
-            likely.retain(|&task| task != waiter);
+            if !matches!(on, WaitsFor::Permits { .. }) {
+                likely.retain(|&task| task != waiter);
+            }
             // Most tasks have one wait, and many tasks much memory.
             dumped[waiter].waits.reserve_exact(1);
             dumped[waiter].waits.push(WaitDump {
@@ -299,6 +307,8 @@ impl Collected {
             ids: addresses(self.tasks.len()),
             several: HashMap::new(),
             keys: addresses(self.tasks.len()),
+            origins: Vec::with_capacity(self.tasks.len()),
+            places: Vec::new(),
         };
         for (pool, raw) in &self.tasks {
             let known = index
@@ -317,6 +327,7 @@ impl Collected {
                 task.wakers = raw.wakers.or(task.wakers);
             } else {
                 index.add(raw.id, at);
+                index.origins.push(raw.origin);
                 tasks.push(TaskDump {
                     id: raw.id as u64,
                     kind: raw.kind,
@@ -332,6 +343,9 @@ impl Collected {
                     stack: None,
                 });
             }
+            index
+                .places
+                .extend(pool.filter(|_| raw.has_place).map(|pool| (pool, at)));
             for key in raw.keys.into_iter().filter(|&key| key != 0) {
                 index.keys.insert(key, at);
             }
@@ -382,6 +396,8 @@ mod tests {
             ids: addresses(4),
             several: HashMap::new(),
             keys: addresses(0),
+            origins: Vec::new(),
+            places: Vec::new(),
         };
         for (at, id) in [64, 128, 64, 192, 64].into_iter().enumerate() {
             index.add(id, at);

@@ -201,12 +201,18 @@ impl Writer {
                     wanted,
                     free,
                     owner,
+                    held,
+                    missing,
+                    absent,
                 } => {
                     json.text("on", Some("permits"));
                     json.text("of", Some(kind));
                     json.number("wanted", Some(*wanted as u64));
                     json.number("free", Some(*free as u64));
                     json.text("owner", owner.as_deref());
+                    json.numbers("held", held);
+                    json.number("missing", Some(*missing as u64));
+                    json.number("absent", Some(*absent as u64));
                 }
                 WaitsFor::Barrier { arrived, size } => {
                     json.text("on", Some("barrier"));

@@ -6,6 +6,7 @@
 //! | `graph` | from what was collected to a report: who waits for whom |
 //! | `addresses` | a table by addresses |
 //! | `blocking` | which closures have the threads for which others wait |
+//! | `permits` | which tasks have the permits for which others wait |
 //! | `stuck` | the tasks that can never continue, and the circles among them |
 //! | `idle` | a runtime in which nothing runs, and nothing is to come |
 //! | `kernel` | what the threads of tasks that run do in the kernel |
@@ -23,6 +24,7 @@ pub(crate) mod graph;
 mod idle;
 mod json;
 mod kernel;
+mod permits;
 mod stuck;
 mod text;
 mod unattended;
@@ -133,14 +135,16 @@ pub struct WaitDump {
     /// It was given what it waited for, or was woken to look, and has not looked since.
     pub told: bool,
     /// The tasks on which it depends, by their numbers: all of them have to go on. Where it waits for a
-    /// [thread](WaitsFor::BlockingPlace), one of them is enough.
+    /// [thread](WaitsFor::BlockingPlace), one of them is enough. Where it waits for
+    /// [permits](WaitsFor::Permits), as many of them are enough as have those that are missing.
     pub holders: Vec<usize>,
-    /// The tasks on which it probably depends: they used the other end of a channel last. They may have
-    /// passed it on.
+    /// The tasks on which it probably depends. They used the other end of a channel last, and may have passed
+    /// it on. Or they have no name and are known to have permits by their address, which an earlier task of
+    /// the same spawn site may have had.
     pub likely: Vec<usize>,
-    /// The task that has the lock, or permits without which this wait does not end, is not in the dump. It
-    /// has ended and not given them back, as [`mem::forget`](std::mem::forget) of a guard does. Or it is
-    /// queued and has not waited yet, or is another runtime's.
+    /// A task that has the lock, or permits without which this wait does not end, is not in the dump. It has
+    /// ended and not given them back, as [`mem::forget`](std::mem::forget) of a guard does. Or it is queued
+    /// and has not waited yet, or is another runtime's.
     pub is_holder_missing: bool,
     /// It leads to the task by a waker of another crate, as in a future that polls several: the task was
     /// polled as the wait began. It may wait for more, of which nothing is known.
@@ -170,9 +174,16 @@ pub enum WaitsFor {
         wanted: usize,
         /// How many are free.
         free: usize,
-        /// The name, if it has one, and the spawn site of the task that took permits when all were free, and
-        /// still has them. There may be others.
+        /// The name, if it has one, and the spawn site of a task that has some: of one that is
+        /// [missing](WaitDump::is_holder_missing), or else of the first that is known.
         owner: Option<String>,
+        /// How many permits each of [`WaitDump::holders`] has, and then each of [`WaitDump::likely`].
+        held: Vec<usize>,
+        /// Of how many of these, and of the absent ones, the first waiter is short, even if all others come
+        /// back. So none of these tasks has to go on if it is 0.
+        missing: usize,
+        /// How many permits are with tasks that are not in the dump.
+        absent: usize,
     },
     /// A notification.
     Event {
@@ -238,8 +249,9 @@ pub enum Finding {
         tasks: Vec<usize>,
         /// This is likely, and not certain. A waker of one of them exists in a place that this crate does not
         /// know, so that it may still be woken. Or one of them depends on the next one by a channel, whose
-        /// other end that task [used last](WaitDump::likely). Or it is one task that waits for a lock or
-        /// permits of its own, and others can go on: the task may have moved the guard to one of them.
+        /// other end that task [used last](WaitDump::likely), or by permits which it probably has. Or it is one
+        /// task that waits for a lock or permits of its own, and others can go on: the task may have moved the
+        /// guard to one of them.
         uncertain: bool,
     },
     /// The task waits, and no waker of it exists.

@@ -1,9 +1,10 @@
 //! The tasks of a report that can never go on.
 //!
 //! A task goes on when *one* of its waits ends. A wait ends when *all* tasks on which it depends go on; one
-//! for a thread of `spawn_blocking`, when *one* of them does. So a task is stuck if each of its waits depends
-//! on a task that is stuck, or on none but such tasks. The stuck tasks are the largest set with that
-//! property: all that wait for tasks are candidates, and those with a way out leave, until none does.
+//! for a thread of `spawn_blocking`, when *one* of them does; one for permits, when those that go on have
+//! enough of them. So a task is stuck if too few of the tasks go on on which each of its waits depends. The
+//! stuck tasks are the largest set with that property: all that wait for tasks are candidates, and those with
+//! a way out leave, until none does.
 //!
 //! # Invariants
 //!
@@ -18,15 +19,63 @@ use super::{Dump, Finding, TaskDump, TaskState, WaitDump, WaitsFor};
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// On which tasks a wait depends.
-type Holders = fn(&WaitDump) -> Vec<usize>;
-
-fn certain(wait: &WaitDump) -> Vec<usize> {
-    wait.holders.clone()
+/// On which tasks a wait depends: it ends when those of them that go on have a certain weight together.
+struct Need {
+    /// The weight of each task: how many permits it has; otherwise 1. Empty if it depends on none.
+    on: BTreeMap<usize, usize>,
+    enough: usize,
 }
 
-fn likely(wait: &WaitDump) -> Vec<usize> {
-    [&wait.holders[..], &wait.likely[..]].concat()
+impl Need {
+    fn of(wait: &WaitDump, is_likely: bool) -> Self {
+        let mut on = BTreeMap::new();
+        if let WaitsFor::Permits {
+            held,
+            missing,
+            absent,
+            ..
+        } = &wait.on
+        {
+            let (certain, probable) = held.split_at(wait.holders.len().min(held.len()));
+            let mut enough = missing.saturating_sub(*absent);
+            let mut add = |tasks: &[usize], held: &[usize]| {
+                let each = tasks.iter().zip(held);
+                each.for_each(|(&task, held)| *on.entry(task).or_insert(0) += held);
+            };
+            add(&wait.holders, certain);
+            if is_likely {
+                add(&wait.likely, probable);
+            } else {
+                enough = enough.saturating_sub(probable.iter().sum());
+            }
+            if enough == 0 {
+                on.clear();
+            }
+            return Self { on, enough };
+        }
+        on.extend(wait.holders.iter().map(|&task| (task, 1)));
+        if is_likely {
+            on.extend(wait.likely.iter().map(|&task| (task, 1)));
+        }
+        let enough = if is_for_a_thread(wait) { 1 } else { on.len() };
+        Self { on, enough }
+    }
+
+    /// The wait does not end before this task goes on.
+    fn is_needed(&self, task: usize) -> bool {
+        let others = self.on.iter().filter(|(other, _)| **other != task);
+        self.on.contains_key(&task) && others.map(|(_, weight)| weight).sum::<usize>() < self.enough
+    }
+}
+
+type Needs = fn(&WaitDump) -> Need;
+
+fn certain(wait: &WaitDump) -> Need {
+    Need::of(wait, false)
+}
+
+fn likely(wait: &WaitDump) -> Need {
+    Need::of(wait, true)
 }
 
 /// The last tasks that were seen with the other side of what is waited for, by the task that waits and its
@@ -59,12 +108,13 @@ pub(super) fn find(dump: &Dump, lasts: &Lasts) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut seen = BTreeSet::new();
     let known = stuck(tasks, certain);
-    find_cycles(tasks, &known, certain, &mut seen, &mut findings);
+    find_cycles(tasks, &known, (certain, false), &mut seen, &mut findings);
     if tasks
         .iter()
         .any(|task| open(task).any(|wait| !wait.likely.is_empty()))
     {
-        find_cycles(tasks, &stuck(tasks, likely), likely, &mut seen, &mut findings);
+        let suspected = stuck(tasks, likely);
+        find_cycles(tasks, &suspected, (likely, true), &mut seen, &mut findings);
     }
     for (number, task) in tasks.iter().enumerate().filter(|(_, task)| sleeps(task)) {
         if task.wakers == Some(0) && task.waits.is_empty() && !task.cancelled {
@@ -80,27 +130,23 @@ pub(super) fn find(dump: &Dump, lasts: &Lasts) -> Vec<Finding> {
 fn find_cycles(
     tasks: &[TaskDump],
     stuck: &BTreeSet<usize>,
-    holders: Holders,
+    (needs, is_likely): (Needs, bool),
     seen: &mut BTreeSet<usize>,
     findings: &mut Vec<Finding>,
 ) {
     // By the walk that came there first. A walk that meets an earlier one leads to the same circle.
     let mut walks = HashMap::new();
     for &start in stuck {
-        let cycle = cycle(tasks, stuck, holders, start, &mut walks);
+        let cycle = cycle(tasks, stuck, needs, start, &mut walks);
         if cycle.is_empty() || cycle.iter().any(|task| seen.contains(task)) {
             continue;
         }
         seen.extend(&cycle);
-        let is_link_likely = |at: usize| {
-            let next = cycle[(at + 1) % cycle.len()];
-            open(&tasks[cycle[at]]).all(|wait| !wait.holders.contains(&next))
-        };
         match cycle[..] {
             [task] if is_not_polled(&tasks[task]) => findings.push(Finding::NotPolled { task }),
             _ => findings.push(Finding::Cycle {
-                uncertain: cycle.iter().any(|&task| may_be_woken(&tasks[task]))
-                    || (0..cycle.len()).any(is_link_likely)
+                uncertain: is_likely
+                    || cycle.iter().any(|&task| may_be_woken(&tasks[task]))
                     || cycle.len() == 1 && may_have_passed_on(tasks, cycle[0]),
                 tasks: cycle,
             }),
@@ -109,34 +155,34 @@ fn find_cycles(
 }
 
 /// Returns the largest set of tasks each of whose waits depends on a task of the set.
-fn stuck(tasks: &[TaskDump], holders: Holders) -> BTreeSet<usize> {
-    // Each wait, with the number of tasks that must leave the set before it ends, and the waits that depend
-    // on a task.
+fn stuck(tasks: &[TaskDump], needs: Needs) -> BTreeSet<usize> {
+    // Each wait, with the weight of the tasks that must leave the set before it ends, and the waits that
+    // depend on a task, with its weight.
     let mut waits: Vec<(usize, usize)> = Vec::new();
-    let mut dependent: HashMap<usize, Vec<usize>> = HashMap::new();
+    let mut dependent: HashMap<usize, Vec<(usize, usize)>> = HashMap::new();
     let mut stuck = BTreeSet::new();
     let mut leave = Vec::new();
     for (number, task) in tasks.iter().enumerate() {
         let is_candidate = sleeps(task) && open(task).next().is_some();
         // Most tasks wait for what is no task's.
-        if !is_candidate || open(task).any(|wait| holders(wait).is_empty()) {
+        let all: Vec<Need> = open(task).map(needs).collect();
+        if !is_candidate || all.iter().any(|need| need.on.is_empty()) {
             leave.push(number);
             continue;
         }
         stuck.insert(number);
-        for wait in open(task) {
-            let on: BTreeSet<usize> = holders(wait).into_iter().collect();
-            for &holder in &on {
-                dependent.entry(holder).or_default().push(waits.len());
+        for need in all {
+            for (&holder, &weight) in &need.on {
+                dependent.entry(holder).or_default().push((waits.len(), weight));
             }
-            waits.push((number, if is_for_a_thread(wait) { 1 } else { on.len() }));
+            waits.push((number, need.enough));
         }
     }
     while let Some(task) = leave.pop() {
-        for wait in dependent.remove(&task).unwrap_or_default() {
-            let (waiter, on) = &mut waits[wait];
-            *on = on.saturating_sub(1);
-            if *on == 0 && stuck.remove(waiter) {
+        for (wait, weight) in dependent.remove(&task).unwrap_or_default() {
+            let (waiter, enough) = &mut waits[wait];
+            *enough = enough.saturating_sub(weight);
+            if *enough == 0 && stuck.remove(waiter) {
                 leave.push(*waiter);
             }
         }
@@ -149,7 +195,7 @@ fn stuck(tasks: &[TaskDump], holders: Holders) -> BTreeSet<usize> {
 fn cycle(
     tasks: &[TaskDump],
     stuck: &BTreeSet<usize>,
-    holders: Holders,
+    needs: Needs,
     start: usize,
     walks: &mut HashMap<usize, usize>,
 ) -> Vec<usize> {
@@ -165,9 +211,22 @@ fn cycle(
             Entry::Vacant(walk) => walk.insert(start),
         };
         path.push(at);
-        let next = open(&tasks[at])
-            .flat_map(holders)
-            .find(|holder| stuck.contains(holder));
+        let next = open(&tasks[at]).find_map(|wait| {
+            let need = needs(wait);
+            let is_stuck = |holder: &&usize| stuck.contains(holder);
+            let of_stuck = || need.on.keys().filter(is_stuck);
+            let needed = || of_stuck().filter(|&&holder| need.is_needed(holder));
+            // Two readers that both want to write are a circle of two.
+            let needed = needed().find(|&&holder| holder != at).or_else(|| needed().next());
+            // Where none is needed by itself, all of them belong to the circle.
+            let new = || of_stuck().find(|holder| !walks.contains_key(holder));
+            let first = || path.iter().find(|task| need.on.contains_key(task));
+            needed
+                .or_else(new)
+                .or_else(first)
+                .or_else(|| of_stuck().next())
+                .copied()
+        });
         match next {
             Some(next) => at = next,
             None => return Vec::new(),
@@ -230,5 +289,5 @@ fn is_abandoned(tasks: &[TaskDump], stuck: &BTreeSet<usize>, number: usize, last
 /// All waits of the task depend on `on`, directly.
 fn depends(tasks: &[TaskDump], task: usize, on: usize) -> bool {
     let task = &tasks[task];
-    sleeps(task) && open(task).next().is_some() && open(task).all(|wait| wait.holders.contains(&on))
+    sleeps(task) && open(task).next().is_some() && open(task).all(|wait| certain(wait).is_needed(on))
 }

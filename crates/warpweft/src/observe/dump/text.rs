@@ -386,8 +386,16 @@ impl Display for WaitDump {
         if self.object != 0 {
             write!(f, " {:#x}", self.object)?;
         }
-        for holder in self.holders.iter().take(LINKS) {
-            write!(f, ", depends on #{holder}")?;
+        let is_enough = |held: &[usize], missing| held.iter().sum::<usize>() > missing;
+        let is_some =
+            matches!(&self.on, WaitsFor::Permits { held, missing, .. } if is_enough(held, *missing));
+        for (at, holder) in self.holders.iter().take(LINKS).enumerate() {
+            f.write_str(match (is_some, at) {
+                (false, _) => ", depends on ",
+                (true, 0) => ", depends on some of ",
+                (true, _) => ", ",
+            })?;
+            write!(f, "#{holder}")?;
         }
         if let more @ 1.. = self.holders.len().saturating_sub(LINKS) {
             write!(f, " and {more} more")?;
@@ -435,11 +443,16 @@ impl Display for WaitsFor {
                 wanted,
                 free,
                 owner,
+                absent,
+                ..
             } => {
                 write!(f, "{} of a {kind} ({free} free", count(*wanted, "permit"))?;
                 owner
                     .iter()
                     .try_for_each(|owner| write!(f, "; {owner} has some"))?;
+                if *absent > 0 {
+                    write!(f, "; {} with tasks that are not here", count(*absent, "permit"))?;
+                }
                 f.write_str(")")
             }
             Self::Barrier { arrived, size } => {

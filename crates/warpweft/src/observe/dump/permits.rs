@@ -1,0 +1,160 @@
+//! Which tasks have the permits for which others wait.
+//!
+//! The first waiter is served when enough permits are free. Of those that are not, some are with tasks that
+//! are known, and the rest with tasks that are not: that rest may come back at any time. So the first waiter
+//! depends on the known tasks if it is short of permits even with all the rest. The others wait behind it.
+//!
+//! # Invariants
+//!
+//! - What is counted as known was noted at one moment, under the lock of the semaphore. If it is more than
+//!   what is not free, nothing is known.
+//! - A task without a name may have the address of an earlier one of its spawn site, which has ended with
+//!   permits. So it has them only probably.
+
+use super::TaskDump;
+use super::graph::{Index, tell};
+use crate::observe::raw::{BoundedPool, RawWait, RawWhat};
+use std::collections::{BTreeMap, HashMap};
+use warpweft_task::frame::Who;
+
+/// The most pairs of a wait and a task with a place in a bounded pool. More are left out.
+const MOST: usize = 1 << 20;
+
+/// The permits of one object, for which tasks wait.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Permits {
+    /// The tasks that have some.
+    pub(super) holders: Vec<usize>,
+    /// Those that probably have some.
+    pub(super) likely: Vec<usize>,
+    /// How many each of `holders` has, and then each of `likely`.
+    pub(super) held: Vec<usize>,
+    /// Of how many of these, and of those of tasks that are not in the report, the first waiter is short.
+    pub(super) missing: usize,
+    /// How many permits are with tasks that are not in the report.
+    pub(super) absent: usize,
+    /// The first waiter cannot be served without these.
+    pub(super) is_holder_missing: bool,
+    pub(super) owner: Option<String>,
+}
+
+/// What is known of all objects with permits.
+#[derive(Debug, Default)]
+pub(super) struct AllPermits {
+    /// By object: the tasks that were given permits and have not looked.
+    given: HashMap<usize, Vec<(usize, usize)>>,
+    /// By object: the tasks in its list.
+    in_line: HashMap<usize, Vec<usize>>,
+    /// By object: the tasks with a place there, and how many places there are.
+    pools: HashMap<usize, (Vec<usize>, usize)>,
+    known: HashMap<usize, Permits>,
+}
+
+impl AllPermits {
+    pub(super) fn new(waits: &[RawWait], bounded: &[BoundedPool], index: &Index) -> Self {
+        let mut all = Self::default();
+        for wait in waits {
+            let (RawWhat::Permits { wanted, .. }, Some(&task)) = (&wait.what, index.keys.get(&wait.waiter))
+            else {
+                continue;
+            };
+            if wait.told {
+                all.given.entry(wait.object).or_default().push((task, *wanted));
+            } else {
+                all.in_line.entry(wait.object).or_default().push(task);
+            }
+        }
+        for pool in bounded {
+            let waiters = all.in_line.get(&pool.object).map_or(0, Vec::len);
+            let places = index.places.iter().filter(|(number, _)| *number == pool.pool);
+            let tasks: Vec<usize> = places.map(|&(_, task)| task).collect();
+            if tasks.len().saturating_mul(waiters) <= MOST {
+                all.pools.insert(pool.object, (tasks, pool.capacity));
+            }
+        }
+        all
+    }
+
+    /// Returns what is known of the object of a wait for permits.
+    pub(super) fn of(
+        &mut self,
+        wait: &RawWait,
+        living: impl Fn(Who) -> Vec<usize>,
+        dumped: &[TaskDump],
+    ) -> Permits {
+        if let Some(known) = self.known.get(&wait.object) {
+            return known.clone();
+        }
+        let permits = self.find(wait, living, dumped).unwrap_or_default();
+        self.known.insert(wait.object, permits.clone());
+        permits
+    }
+
+    fn find(
+        &self,
+        wait: &RawWait,
+        living: impl Fn(Who) -> Vec<usize>,
+        dumped: &[TaskDump],
+    ) -> Option<Permits> {
+        let RawWhat::Permits {
+            free,
+            all,
+            first,
+            ref holders,
+            ..
+        } = wait.what
+        else {
+            return None;
+        };
+        let (mut certain, mut likely) = (BTreeMap::new(), BTreeMap::new());
+        let mut found = Permits::default();
+        let all = if let Some((tasks, capacity)) = self.pools.get(&wait.object) {
+            certain.extend(tasks.iter().map(|&task| (task, 1)));
+            *capacity
+        } else {
+            all
+        };
+        for &(task, given) in self.given.get(&wait.object).into_iter().flatten() {
+            *certain.entry(task).or_insert(0) += given;
+        }
+        let mut unknown = 0;
+        for &(who, held) in &**holders {
+            let tasks = living(who);
+            // A thread, and a part of a join, is in the report only while it waits.
+            let is_task = who.id & 1 == 0 && !who.origin.is_null();
+            match tasks[..] {
+                [] if is_task => {
+                    found.absent += held;
+                    found.owner = tell(who).or(found.owner);
+                }
+                [task] => {
+                    let is_named = is_task && dumped[task].name.is_some();
+                    let list = if is_named { &mut certain } else { &mut likely };
+                    *list.entry(task).or_insert(0) += held;
+                }
+                // Any part of a join.
+                _ => unknown += held,
+            }
+        }
+        found.holders = certain.keys().copied().collect();
+        found.likely = likely.keys().copied().collect();
+        found.held = certain.values().chain(likely.values()).copied().collect();
+        let known = found.absent + found.held.iter().sum::<usize>();
+        let out = all.checked_sub(free).filter(|out| known + unknown <= *out)?;
+        found.missing = first.saturating_sub(free + out - known);
+        let in_line = self.in_line.get(&wait.object).map_or(&[][..], |line| line);
+        let can_come = |(task, held): (&usize, &usize)| if in_line.contains(task) { 0 } else { *held };
+        let numbers = found.holders.iter().chain(&found.likely);
+        let can_come: usize = numbers.zip(&found.held).map(can_come).sum();
+        found.is_holder_missing = found.absent > 0 && found.missing > can_come;
+        if !found.is_holder_missing {
+            let mut here = holders.iter().filter(|(who, _)| !living(*who).is_empty());
+            found.owner = here.find_map(|&(who, _)| tell(who));
+        }
+        if found.missing == 0 {
+            // The others suffice.
+            (found.holders, found.likely, found.held) = Default::default();
+        }
+        Some(found)
+    }
+}
