@@ -61,7 +61,7 @@ struct Slots {
 }
 
 impl TaskSlot {
-    /// A header's address is even; a vacant slot's word is odd. The next bit is set later, for an admitted task.
+    /// A header's address is even; a vacant slot's word is odd. [`HAS_PLACE`] is added later.
     fn encode(self) -> usize {
         match self {
             Self::Vacant(next) => next << 1 | 1,

@@ -91,18 +91,32 @@ impl Holder {
 
 /// The holders of a semaphore's permits, as far as there are slots. Each slot belongs to one permit.
 #[derive(Debug, Default)]
-pub(crate) struct Holders([Holder; SLOTS]);
+pub(crate) struct Holders {
+    slots: [Holder; SLOTS],
+    /// 1 if the last permit that was given back to a waiter came from another task than the one that took it.
+    passed_on: Gauge,
+}
 
 impl Holders {
+    /// Notes which task gives a permit back, while others wait.
+    pub(crate) fn given_back_by(&self, who: Who, mark: u8) {
+        self.passed_on.set(u64::from(self.of(mark).get().0.id != who.id));
+    }
+
+    /// Returns true if tasks seem to take permits for others.
+    pub(crate) fn are_passed_on(&self) -> bool {
+        self.passed_on.get() != 0
+    }
+
     /// Returns the slot with that mark.
     #[inline]
     pub(crate) fn of(&self, mark: u8) -> &Holder {
-        &self.0[mark.trailing_zeros() as usize % SLOTS]
+        &self.slots[mark.trailing_zeros() as usize % SLOTS]
     }
 
     /// Returns what the slots with these marks note.
     pub(crate) fn marked(&self, marks: u8) -> impl Iterator<Item = (Who, usize)> {
-        let slots = self.0.iter().enumerate();
+        let slots = self.slots.iter().enumerate();
         slots
             .filter(move |(slot, _)| marks >> slot & 1 != 0)
             .map(|(_, holder)| holder.get())

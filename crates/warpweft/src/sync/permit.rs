@@ -2,8 +2,8 @@
 //!
 //! # Invariants
 //!
-//! - The mark of a permit is set in the semaphore's word for as long as the permit exists, and no other permit
-//!   has it.
+//! - The mark of a permit is set in the semaphore's word for as long as the permit exists, and no other
+//!   permit has it.
 
 use super::owner::FIRST;
 use super::semaphore::Semaphore;

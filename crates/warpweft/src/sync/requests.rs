@@ -48,7 +48,8 @@ impl WaitState for Requests {
             kind: self.kind,
             wanted: request.wanted,
             free: self.free,
-            all: self.all,
+            // Where a task takes permits for others, it is not known which tasks have them.
+            all: if holders.are_passed_on() { 0 } else { self.all },
             first,
             holders: Arc::clone(&noted),
         };

@@ -19,7 +19,7 @@
 
 use super::error::{Closed, TryAcquireError};
 use super::lazy_state::LazyState;
-use super::owner::{FIRST, Holder, SLOTS};
+use super::owner::{FIRST, Holder, Holders, SLOTS};
 use super::permit::{COUNT, Permit};
 use super::requests::{PermitRequest, Requests};
 use super::suspend::{Suspend, WaitOp};
@@ -274,6 +274,7 @@ impl Semaphore {
     #[inline(never)]
     fn forget_copy(&self) {
         let node = self.list.node();
+        self.note_giver(&node.beside, FIRST);
         node.beside.of(FIRST).forget();
         donation::released(std::ptr::from_ref(&node.state).addr());
     }
@@ -351,9 +352,18 @@ impl Semaphore {
         if mark != 0
             && let Some(holders) = self.list.beside()
         {
+            self.note_giver(holders, mark);
             holders.of(mark).forget();
         }
         self.release(permits, mark);
+    }
+
+    /// Notes which task gives a permit back, if others wait.
+    #[inline]
+    fn note_giver(&self, holders: &Holders, mark: u8) {
+        if self.word.load(Ordering::Relaxed) & LINE != 0 {
+            holders.given_back_by(current_task(), mark);
+        }
     }
 
     #[cold]

@@ -363,6 +363,45 @@ fn two_readers_that_want_to_write() {
     assert!(dump.to_string().contains("the rwlock"), "{dump}");
 }
 
+/// A task takes permits for others, as a server does that limits its connections.
+#[test]
+fn a_task_that_passes_its_permits_on() {
+    for of in [3, 1] {
+        let runtime = runtime(2);
+        let permits: &'static Semaphore = Box::leak(Box::new(Semaphore::new(of)));
+        let stop = Arc::new(Notify::new());
+        let told = stop.clone();
+        let accepts = named(&runtime, "accepts").spawn(async move {
+            loop {
+                let Ok(permit) = permits.acquire(1).await else {
+                    return;
+                };
+                let stop = told.clone();
+                warpweft::spawn(async move {
+                    stop.notified().await;
+                    drop(permit);
+                })
+                .detach();
+            }
+        });
+        let is_full = |dump: &Dump| waits_of(dump, "accepts").count() == 1;
+        let dump = dump_with("it waits", &runtime, is_full);
+        // One permit that was taken once could be the task's own.
+        assert!(of == 1 || accusations(&dump).is_empty(), "{dump}");
+        for _ in 0..20 {
+            stop.notify_one();
+            while permits.free() > 0 {
+                std::thread::yield_now();
+            }
+            std::thread::sleep(Duration::from_millis(5));
+            let dump = dump_with("it waits again", &runtime, is_full);
+            assert_eq!(accusations(&dump), [], "{dump}");
+        }
+        permits.close();
+        accepts.wait().expect("no panic");
+    }
+}
+
 /// More holders than there are slots: the rest may come back at any time.
 #[test]
 fn more_holders_than_are_noted() {

@@ -249,9 +249,9 @@ pub enum Finding {
         tasks: Vec<usize>,
         /// This is likely, and not certain. A waker of one of them exists in a place that this crate does not
         /// know, so that it may still be woken. Or one of them depends on the next one by a channel, whose
-        /// other end that task [used last](WaitDump::likely), or by permits which it probably has. Or it is one
-        /// task that waits for a lock or permits of its own, and others can go on: the task may have moved the
-        /// guard to one of them.
+        /// other end that task [used last](WaitDump::likely), or by permits which it probably has. Or it is
+        /// one task that waits for a lock or permits of its own, and others can go on: the task may have
+        /// moved the guard to one of them.
         uncertain: bool,
     },
     /// The task waits, and no waker of it exists.

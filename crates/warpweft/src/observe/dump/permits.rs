@@ -8,6 +8,8 @@
 //!
 //! - What is counted as known was noted at one moment, under the lock of the semaphore. If it is more than
 //!   what is not free, nothing is known.
+//! - A task that took permits several times and waits for more has probably taken them for others, as one
+//!   that accepts connections does. So it is not known which tasks have them.
 //! - A task without a name may have the address of an earlier one of its spawn site, which has ended with
 //!   permits. So it has them only probably.
 
@@ -117,9 +119,13 @@ impl AllPermits {
         for &(task, given) in self.given.get(&wait.object).into_iter().flatten() {
             *certain.entry(task).or_insert(0) += given;
         }
+        let in_line = self.in_line.get(&wait.object).map_or(&[][..], |line| line);
+        let all_living: Vec<Vec<usize>> = holders.iter().map(|&(who, _)| living(who)).collect();
+        let takes_for_others = |task: &usize| {
+            in_line.contains(task) && all_living.iter().filter(|tasks| tasks[..] == [*task]).count() > 1
+        };
         let mut unknown = 0;
-        for &(who, held) in &**holders {
-            let tasks = living(who);
+        for (&(who, held), tasks) in holders.iter().zip(&all_living) {
             // A thread, and a part of a join, is in the report only while it waits.
             let is_task = who.id & 1 == 0 && !who.origin.is_null();
             match tasks[..] {
@@ -127,12 +133,12 @@ impl AllPermits {
                     found.absent += held;
                     found.owner = tell(who).or(found.owner);
                 }
-                [task] => {
+                [task] if !takes_for_others(&task) => {
                     let is_named = is_task && dumped[task].name.is_some();
                     let list = if is_named { &mut certain } else { &mut likely };
                     *list.entry(task).or_insert(0) += held;
                 }
-                // Any part of a join.
+                // One of the parts of a join, or an unknown task.
                 _ => unknown += held,
             }
         }
@@ -142,14 +148,16 @@ impl AllPermits {
         let known = found.absent + found.held.iter().sum::<usize>();
         let out = all.checked_sub(free).filter(|out| known + unknown <= *out)?;
         found.missing = first.saturating_sub(free + out - known);
-        let in_line = self.in_line.get(&wait.object).map_or(&[][..], |line| line);
         let can_come = |(task, held): (&usize, &usize)| if in_line.contains(task) { 0 } else { *held };
         let numbers = found.holders.iter().chain(&found.likely);
         let can_come: usize = numbers.zip(&found.held).map(can_come).sum();
         found.is_holder_missing = found.absent > 0 && found.missing > can_come;
         if !found.is_holder_missing {
-            let mut here = holders.iter().filter(|(who, _)| !living(*who).is_empty());
-            found.owner = here.find_map(|&(who, _)| tell(who));
+            let mut here = holders
+                .iter()
+                .zip(&all_living)
+                .filter(|(_, tasks)| !tasks.is_empty());
+            found.owner = here.find_map(|(&(who, _), _)| tell(who));
         }
         if found.missing == 0 {
             // The others suffice.

@@ -146,17 +146,12 @@ impl Dump {
                     false => ("", "cannot"),
                 };
                 writeln!(f, "{likely}DEADLOCK: {} {may} go on", count(tasks.len(), "task"))?;
-                let shown = if f.alternate() {
-                    tasks.len()
-                } else {
-                    tasks.len().min(LINKS)
-                };
-                for (at, task) in tasks[..shown].iter().enumerate() {
-                    let next = tasks[(at + 1) % tasks.len()];
-                    let waits = || self.tasks[*task].waits.iter();
+                listed(f, tasks, LINKS, |f, at| {
+                    let (task, next) = (tasks[at], tasks[(at + 1) % tasks.len()]);
+                    let waits = || self.tasks[task].waits.iter();
                     let depends = waits().find(|wait| wait.holders.contains(&next));
                     let wait = depends.or_else(|| waits().find(|wait| wait.likely.contains(&next)));
-                    write!(f, "    {} waits for ", self.label(*task))?;
+                    write!(f, "    {} waits for ", self.label(task))?;
                     match wait {
                         Some(wait) => write!(f, "{}", wait.on)?,
                         None => f.write_str("something")?,
@@ -165,12 +160,8 @@ impl Dump {
                         Some(_) => "which depends on",
                         None => "whose other end was used last by",
                     };
-                    writeln!(f, ", {depends} {}", self.label(next))?;
-                }
-                match tasks.len() - shown {
-                    0 => Ok(()),
-                    more => writeln!(f, "    … and {more} more"),
-                }
+                    writeln!(f, ", {depends} {}", self.label(next))
+                })
             }
             Finding::NobodyCanWake { task } => writeln!(
                 f,
@@ -197,18 +188,10 @@ impl Dump {
                     "BLOCKED IN THE KERNEL: {count} waited for the word at {word:#x} without a turn, as for a lock \
                      of the standard library"
                 )?;
-                let shown = if f.alternate() {
-                    tasks.len()
-                } else {
-                    tasks.len().min(SHOWN)
-                };
-                for &task in &tasks[..shown] {
-                    writeln!(f, "    {}, {}", self.label(task), self.tasks[task].state)?;
-                }
-                match tasks.len() - shown {
-                    0 => Ok(()),
-                    more => writeln!(f, "    … and {more} more"),
-                }
+                listed(f, tasks, SHOWN, |f, at| {
+                    let task = tasks[at];
+                    writeln!(f, "    {}, {}", self.label(task), self.tasks[task].state)
+                })
             }
             Finding::Unattended { task } => {
                 write!(f, "NO TASK IS KNOWN TO END THE WAIT of {}", self.label(*task))?;
@@ -237,22 +220,14 @@ impl Dump {
                         more => format!("{more} tasks wait"),
                     }
                 )?;
-                let shown = if f.alternate() {
-                    tasks.len()
-                } else {
-                    tasks.len().min(SHOWN)
-                };
-                for &task in &tasks[..shown] {
+                listed(f, tasks, SHOWN, |f, at| {
+                    let task = tasks[at];
                     write!(f, "    {} waits for ", self.label(task))?;
                     match &self.tasks[task].waits[..] {
-                        [] => writeln!(f, "something that is not known")?,
-                        [wait, ..] => writeln!(f, "{}", wait.on)?,
+                        [] => writeln!(f, "something that is not known"),
+                        [wait, ..] => writeln!(f, "{}", wait.on),
                     }
-                }
-                match tasks.len() - shown {
-                    0 => Ok(()),
-                    more => writeln!(f, "    … and {more} more"),
-                }
+                })
             }
         }
     }
@@ -284,6 +259,22 @@ impl Dump {
             (None, None) => String::new(),
         };
         format!("#{number} {kind}{place}")
+    }
+}
+
+/// Writes a line for each of the tasks, by its place, or for the first ones of many.
+fn listed(
+    f: &mut Formatter<'_>,
+    tasks: &[usize],
+    most: usize,
+    mut line: impl FnMut(&mut Formatter<'_>, usize) -> fmt::Result,
+) -> fmt::Result {
+    let most = if f.alternate() { usize::MAX } else { most };
+    let shown = tasks.len().min(most);
+    (0..shown).try_for_each(|at| line(f, at))?;
+    match tasks.len() - shown {
+        0 => Ok(()),
+        more => writeln!(f, "    … and {more} more"),
     }
 }
 
