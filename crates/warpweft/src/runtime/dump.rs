@@ -63,13 +63,12 @@ impl Runtime {
     /// ```
     #[must_use]
     pub fn dump(&self) -> Dump {
-        dump(true, || self.pools().iter().map(|pool| &**pool.any()).collect())
+        Dump::of(self.pools())
     }
 }
 
 impl Dump {
     /// Looks at these pools.
-    #[cfg(all(unix, feature = "signal"))]
     pub(crate) fn of(pools: &[Pool]) -> Self {
         dump(true, || pools.iter().map(|pool| &**pool.any()).collect())
     }
@@ -90,7 +89,8 @@ impl Pool {
     }
 }
 
-/// Looks, and looks again if something was found that may pass. `is_whole` says that no pool of the runtime is left out.
+/// Looks, and looks again if something was found that may pass. `is_whole` says that no pool of the runtime
+/// is left out.
 fn dump<'a>(is_whole: bool, pools: impl Fn() -> Vec<&'a dyn DynPool>) -> Dump {
     let mut first = collect(&pools(), is_whole).into_dump();
     // What has waited for so long would be the same after a moment.
