@@ -63,13 +63,12 @@ impl Runtime {
     /// ```
     #[must_use]
     pub fn dump(&self) -> Dump {
-        dump(true, || self.pools().iter().map(|pool| &**pool.any()).collect())
+        Dump::of(self.pools())
     }
 }
 
 impl Dump {
     /// Looks at these pools.
-    #[cfg(all(unix, feature = "signal"))]
     pub(crate) fn of(pools: &[Pool]) -> Self {
         dump(true, || pools.iter().map(|pool| &**pool.any()).collect())
     }
