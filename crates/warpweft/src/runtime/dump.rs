@@ -210,7 +210,13 @@ fn collect_pool(found: &mut Collected, number: usize, pool: &dyn DynPool) {
     }
     // A worker's words are a hint: its task and spawn site may be of two steps. So a fiber goes before them
     // that says where it runs.
-    let thread = |worker: usize| Some(core.threads.thread_with(worker)?.0);
+    // A forked child has none of these threads, and their register's lock may be lost.
+    let has_threads = !pool.is_forked();
+    let thread = |worker| {
+        has_threads
+            .then(|| core.threads.thread_with(worker))?
+            .map(|(thread, _)| thread)
+    };
     let known: HashSet<_> = tasks
         .iter_mut()
         .filter(|(pool, task)| *pool == Some(number) && task.state == RawState::Running)

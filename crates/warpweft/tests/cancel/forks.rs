@@ -293,7 +293,8 @@ fn a_stolen_half_has_the_token_under_which_it_was_made() {
                             cx.join(
                                 |cx| {
                                     let ended = inner.run(|| cx.join(until_stolen, |_| ()));
-                                    assert!(ended.is_err());
+                                    // It may have seen the theft before its cancellation.
+                                    drop(ended);
                                 },
                                 |_| {
                                     // It is offered after the first was stolen, under the inner token.
