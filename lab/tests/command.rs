@@ -2,6 +2,8 @@
 
 mod common;
 
+#[cfg(target_os = "linux")]
+use common::command;
 use common::{Folder, complaint, say};
 use serde_json::Value;
 
@@ -217,6 +219,62 @@ fn runs_are_written_as_lines_and_bench_has_a_report() {
     assert!(said.err.contains("CSV:    again.csv"), "{}", said.err);
     let text = complaint(folder.path(), "bench packet n=50 --open", 2);
     assert!(text.contains("--report FILE"), "{text}");
+}
+
+/// The command that opens files here is a script, which notes what it is given.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_report_is_opened_on_request() {
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::time::{Duration, Instant};
+    let folder = Folder::new("open");
+    let script = "#!/bin/sh\nprintf '%s' \"$1\" > noted.part && mv noted.part noted\n";
+    let opener = folder.file("xdg-open", script.as_bytes());
+    let may_run = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(opener, may_run).expect("it is ours");
+    let mut folders = folder.path().as_os_str().to_owned();
+    folders.push(":");
+    folders.push(std::env::var_os("PATH").unwrap_or_default());
+    let noted = folder.path().join("noted");
+    let run = |words: &str| {
+        let output = command(folder.path())
+            .args(words.split_whitespace())
+            .env("PATH", &folders)
+            .output()
+            .expect("the command starts");
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    };
+    let opened = |words: &str| {
+        run(words);
+        let start = Instant::now();
+        // It is not waited for.
+        while !noted.exists() && start.elapsed() < Duration::from_secs(60) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let path = std::fs::read_to_string(&noted).expect("it was called");
+        std::fs::remove_file(&noted).expect("it is ours");
+        path
+    };
+    let bench = "bench packet n=50 --runtime warpweft --workers 1 --repeat 1";
+    let path = opened(&format!("{bench} --report here.html --open"));
+    assert_eq!(path, "here.html");
+    let html = std::fs::read_to_string(folder.path().join(&path)).expect("a report");
+    assert!(html.contains("warpweft bench"), "{html}");
+    // A report of which only the command knows where it is.
+    let path = opened("explore packet n=50 --policy fifo --workers 1 --repeat 1 --runtime warpweft --open");
+    let html = std::fs::read_to_string(folder.path().join(&path)).expect("a report");
+    assert!(
+        path.starts_with("reports/") && html.contains("warpweft explore"),
+        "{path}"
+    );
+    // Without the flag nothing is opened.
+    run(&format!("{bench} --report again.html"));
+    std::thread::sleep(Duration::from_millis(100));
+    assert!(!noted.exists());
 }
 
 #[test]

@@ -38,7 +38,8 @@ fn programs() {
             runtime.install(|_| panic!("it was meant")).expect("it is open");
             Ok(())
         }
-        "decides" => decides(),
+        "decides" => decides(Runtime::builder()),
+        "decides all" => decides(Runtime::builder().workers(2)),
         "is alone" => Ok(()),
         other => panic!("no case {other}"),
     };
@@ -100,8 +101,8 @@ fn fibers() -> Result<(), Box<dyn Error>> {
 }
 
 /// Sets its policy in the code.
-fn decides() -> Result<(), Box<dyn Error>> {
-    let runtime = Runtime::builder().name("mine").policy(Lifo::new()).build()?;
+fn decides(builder: warpweft::Builder) -> Result<(), Box<dyn Error>> {
+    let runtime = builder.name("mine").policy(Lifo::new()).build()?;
     assert_eq!(runtime.spawn_job(|| 1).wait()?, 1);
     Ok(())
 }
@@ -165,6 +166,16 @@ fn gets_advice(case: &str) {
             let [count, p50, p99] = ["count", "p50_ns", "p99_ns"].map(|name| delay[name].as_u64());
             assert!(count > Some(0) && p50 > Some(0) && p99 >= p50, "{setting}");
         }
+        // Of all rounds that count.
+        let runs = setting["runs"].as_array().expect("runs");
+        for delay in ["queue_delay", "run_time"] {
+            let count = |of: &Value| of["delays"][delay]["count"].as_u64().unwrap_or(0);
+            assert_eq!(runs.iter().map(count).sum::<u64>(), count(setting), "{setting}");
+            assert!(
+                runs.iter().filter(|run| !run.is_null()).all(|run| count(run) > 0),
+                "{setting}"
+            );
+        }
     }
     let advice = document["advice"].as_str().expect("advice");
     let rounds = document["rounds"].as_u64().expect("rounds");
@@ -194,13 +205,48 @@ fn fibers_get_a_table_and_advice() {
     gets_advice("fibers");
 }
 
+/// One worker, half of the machine's, and all of them, each under each policy.
+#[test]
+fn without_numbers_of_workers_those_of_the_machine_are_tried() {
+    let folder = Folder::new("try-usual");
+    let words = "--policies lifo,fifo+steal=one --repeat 2 --without-delays";
+    let said = attempt(&folder, "fibers", words);
+    assert_eq!(said.code, Some(0), "{}{}", said.out, said.err);
+    let all = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut counts = vec![1, (all / 2).max(1), all];
+    counts.dedup();
+    let document = document(&folder);
+    let settings = document["settings"].as_array().expect("settings");
+    assert_eq!(settings.len(), 1 + 2 * counts.len(), "{}", said.out);
+    for (at, setting) in settings.iter().skip(1).enumerate() {
+        let policy = ["lifo", "fifo+steal=one"][at % 2];
+        let is = (
+            setting["setting"]["policy"].as_str(),
+            setting["setting"]["workers"].as_u64(),
+        );
+        assert_eq!(is, (Some(policy), Some(counts[at / 2] as u64)));
+        assert!(setting["delays"]["run_time"].is_null(), "{setting}");
+    }
+    assert!(!said.out.contains("queue delay"), "{}", said.out);
+    // What sets its policy is tried with other numbers of workers.
+    if all > 1 {
+        let said = attempt(&folder, "decides", "--policies fifo --repeat 2");
+        assert_eq!(said.code, Some(0), "{}{}", said.out, said.err);
+        assert!(said.out.contains("its own policy on 1 worker"), "{}", said.out);
+    }
+}
+
 #[test]
 fn a_setting_under_which_the_program_hangs_is_named_and_the_others_have_figures() {
     let folder = Folder::new("try-hangs");
-    let words = "--policies lifo,fifo+steal=one --repeat 2 --timeout 5";
+    let words = "--policies lifo,fifo+steal=one --workers 2 --repeat 2 --timeout 5";
     let said = attempt(&folder, "hangs with lifo", words);
     assert_eq!(said.code, Some(1), "{}{}", said.out, said.err);
-    assert!(said.err.contains("`lifo`: no end within 5 s"), "{}", said.err);
+    assert!(
+        said.err.contains("`lifo` on 2 workers: no end within 5 s"),
+        "{}",
+        said.err
+    );
     let document = document(&folder);
     let [own, lifo, fifo] = [0, 1, 2].map(|at| document["settings"][at].clone());
     assert!(own["wall_seconds"].is_object() && fifo["wall_seconds"].is_object());
@@ -232,8 +278,13 @@ fn a_program_that_does_not_follow_is_told_so_and_what_it_is_is_measured() {
         said.err
     );
     assert!(said.out.contains("as it is"), "{}", said.out);
-    let said = attempt(&folder, "decides", "--policies fifo --repeat 2");
+    let said = attempt(&folder, "decides all", "--policies fifo --repeat 2");
     assert_eq!(said.code, Some(2), "{}{}", said.out, said.err);
+    assert!(
+        said.err.contains("sets the workers of `mine` itself"),
+        "{}",
+        said.err
+    );
     assert!(
         said.err.contains("sets the policy of `mine` itself"),
         "{}",

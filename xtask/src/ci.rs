@@ -144,6 +144,8 @@ fn test(repo: &Repo, tests: &mut Tests) -> Result<()> {
             "--test",
             "stalls",
             "--test",
+            "stalls_in_time",
+            "--test",
             "dump_stacks",
             "--test",
             "threads",

@@ -2,7 +2,7 @@
 
 use crate::models::{self, Checker};
 use crate::repo::Repo;
-use crate::{adversary, mutants, publish, rayon, run};
+use crate::{adversary, mutants, publish, rayon, run, trials};
 use anyhow::{Result, ensure};
 
 /// One of the explorations.
@@ -40,6 +40,8 @@ enum Job {
     Rayon,
     /// Other people's programs that use rayon, on the original and on ours.
     Programs,
+    /// `warpweft try` with three programs: the advice of a short trial, and that of a long one.
+    Trials,
     /// All mutants.
     Mutants,
 }
@@ -84,7 +86,7 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
     let explore = |checker, variables: &[(&str, String)]| {
         models::run_with(repo, checker, &models, variables).and_then(|tally| tally.verdict())
     };
-    let jobs: [Exploration<'_>; 17] = [
+    let jobs: [Exploration<'_>; 18] = [
         (Job::Loom, "loom, deep", &|| explore(Checker::Loom, &bound)),
         (Job::Shuttle, "shuttle, deep", &|| {
             explore(Checker::Shuttle, &number)
@@ -124,6 +126,9 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
         }),
         (Job::Programs, "other people's programs that use rayon", &|| {
             rayon::real_if_fetched(repo).map(|outcome| println!("{outcome}"))
+        }),
+        (Job::Trials, "the advice of trials, short and long", &|| {
+            trials::full(repo).map(|outcome| println!("{outcome}"))
         }),
         (Job::Mutants, "mutants", &|| {
             mutants::run(repo, &mutants).and_then(|tally| tally.verdict())

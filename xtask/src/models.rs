@@ -228,6 +228,12 @@ pub(crate) fn build(workshop: &Workshop, wanted: &[(&str, &str)]) -> Result<Vec<
     let mut flags = run::rustflags(workshop.checker.cfg());
     if workshop.broken {
         command.arg("--quiet");
+        // From one mutant to the next, little of a crate changes.
+        command.env("CARGO_PROFILE_RELEASE_INCREMENTAL", "true");
+        if workshop.checker == Checker::Std {
+            // These tests compute little: `cargo test` runs them unoptimised.
+            command.env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1");
+        }
         flags.push_str(" --cap-lints allow");
     }
     for package in wanted.iter().map(|(package, _)| package).collect::<BTreeSet<_>>() {

@@ -47,6 +47,12 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<String> {
     Ok(outcomes.join("\n"))
 }
 
+/// Tries all programs, for a short time and for a long one.
+pub(crate) fn full(repo: &Repo) -> Result<String> {
+    let name = None;
+    run(repo, &Options { name, full: true })
+}
+
 /// Builds a program.
 type Build = fn(&Repo) -> Result<Program>;
 
@@ -57,9 +63,9 @@ const PROGRAMS: [(&str, Build); 3] = [
     ("axum", |repo| {
         let (folder, target) = (repo.root.join("compat/ecosystem"), repo.target.join("ecosystem"));
         let mut command = run::cargo(&folder);
-        command.args(["build", "--bin", "axum_load"]);
+        command.args(["build", "--release", "--bin", "axum_load"]);
         run::run(command.env("CARGO_TARGET_DIR", &target))?;
-        Ok(("axum", target.join("debug/axum_load"), &[]))
+        Ok(("axum", target.join("release/axum_load"), &[]))
     }),
     ("fibers", |repo| {
         run::run(run::cargo(&repo.root).args([
@@ -126,7 +132,12 @@ fn agree(name: &str, short: &Value, long: &Value) -> Result<()> {
     let settings = long["settings"].as_array().context("there are settings")?;
     for setting in settings {
         let policy = setting["setting"]["policy"].as_str().unwrap_or_default();
-        let taken = !policy.is_empty() && advice.starts_with(&format!("Take `{policy}` "));
+        let on = match setting["setting"]["workers"].as_u64() {
+            Some(1) => String::from(" on 1 worker"),
+            Some(count) => format!(" on {count} workers"),
+            None => String::new(),
+        };
+        let taken = !policy.is_empty() && advice.starts_with(&format!("Take `{policy}`{on} ("));
         let most = setting["speed_up"]["interval"][1].as_f64();
         ensure!(
             !(taken && most.is_some_and(|most| most < 1.0)),

@@ -18,6 +18,8 @@ pub struct ThreadState {
     pub system_call_name: Option<&'static str>,
     /// The address of the word that it waits for, if it is in the system call `futex`.
     pub futex: Option<u64>,
+    /// How often it has given up its CPU to wait for something.
+    pub sleeps: Option<u64>,
     /// The kernel functions that it is in, the innermost first. It is empty while the thread is in none, and
     /// for users that may not read it; as a rule only the administrator may.
     pub kernel_stack: Vec<String>,
@@ -84,6 +86,7 @@ pub fn of(thread: u32) -> Option<ThreadState> {
         futex: system_call_name
             .filter(|name| *name == "futex")
             .and_then(|_| first_argument(&call)),
+        sleeps: sleeps(&read("status").unwrap_or_default()),
         kernel_stack: read("stack").map_or_else(|_| Vec::new(), |text| functions(&text)),
     })
 }
@@ -102,6 +105,13 @@ fn system_call(text: &str) -> Option<u32> {
 fn first_argument(text: &str) -> Option<u64> {
     let text = text.split_whitespace().nth(1)?;
     u64::from_str_radix(text.strip_prefix("0x")?, 16).ok()
+}
+
+/// `voluntary_ctxt_switches: 150`, with a tab.
+fn sleeps(status: &str) -> Option<u64> {
+    let mut lines = status.lines();
+    let line = lines.find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))?;
+    line.trim().parse().ok()
 }
 
 /// Returns the name of a system call that may take long.
@@ -170,8 +180,11 @@ mod tests {
             system_call: Some(230),
             system_call_name: None,
             futex: None,
+            sleeps: sleeps("Threads:	1\nvoluntary_ctxt_switches:	150\nnonvoluntary_ctxt_switches:	5\n"),
             kernel_stack: functions(stack),
         };
+        assert_eq!(thread_state.sleeps, Some(150));
+        assert_eq!(sleeps("nonvoluntary_ctxt_switches:	5\n"), None);
         let text = "thread 7 sleeps in system call 230: hrtimer_nanosleep < do_syscall_64";
         assert_eq!(thread_state.to_string(), text);
         let waits = ThreadState {

@@ -11,7 +11,7 @@ use crate::{running, task_view, wakeup};
 use std::ptr::NonNull;
 use std::sync::OnceLock;
 use warpweft_platform::clock::now_ns;
-use warpweft_platform::{thread, thread_word};
+use warpweft_platform::{thread, thread_state, thread_word};
 
 /// The words that identify a task in a report: its address, and the word that leads to its name and spawn
 /// site.
@@ -65,10 +65,14 @@ pub struct Frame {
     job: *const Header,
     /// The name of its thread, if it is not a thread of a pool.
     pub thread: Option<String>,
+    /// The kernel's number of its thread, if it runs a closure that may block.
+    pub number: Option<u32>,
 }
 
 // The task that runs on this thread, if the thread carries no worker.
 thread_word!(static HERE: Who = Who::NOBODY);
+// The kernel's number of this thread; 0 if it has not been asked.
+thread_word!(static NUMBER: u32 = 0);
 
 /// Returns what runs on this thread, which carries no worker: a closure of `spawn_blocking`, or code outside
 /// of tasks, which has the address of something of the thread.
@@ -87,6 +91,17 @@ pub fn here() -> Who {
 /// Sets what runs on this thread. Returns what ran before.
 pub fn set_here(who: Who) -> Who {
     HERE.with(|here| here.replace(who))
+}
+
+/// Returns the kernel's number of the calling thread. In a forked child it may be that of the parent's
+/// thread.
+fn number() -> Option<u32> {
+    NUMBER.with(|known| {
+        if known.get() == 0 {
+            known.set(thread_state::thread()?);
+        }
+        Some(known.get())
+    })
 }
 
 /// Returns the frames of threads outside of all pools that wait in this process. Under the checkers, where a
@@ -108,6 +123,9 @@ impl Frame {
             since_ns: now_ns(),
             job: running::job(),
             thread: who.origin.is_null().then(thread::current_name).flatten(),
+            number: matches!(kind, FrameKind::Blocking | FrameKind::SpawnedBlocking)
+                .then(number)
+                .flatten(),
         }
     }
 

@@ -4,8 +4,14 @@
 //! are registered while they live, and none is freed while a thread reads it under the register's lock. Tasks
 //! without a name do not use the register.
 //!
-//! The word of a named task has a number besides the address, so that a report can tell a task from an
-//! earlier one of the same name in the same memory.
+//! ```text
+//!   64        48                              3      1   0
+//!   │ serial   │ address of a location or box │ kind │ 0 │   without a name: no serial
+//!   │ number   │ of a name              │ 1   │ kind │ 1 │   the bit says that the serial number is there
+//! ```
+//!
+//! A box may be made where another one was freed. So its word has the last bits of a serial number, by which
+//! a word of the one that has gone is told apart.
 
 use crate::task_panic::TaskKind;
 use std::borrow::Cow;
@@ -18,8 +24,7 @@ use warpweft_platform::sync::StaticMutex;
 /// A spawn site with an optional name.
 ///
 /// For unnamed tasks, nearly all, the word is the compiler's `&'static Location`; it costs no allocation. A
-/// named task's word points at a box. The lowest bit distinguishes the two, and the next two are the kind. A
-/// box's address leaves the upper bits free, where the number is; if it does not, the word has none.
+/// named task's word points at a box. The lowest bit distinguishes the two, and the next two are the kind.
 pub(crate) struct Origin(*const ());
 
 #[repr(align(16))]
@@ -30,33 +35,24 @@ struct Named {
     registered: bool,
 }
 
-/// The live boxes, in several parts, so that threads seldom contend.
-static REGISTER: [StaticMutex<Boxes>; 16] = [const { StaticMutex::new(Boxes::NONE) }; 16];
-
-/// Some of the live boxes.
-struct Boxes {
-    /// Their numbers, by their addresses.
-    live: BTreeMap<usize, u16>,
-    /// The last number.
+/// A part of the register of live boxes.
+struct Part {
+    /// The serial number of the last box.
     last: u16,
+    /// The boxes by their addresses, with the words that lead to them, without a kind.
+    live: BTreeMap<usize, usize>,
 }
 
-impl Boxes {
-    const NONE: Self = Self {
-        live: BTreeMap::new(),
+/// Several parts, so that threads seldom contend.
+static REGISTER: [StaticMutex<Part>; 16] = [const {
+    StaticMutex::new(Part {
         last: 0,
-    };
-
-    /// Enters a box. Returns its number.
-    fn insert(&mut self, address: usize) -> u16 {
-        self.last = self.last.wrapping_add(1);
-        self.live.insert(address, self.last);
-        self.last
-    }
-}
+        live: BTreeMap::new(),
+    })
+}; 16];
 
 /// The part of the register for a box.
-fn part(address: usize) -> &'static StaticMutex<Boxes> {
+fn part(address: usize) -> &'static StaticMutex<Part> {
     // The lowest bits of boxes are alike.
     &REGISTER[address / 64 % REGISTER.len()]
 }
@@ -69,13 +65,27 @@ fn has_register() -> bool {
 
 const NAMED: usize = 1;
 const KIND: usize = 0b110;
-/// In the word of a named task: it has a number.
+/// The upper bits are a serial number.
 const NUMBERED: usize = 0b1000;
-/// Where the number is.
-const NUMBER_SHIFT: u32 = 48;
+/// Where the serial number begins. Addresses of programs end below it, but for those that a system marks.
+const SERIAL_SHIFT: u32 = 48;
 
 // The lowest bits of either pointer are free.
 const _: () = assert!(align_of::<Location<'static>>() >= 8 && align_of::<Named>() >= 16);
+
+/// Adds a serial number to the word of a box, if it has room.
+#[cfg(target_pointer_width = "64")]
+fn numbered(word: usize, serial: u16) -> usize {
+    match word >> SERIAL_SHIFT {
+        0 => word | NUMBERED | (serial as usize) << SERIAL_SHIFT,
+        _ => word,
+    }
+}
+
+#[cfg(not(target_pointer_width = "64"))]
+fn numbered(word: usize, _: u16) -> usize {
+    word
+}
 
 /// The bits of a kind.
 const fn bits_of(kind: TaskKind) -> usize {
@@ -99,14 +109,19 @@ pub fn kind_of(word: *const ()) -> TaskKind {
     }
 }
 
-/// Returns the pointer in a word.
-fn pointer<T>(word: *const ()) -> *const T {
-    let is_numbered = |address| address & (NAMED | NUMBERED) == NAMED | NUMBERED;
-    let address = |address| match is_numbered(address) {
-        true => address & ((1 << NUMBER_SHIFT) - 1) & !(NAMED | KIND | NUMBERED),
-        false => address & !(NAMED | KIND),
+/// Returns the location in a word without a name.
+fn location(word: *const ()) -> *const Location<'static> {
+    word.map_addr(|address| address & !KIND).cast()
+}
+
+/// Returns the box in a word with a name.
+fn named(word: *const ()) -> *const Named {
+    let serial = match word.addr() & NUMBERED {
+        0 => 0,
+        _ => usize::MAX.checked_shl(SERIAL_SHIFT).unwrap_or(0),
     };
-    word.map_addr(address).cast()
+    word.map_addr(|address| address & !(serial | NUMBERED | NAMED | KIND))
+        .cast()
 }
 
 // SAFETY: the word points at immutable `Send + Sync` data: a location, or a name and a location.
@@ -136,18 +151,23 @@ impl Origin {
             location,
             registered,
         }));
-        let number = registered.then(|| part(named.addr()).with(|part| part.insert(named.addr())));
-        let number = number.filter(|_| named.addr() >> NUMBER_SHIFT == 0);
-        let bits = number.map_or(0, |number| usize::from(number) << NUMBER_SHIFT | NUMBERED);
-        named
-            .cast_const()
-            .cast::<()>()
-            .map_addr(|address| address | bits | NAMED)
+        let word = named.addr() | NAMED;
+        let word = if registered {
+            part(named.addr()).with(|part| {
+                part.last = part.last.wrapping_add(1);
+                let word = numbered(word, part.last);
+                part.live.insert(named.addr(), word);
+                word
+            })
+        } else {
+            word
+        };
+        named.cast_const().cast::<()>().with_addr(word)
     }
 
     #[cold]
     fn drop_named(&mut self) {
-        let named = pointer::<Named>(self.0).cast_mut();
+        let named = named(self.0).cast_mut();
         // SAFETY: the caller has seen the bit, which says that `new` made the word from a box; it is there.
         if unsafe { &*named }.registered && has_register() {
             part(named.addr()).with(|part| part.live.remove(&named.addr()));
@@ -158,9 +178,8 @@ impl Origin {
 
     fn named(&self) -> Option<&Named> {
         (self.0.addr() & NAMED != 0).then(|| {
-            let named = pointer::<Named>(self.0);
             // SAFETY: the bit says that `new` made the word from a box, which lives as long as `self`.
-            unsafe { &*named }
+            unsafe { &*named(self.0) }
         })
     }
 
@@ -183,7 +202,7 @@ impl Origin {
         match self.named() {
             Some(named) => named.location,
             // SAFETY: without the bit the word is the `&'static Location` that `new` was given.
-            None => unsafe { &*pointer::<Location<'static>>(self.0) },
+            None => unsafe { &*location(self.0) },
         }
     }
 }
@@ -203,9 +222,10 @@ pub struct Told {
 /// Returns name, spawn site and kind of the task whose
 /// [`TaskRef::origin_word`](crate::TaskRef::origin_word) is `word`. The task may have ended.
 ///
-/// Returns `None` if the task had a name and has ended, or if the word is null. Once in 65 536 named tasks,
-/// the answer may be about another one that was made in the memory of an ended one. In a child made by
-/// `fork()` it is `None` for named tasks. For named tasks it takes a lock and copies the name.
+/// Returns `None` if the task had a name and has ended, or if the word is null. After 65,536 named tasks the
+/// answer may be about another one, made where the ended one was; so it is without a serial number, on
+/// systems that mark addresses or have 32 bits. In a child made by `fork()` it is `None` for named tasks. For
+/// named tasks it takes a lock and copies the name.
 ///
 /// # Safety
 ///
@@ -215,18 +235,17 @@ pub unsafe fn told_of(word: *const ()) -> Option<Told> {
     let kind = kind_of(word);
     if word.addr() & NAMED == 0 {
         // SAFETY: null, or without the bit the word is the `&'static Location` that `new` was given.
-        let location = unsafe { pointer::<Location<'static>>(word).as_ref() }?;
+        let location = unsafe { location(word).as_ref() }?;
         let name = None;
         return Some(Told { name, location, kind });
     }
-    let named = pointer::<Named>(word);
+    let named = named(word);
     if !has_register() {
         return None;
     }
     part(named.addr()).with(|part| {
-        let number = part.live.get(&named.addr())?;
-        let is_other = word.addr() & NUMBERED != 0 && word.addr() >> NUMBER_SHIFT != usize::from(*number);
-        (!is_other).then(|| {
+        let is_it = |live: &&usize| **live == word.addr() & !KIND;
+        part.live.get(&named.addr()).filter(is_it).map(|_| {
             // SAFETY: a box at this address is alive. It is not freed before it has left the register, which
             // needs the lock that is held here. It does not change.
             let named = unsafe { &*named };
@@ -298,32 +317,32 @@ mod tests {
             let expected = (Some(name.into_owned()), here, TaskKind::Job);
             assert_eq!((told.name, told.location, told.kind), expected);
             drop(named);
-            // SAFETY: as above. The register says that the box is gone, unless a concurrent test has one
-            // there now.
-            if let Some(told) = unsafe { told_of(word) } {
-                assert!(told.name.is_some_and(|name| name.starts_with("brief")));
-            }
+            // SAFETY: as above. The register says that the box is gone.
+            assert_eq!(unsafe { told_of(word) }, None);
         }
     }
 
     #[test]
-    fn a_word_is_not_that_of_a_later_task_in_the_same_memory() {
-        let named = || {
-            let here = Location::caller();
-            Origin::new(here, Some(Cow::Borrowed("brief")), TaskKind::Job)
+    fn a_name_in_the_place_of_another_is_not_taken_for_it() {
+        let make = || {
+            let name = Some(Cow::Borrowed("one of many"));
+            Origin::new(Location::caller(), name, TaskKind::Job)
         };
-        let mut words = std::collections::HashSet::new();
+        let mut places = std::collections::HashSet::new();
+        let mut reused = 0;
         for _ in 0..1000 {
-            let word = named().word();
-            assert!(words.insert(word.addr()), "it had ended");
-            let later = named();
-            assert_eq!(later.name(), Some("brief"));
-            // SAFETY: it was the word of an origin.
+            let first = make();
+            let (word, place) = (first.word(), first.named().map(std::ptr::from_ref));
+            drop(first);
+            let second = make();
+            // SAFETY: each was the word of an origin.
             assert_eq!(unsafe { told_of(word) }, None);
             // SAFETY: as above.
-            assert!(unsafe { told_of(later.word()) }.is_some());
-            words.insert(later.word().addr());
+            assert!(unsafe { told_of(second.word()) }.is_some());
+            assert!(places.insert(second.word()), "each word is another one");
+            reused += usize::from(second.named().map(std::ptr::from_ref) == place);
         }
+        assert!(reused > 0, "no box was made where another one had been");
     }
 
     #[test]

@@ -45,6 +45,7 @@ impl Deref for BorrowedWaker {
 }
 
 /// Returns the task that `waker` wakes; `None` if it is not a task's waker.
+#[inline]
 #[must_use]
 pub fn task_of(waker: &Waker) -> Option<TaskId> {
     std::ptr::eq(waker.vtable(), &raw const VTABLE).then(|| {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use warpweft::sync::Notify;
-use warpweft::{Runtime, TaskState};
+use warpweft::{Finding, Runtime, TaskState};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let tasks: usize = std::env::args().nth(1).map_or(Ok(100_000), |text| text.parse())?;
@@ -44,7 +44,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let start = Instant::now();
         let dump = runtime.dump();
         times.push(start.elapsed());
-        assert!(dump.tasks.len() >= tasks && dump.findings.is_empty());
+        // Nobody has notified the sleepers yet: after a second that is worth a suspicion.
+        let is_suspicion = |finding: &Finding| matches!(finding, Finding::Unattended { .. });
+        assert!(dump.tasks.len() >= tasks && dump.findings.iter().all(is_suspicion));
     }
     over.store(true, Ordering::Relaxed);
     for task in load {

@@ -1,5 +1,5 @@
-//! Dumps with stacks: of fibers that wait, and of tasks that run. It has its own process, because the handler
-//! of a signal belongs to the process.
+//! Dumps with stacks: of fibers that wait, of tasks that run, and of closures that block. It has its own
+//! process, because the handler of a signal belongs to the process.
 #![cfg(all(
     target_os = "linux",
     target_arch = "x86_64",
@@ -16,8 +16,9 @@ mod eventually;
 
 use eventually::eventually;
 use std::hint::black_box;
-use std::sync::Arc;
+use std::process::{Command, id};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 use warpweft::sync::Notify;
 use warpweft::{Dump, NoStack, Runtime, Stack, TaskBuilder, TaskDump, TaskState, fiber};
@@ -36,8 +37,12 @@ fn waiting(dump: &Dump) -> usize {
     dump.tasks.iter().filter(waits).count()
 }
 
+/// The stack of a task by its name. That of a closure of `spawn_blocking` is "spawned".
 fn stack<'a>(dump: &'a Dump, name: &str) -> &'a Stack {
-    let task = dump.tasks.iter().find(|task| task.name.as_deref() == Some(name));
+    let task = dump.tasks.iter().find(|task| match task.state {
+        TaskState::SpawnedBlocking => name == "spawned",
+        _ => task.name.as_deref() == Some(name),
+    });
     let stack = task
         .expect("it is there")
         .stack
@@ -67,6 +72,115 @@ fn deep_in_a_loop(over: &AtomicBool) {
     while !over.load(Ordering::Relaxed) {
         black_box((0..100_u64).sum::<u64>());
     }
+}
+
+#[inline(never)]
+fn deep_in_the_system(release: &mpsc::Receiver<()>) {
+    // It ends when the sender is dropped.
+    black_box(release.recv()).ok();
+}
+
+/// Spawns what blocks in the system until the sender is dropped: a job, a closure of `blocking`, and one of
+/// `spawn_blocking`, by these names.
+const BLOCKS: [&str; 3] = ["runs", "blocks", "spawned"];
+
+fn blocked(runtime: &Runtime) -> Vec<mpsc::Sender<()>> {
+    let spawn = |name| {
+        let (release, waits) = mpsc::channel();
+        let builder = TaskBuilder::new().name(name).on(runtime);
+        match name {
+            "runs" => drop(builder.spawn_job(move || deep_in_the_system(&waits))),
+            "blocks" => drop(builder.spawn_job(move || warpweft::blocking(|| deep_in_the_system(&waits)))),
+            _ => drop(
+                runtime
+                    .try_spawn_blocking(move || deep_in_the_system(&waits))
+                    .ok(),
+            ),
+        }
+        release
+    };
+    let senders = BLOCKS.map(spawn).into();
+    let does = |task: &TaskDump| match task.state {
+        TaskState::Running(Some(_)) => task.name.as_deref() == Some("runs"),
+        TaskState::Blocking | TaskState::SpawnedBlocking => true,
+        _ => false,
+    };
+    eventually("all of them block", || {
+        runtime.dump().tasks.iter().filter(|task| does(task)).count() == BLOCKS.len()
+    });
+    senders
+}
+
+#[test]
+fn closures_that_block_have_their_stacks() {
+    let runtime = runtime(2);
+    let senders = blocked(&runtime);
+    let dump = runtime.dump_with_stacks(10);
+    for name in BLOCKS {
+        assert_eq!(frames_of(stack(&dump, name), "deep_in_the_system"), 1, "{dump}");
+    }
+    // More of them than are asked at a time.
+    let more: Vec<_> = (0..12)
+        .map(|_| {
+            let (release, waits) = mpsc::channel::<()>();
+            drop(
+                runtime
+                    .try_spawn_blocking(move || deep_in_the_system(&waits))
+                    .ok(),
+            );
+            release
+        })
+        .collect();
+    let spawned = |dump: &Dump| {
+        let spawned = |task: &&TaskDump| task.state == TaskState::SpawnedBlocking;
+        dump.tasks.iter().filter(spawned).count()
+    };
+    eventually("all of them run", || spawned(&runtime.dump()) == 13);
+    let dump = runtime.dump_with_stacks(10);
+    let read = dump.tasks.iter().filter(|task| matches!(task.stack, Some(Ok(_))));
+    assert_eq!(read.count(), 10, "{dump}");
+    drop((senders, more));
+}
+
+#[test]
+fn a_shutdown_in_vain_has_the_stacks_of_what_is_left() {
+    let runtime = runtime(2);
+    let senders = blocked(&runtime);
+    let limit = Duration::from_secs(1);
+    let remaining = runtime.shutdown_timeout(limit).expect_err("they are stuck");
+    for name in BLOCKS {
+        let its = stack(&remaining.dump, name);
+        assert_eq!(frames_of(its, "deep_in_the_system"), 1, "{remaining}");
+    }
+    // As the panic of `expect` shows it.
+    let text = format!("{remaining:?}");
+    assert!(text.contains("deep_in_the_system at "), "{text}");
+    drop(senders);
+}
+
+#[cfg(feature = "signal")]
+#[test]
+fn a_dump_that_a_signal_asks_for_has_stacks() {
+    let runtime = runtime(2);
+    let senders = blocked(&runtime);
+    let stop = Arc::new(Notify::new());
+    let waits = stop.clone();
+    let builder = TaskBuilder::new().name("waits").on(&runtime);
+    let fiber = builder.spawn_fiber(move || deep_in_a_wait(3, &waits));
+    eventually("it waits", || waiting(&runtime.dump()) == 1);
+    let (send, receive) = mpsc::channel();
+    let dumps = warpweft::signal::dump_on_signal(&runtime, move |dump| drop(send.send(dump)));
+    let dumps = dumps.expect("a handler");
+    let kill = Command::new("kill").args(["-USR2", &id().to_string()]).status();
+    assert!(kill.expect("there is a command").success());
+    let dump = receive.recv_timeout(PATIENCE).expect("a dump");
+    for name in BLOCKS {
+        assert_eq!(frames_of(stack(&dump, name), "deep_in_the_system"), 1, "{dump}");
+    }
+    assert_eq!(frames_of(stack(&dump, "waits"), "deep_in_a_wait"), 4, "{dump}");
+    stop.notify_one();
+    assert_eq!(fiber.wait().expect("no panic"), 4);
+    drop((dumps, senders));
 }
 
 #[test]

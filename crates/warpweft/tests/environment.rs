@@ -429,6 +429,13 @@ fn steps_are_measured_if_the_environment_says_so() {
     let lines = stats("shut down twice", &[(MEASURE, "1")]);
     let measured = r#""run_time":{"count":7,"p50_ns":"#;
     says(&lines[0], &[r#""queue_delay":{"count":"#, measured]);
+    // The buckets have all of them.
+    let buckets = lines[0].split(r#""run_time":"#).nth(1).expect("it is there");
+    let buckets = buckets.split(r#""buckets":[["#).nth(1).expect("it has buckets");
+    let buckets = buckets.split("]]").next().expect("they end").split("],[");
+    let counts = buckets.map(|bucket| bucket.split(',').nth(1).expect("a count"));
+    let counts = counts.map(|count| count.parse::<u64>().expect("a number"));
+    assert_eq!(counts.sum::<u64>(), 7, "{}", lines[0]);
     assert!(!lines[1].contains("run_time"), "no step ran there: {}", lines[1]);
     for variables in [&[][..], &[(MEASURE, "0")]] {
         let lines = stats("shut down twice", variables);

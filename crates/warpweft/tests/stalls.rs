@@ -304,64 +304,6 @@ fn stacks_are_read_while_tasks_panic() {
     }
 }
 
-/// A report comes within twice the time after which a worker counts as stuck, and a slice of time: that is
-/// counted from the moment at which the guilty function begins. A busy machine has several attempts.
-#[test]
-fn a_stall_is_reported_in_time() {
-    const STUCK: Duration = Duration::from_millis(100);
-    /// A slice of the system's scheduler, and the time in which symbols are looked up that were read before.
-    const SLICE: Duration = Duration::from_millis(30);
-    const ATTEMPTS: usize = 20;
-    type Spawn = fn(&Runtime, Body);
-    type Body = Box<dyn FnOnce() + Send>;
-    let kinds: [(TaskKind, Spawn); 3] = [
-        (TaskKind::Job, |runtime, body| drop(runtime.spawn_job(body))),
-        (TaskKind::Future, |runtime, body| {
-            drop(runtime.spawn(async move { body() }));
-        }),
-        (TaskKind::Fiber, |runtime, body| drop(runtime.spawn_fiber(body))),
-    ];
-    for (kind, spawn) in kinds {
-        let mut late = Vec::new();
-        let is_in_time = |late: &mut Vec<_>| {
-            let (tell, told) = std::sync::mpsc::channel();
-            let tell = Mutex::new(tell);
-            let runtime = Runtime::builder()
-                .workers(1)
-                .stuck_after(Some(STUCK))
-                .on_stall(move |stall| {
-                    let report = (Instant::now(), stall.clone());
-                    // A second report of an attempt that is over is not heard.
-                    drop(tell.lock().expect("no panic").send(report));
-                })
-                .build()
-                .expect("threads");
-            let (over, _over) = flag();
-            let begun = Arc::new(Mutex::new(None));
-            let begins = Arc::clone(&begun);
-            spawn(
-                &runtime,
-                Box::new(move || {
-                    *begins.lock().expect("no panic") = Some(Instant::now());
-                    guilty_that_computes(&over);
-                }),
-            );
-            let (heard, stall) = told.recv_timeout(PATIENCE).expect("a report");
-            let begun = begun.lock().expect("no panic").expect("it has begun");
-            assert_eq!(stall.kind, Some(kind), "{stall}");
-            assert!(stall.stuck_for >= STUCK, "{stall}");
-            let took = heard - begun;
-            let is_named = stall.to_string().contains("guilty_that_computes");
-            late.push((took, stall.stuck_for, is_named));
-            is_named && took <= 2 * STUCK + SLICE && stall.stuck_for <= 2 * STUCK + SLICE
-        };
-        assert!(
-            (0..ATTEMPTS).any(|_| is_in_time(&mut late)),
-            "{kind:?}: after, stuck for, named: {late:?}"
-        );
-    }
-}
-
 /// Nothing is set: a worker that sleeps is reported.
 #[test]
 fn by_default_a_stall_is_written_to_the_standard_error_stream() {

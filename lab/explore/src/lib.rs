@@ -5,7 +5,7 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-use harness::{Delays, Plan, Quantiles, Ran, Setting, Tried, process_cpu};
+use harness::{BucketCounts, Delays, Plan, Ran, Setting, Tried, process_cpu, usual_workers};
 use warpweft::{BuildError, ClassMetrics, Distribution, ParsePolicyError, PolicySpec, Runtime};
 
 pub use harness::{LabError, Trial};
@@ -29,11 +29,12 @@ pub struct Explorer {
     rounds: usize,
     budget: Option<Duration>,
     despite_load: bool,
+    measures: bool,
 }
 
 impl Explorer {
-    /// An explorer of something with that name: eleven rounds of the usual policies on the default number of
-    /// workers, in a minute.
+    /// An explorer of something with that name: eleven rounds of the usual policies on one, half and all of
+    /// the machine's workers, in a minute.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -42,6 +43,7 @@ impl Explorer {
             rounds: 11,
             budget: Some(Duration::from_secs(60)),
             despite_load: false,
+            measures: true,
         }
     }
 
@@ -52,7 +54,7 @@ impl Explorer {
         self
     }
 
-    /// Sets the numbers of workers. The default is that of [`Runtime::builder`].
+    /// Sets the numbers of workers. The default is one, half of the machine's, and all of them.
     #[must_use]
     pub fn workers(mut self, workers: impl IntoIterator<Item = usize>) -> Self {
         self.workers = workers.into_iter().collect();
@@ -81,6 +83,13 @@ impl Explorer {
         self
     }
 
+    /// Does not measure how long steps take and wait. To measure it costs each step some 10 ns.
+    #[must_use]
+    pub fn without_delays(mut self) -> Self {
+        self.measures = false;
+        self
+    }
+
     /// Runs the closure in each setting, round by round, each time with a fresh runtime. The times are those
     /// of the closure; building the runtime and its end are not counted.
     ///
@@ -95,19 +104,20 @@ impl Explorer {
         for policy in &self.policies {
             spec(policy)?;
         }
-        let counts = self.workers.iter().copied().map(Some);
-        let counts: Vec<Option<usize>> = if self.workers.is_empty() {
-            vec![None]
+        let counts = if self.workers.is_empty() {
+            usual_workers()
         } else {
-            counts.collect()
+            self.workers.clone()
         };
         let default = Runtime::builder().build().map_err(|error| refused(&error))?;
         for workers in counts {
             for policy in &self.policies {
                 let same_policy = spec(policy)?.to_string() == default.policy();
-                if !same_policy || workers.is_some_and(|workers| workers != default.workers()) {
-                    let policy = Some(policy.clone());
-                    settings.push(Setting { policy, workers });
+                if !same_policy || workers != default.workers() {
+                    settings.push(Setting {
+                        policy: Some(policy.clone()),
+                        workers: Some(workers),
+                    });
                 }
             }
         }
@@ -122,6 +132,7 @@ impl Explorer {
         drop(default);
         let mut plan = Plan::new(self.name.clone(), settings, self.budget);
         plan.rounds = self.rounds.max(1);
+        plan.measures = self.measures;
         if self.despite_load {
             plan.most_load = 1.0;
         }
@@ -174,15 +185,11 @@ fn attempt(setting: &Setting, measures: bool, body: &mut impl FnMut(&Runtime)) -
 /// How long the steps of the runtime took and waited, as far as they were measured.
 fn delays(runtime: &Runtime) -> Delays {
     let metrics = runtime.metrics();
-    let sum = |measure: fn(&ClassMetrics) -> &Distribution| {
+    let sum = |measure: fn(&ClassMetrics) -> &Distribution| -> BucketCounts {
         let classes = metrics.pools.iter().flat_map(|pool| &pool.classes);
-        let sum = classes.fold(Distribution::default(), |sum, class| sum.plus(measure(class)));
-        let ns = |q| u64::try_from(sum.quantile(q).as_nanos()).unwrap_or(u64::MAX);
-        (sum.count() > 0).then(|| Quantiles {
-            count: sum.count(),
-            p50_ns: ns(0.5),
-            p99_ns: ns(0.99),
-        })
+        let buckets = classes.flat_map(|class| measure(class).buckets());
+        let ns = |end: Duration| u64::try_from(end.as_nanos()).unwrap_or(u64::MAX);
+        buckets.map(|(end, count)| (ns(end), count)).collect()
     };
     Delays {
         queue_delay: sum(|class| &class.queue_delay),

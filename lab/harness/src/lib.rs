@@ -63,7 +63,7 @@ pub use simulation::{
     ContendedField, ContendedLine, HookWait, OwnedLine, Simulated, SimulatedMachine, Simulation,
 };
 pub use trace::{Begins, RecordedPush, RecordedStep, RecordedTask, recorded_tasks};
-pub use trial::{Delays, Plan, Quantiles, Ran, Setting, Trial, Tried};
+pub use trial::{BucketCounts, Delays, Plan, Quantiles, Ran, Setting, Trial, Tried, usual_workers};
 pub use workload::{
     About, Asked, Caveat, FileFlag, Files, Peer, PeerInfo, Policies, Request, Variables, Workload,
 };

@@ -13,7 +13,7 @@ use clap::Args;
 use crate::error::LabError;
 use crate::lab::{Lab, check_workers};
 use crate::measured::{Outputs, Papers};
-use crate::trial::{Child, Ending, Plan, Pool, Process, Setting, Trial};
+use crate::trial::{Child, Ending, Plan, Pool, Process, Setting, Trial, usual_workers};
 use crate::workload::{Policies, Variables};
 
 /// `try`.
@@ -29,7 +29,7 @@ pub(crate) struct TryArgs {
     )]
     policies: Vec<String>,
 
-    /// Numbers of workers, a list with commas [default: the program's own]
+    /// Numbers of workers, a list with commas [default: 1, half and all of the machine's]
     #[arg(short, long, value_name = "N", value_delimiter = ',')]
     workers: Vec<usize>,
 
@@ -48,6 +48,10 @@ pub(crate) struct TryArgs {
     /// The program's standard input, for each run anew [default: nothing]
     #[arg(long, value_name = "FILE")]
     input: Option<PathBuf>,
+
+    /// Does not measure how long steps take and wait, which costs each step some 10 ns
+    #[arg(long)]
+    without_delays: bool,
 
     /// Gives the advice even if other processes use the machine
     #[arg(long)]
@@ -111,6 +115,7 @@ pub(crate) fn run(lab: &Lab, arguments: &TryArgs) -> Result<(), LabError> {
     let found = Found::of(&first, variables, policies, arguments);
     let mut plan = Plan::new(title, found.settings, Some(Duration::from_secs(arguments.budget)));
     plan.rounds = arguments.repeat;
+    plan.measures = !arguments.without_delays;
     if arguments.despite_load {
         plan.most_load = 1.0;
     }
@@ -193,12 +198,14 @@ impl Found {
             names.map(|pool| format!("`{}`", pool.pool)).collect::<Vec<_>>()
         };
         let (policy_is, workers_is) = (fixed(|pool| &pool.policy_from), fixed(|pool| &pool.workers_from));
-        let own_workers = arguments.workers.is_empty();
         let mut chosen: Vec<&str> = arguments.policies.iter().map(String::as_str).collect();
         if chosen.is_empty() {
             chosen = policies.tried().to_vec();
         }
-        let mut workers: Vec<Option<usize>> = arguments.workers.iter().copied().map(Some).collect();
+        let mut workers: Vec<Option<usize>> = match arguments.workers.as_slice() {
+            [] => usual_workers().into_iter().map(Some).collect(),
+            named => named.iter().copied().map(Some).collect(),
+        };
         if !pools.is_empty() && policy_is.len() == pools.len() {
             chosen.clear();
             found.notes.push(format!(
@@ -208,7 +215,7 @@ impl Found {
                 variables.policy
             ));
         }
-        if !own_workers && !pools.is_empty() && workers_is.len() == pools.len() {
+        if !pools.is_empty() && workers_is.len() == pools.len() {
             workers.clear();
             found.notes.push(format!(
                 "The program sets the workers of {} itself, so {} has no effect there. With \

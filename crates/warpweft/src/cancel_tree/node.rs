@@ -147,6 +147,31 @@ impl Node {
         true
     }
 
+    /// Cancels the node, and all above it whose deadline has passed at that moment. Their timers may not have
+    /// been looked at.
+    ///
+    /// # Panics
+    ///
+    /// As [`cancel`](Self::cancel).
+    pub(crate) fn cancel_due(self: &Arc<Self>, now_ns: u64) {
+        let (mut nodes, mut due) = (vec![Arc::clone(self)], Vec::new());
+        // As in `is_below`.
+        let mut seen = HashSet::new();
+        while let Some(node) = nodes.pop() {
+            if node.limits.deadline_ns > now_ns || !seen.insert(Arc::as_ptr(&node)) {
+                continue;
+            }
+            if let Some(lists) = node.lists.lock_unless_lost() {
+                let parents = lists.parents.iter().flatten();
+                nodes.extend(parents.map(|(parent, _)| Arc::clone(parent)));
+            }
+            due.push(node);
+        }
+        for node in due {
+            node.cancel(Reason::Deadline);
+        }
+    }
+
     fn close(&self, reason: Reason, below: &mut Vec<Arc<Self>>, wakers: &mut Vec<Waker>) -> bool {
         let lists = self.enter(|lists| {
             // Ordering: Release publishes what the caller did before.
@@ -303,9 +328,11 @@ mod tests {
         let root = Node::root(NONE);
         let (left, right) = (child(&root), child(&root));
         let below = child(&left);
+        let lowest = child(&below);
         assert!(left.cancel(Reason::Asked));
         assert!(!left.cancel(Reason::Deadline), "once");
         assert_eq!(below.reason(), Some(Reason::Asked));
+        assert_eq!(lowest.reason(), Some(Reason::Asked));
         assert!(!root.is_cancelled() && !right.is_cancelled());
         assert!(child(&below).is_cancelled(), "born below a cancelled one");
         assert!(below.is_below(Arc::as_ptr(&below)) && right.is_below(Arc::as_ptr(&root)));

@@ -107,6 +107,7 @@ impl Source {
             for (_, waker) in &waiting.wakers {
                 see(RawWait {
                     waiter: waker.data().addr(),
+                    task: 0,
                     object: std::ptr::from_ref(self).addr(),
                     since_ns: None,
                     told: false,

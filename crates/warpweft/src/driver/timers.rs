@@ -73,6 +73,7 @@ impl Timers {
             open.wheel.each(|until_ns, waker| {
                 see(RawWait {
                     waiter: waker.data().addr(),
+                    task: 0,
                     object: 0,
                     since_ns: None,
                     told: false,

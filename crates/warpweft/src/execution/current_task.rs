@@ -1,8 +1,11 @@
 //! Which task runs on a stack: for reports, and for the owners of locks.
 
+use super::covered::Covered;
 use super::stack_context::{StackContext, here};
+use std::iter;
 use warpweft_task::Latch;
 use warpweft_task::frame::{self, Frame, FrameKind, Who};
+use warpweft_task::registry::Registry;
 
 /// Says what runs on a thread without a worker, until it is dropped.
 struct Here(Who);
@@ -18,7 +21,34 @@ impl StackContext {
     pub(crate) fn block_as<R>(&self, who: Who, f: impl FnOnce() -> R) -> R {
         let _before = Here(frame::set_here(who));
         let frame = Frame::new(0, who, FrameKind::Blocking);
-        frame.during(self.fibers().pool().core().threads.frames(), f)
+        self.visibly(&frame, f)
+    }
+
+    /// Calls `f`, during which a report sees the frame, and those that it covers.
+    pub(super) fn visibly<R>(&self, frame: &Frame, f: impl FnOnce() -> R) -> R {
+        /// Registers them, the youngest first.
+        fn during(frames: &[Frame], register: &Registry<Frame>, f: &mut dyn FnMut()) {
+            match frames {
+                [] => f(),
+                [first, rest @ ..] => first.during(register, || during(rest, register, f)),
+            }
+        }
+        let register = self.fibers().pool().core().threads.frames();
+        if self.covered.get().is_null() {
+            return frame.during(register, f);
+        }
+        // SAFETY: null, or on this stack in a function that resets the pointer before it returns.
+        let first = unsafe { self.covered.get().as_ref() };
+        // SAFETY: as above.
+        let covered = iter::successors(first, |covered| unsafe { covered.before.as_ref() });
+        let frames: Vec<Frame> = covered
+            .map(|covered| Frame::new(covered.latch, covered.who, FrameKind::Joins))
+            .collect();
+        let (mut f, mut result) = (Some(f), None);
+        during(&frames, register, &mut || {
+            result = f.take().map(|f| frame.during(register, f));
+        });
+        result.unwrap_or_else(|| unreachable!("it was called once"))
     }
 
     /// Returns the words of the task that runs on this stack.
@@ -47,20 +77,28 @@ pub(crate) fn current_task() -> Who {
 }
 
 /// Calls `f`, which runs a part of a fork or of a scope that waits for `latch`. Reports say so, and so do the
-/// owners of locks.
+/// owners of locks. `f` does not unwind.
 pub(crate) fn as_part_of<R>(latch: &Latch, f: impl FnOnce() -> R) -> R {
     let part = Who {
         id: std::ptr::from_ref(latch).addr(),
         origin: std::ptr::null(),
     };
-    let before = here().map(|context| {
-        let before = context.who();
-        context.continue_as(part);
-        before
+    let covered = here().map(|context| Covered {
+        who: context.who(),
+        latch: part.id,
+        before: context.covered.get(),
     });
+    if let (Some(context), Some(covered)) = (here(), &covered) {
+        context.continue_as(part);
+        // A fiber is seen anyway, and below a thief there may be no task.
+        if context.fiber().is_none() && covered.who.id != 0 {
+            context.covered.set(covered);
+        }
+    }
     let result = f();
-    if let (Some(context), Some(before)) = (here(), before) {
-        context.continue_as(before);
+    if let (Some(context), Some(covered)) = (here(), covered) {
+        context.continue_as(covered.who);
+        context.covered.set(covered.before);
     }
     result
 }

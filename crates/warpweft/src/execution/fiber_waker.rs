@@ -182,6 +182,12 @@ impl Drop for Wake {
 /// One static, so that `will_wake` can compare addresses.
 static VTABLE: RawWakerVTable = RawWakerVTable::new(clone, wake, wake_by_ref, drop_waker);
 
+/// Returns true if `waker` wakes a fiber.
+#[inline]
+pub(crate) fn is_of_fiber(waker: &Waker) -> bool {
+    ptr::eq(waker.vtable(), &raw const VTABLE)
+}
+
 /// # Safety
 ///
 /// `data` came from `Arc::into_raw`, and the waker has a share that is not given up meanwhile.

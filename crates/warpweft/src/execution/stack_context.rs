@@ -19,6 +19,7 @@
 //! - A spare thread is reserved before anything is given away.
 
 use super::body_link::BodyLink;
+use super::covered::Covered;
 use super::fiber::Fiber;
 use super::thread_fibers::ThreadFibers;
 use crate::coroutine::overflow::Label;
@@ -58,6 +59,8 @@ pub(crate) struct StackContext {
     body: *const BodyLink,
     /// The number of calls of `uncooperative` on the stack.
     uncooperative: Cell<u32>,
+    /// The youngest frame that runs a part of another one's join or scope; null if there is none.
+    pub(super) covered: Cell<*const Covered>,
 }
 
 impl fmt::Debug for StackContext {
@@ -106,6 +109,7 @@ impl StackContext {
             body: std::ptr::null(),
             host: Cell::new(std::ptr::null()),
             uncooperative: Cell::new(0),
+            covered: Cell::new(std::ptr::null()),
         }
     }
 
@@ -120,6 +124,7 @@ impl StackContext {
             body,
             host: Cell::new(self),
             uncooperative: Cell::new(0),
+            covered: Cell::new(std::ptr::null()),
         }
     }
 

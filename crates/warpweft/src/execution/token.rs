@@ -13,7 +13,7 @@
 
 use super::fiber::Fiber;
 use super::stack_context::{StackContext, here};
-use crate::cancel_tree::node::{Node, Reason};
+use crate::cancel_tree::node::Node;
 use crate::fork::token_frame::TokenFrame;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -29,17 +29,18 @@ use warpweft_task::Cancelled;
 /// True if a cancellation unwinds stacks. Otherwise they see it when they ask.
 pub(crate) const UNWINDS: bool = cfg!(panic = "unwind");
 
-// The token of a thread that belongs to no pool.
-thread_word!(static OUTSIDE: *const Node = ptr::null());
+// The youngest frame of a thread that belongs to no pool.
+thread_word!(static OUTSIDE: *const TokenFrame = ptr::null());
 
-/// Returns the token of a thread that belongs to no pool, for code that is about to switch stacks there.
-pub(crate) fn outside() -> *const Node {
+/// Returns the youngest frame of a thread that belongs to no pool, for code that is about to switch stacks
+/// there.
+pub(crate) fn outside() -> *const TokenFrame {
     OUTSIDE.with(Cell::get)
 }
 
-/// Sets the token of a thread that belongs to no pool, behind a switch of stacks.
-pub(crate) fn set_outside(node: *const Node) {
-    OUTSIDE.with(|token| token.set(node));
+/// Sets the youngest frame of a thread that belongs to no pool, behind a switch of stacks.
+pub(crate) fn set_outside(frame: *const TokenFrame) {
+    OUTSIDE.with(|outside| outside.set(frame));
 }
 
 /// Says whether this process has ever set a token, so that spawning costs one look at a word until then.
@@ -72,9 +73,15 @@ mod used {
     pub(super) fn set() {}
 }
 
+/// Returns the frame that decides which token counts on the calling stack; null if there is none.
+fn frame_here() -> *const TokenFrame {
+    here().map_or_else(outside, |context| context.forks().token_frame())
+}
+
 /// Returns the token that counts on the calling stack; null if there is none.
 fn token_here() -> *const Node {
-    here().map_or_else(outside, StackContext::cancel_token)
+    // SAFETY: null, or a frame of this stack that was entered and not left.
+    unsafe { frame_here().as_ref() }.map_or(ptr::null(), |frame| frame.node)
 }
 
 /// Returns the token that what is spawned here inherits.
@@ -106,10 +113,42 @@ pub(crate) unsafe fn shared(node: *const Node) -> Option<Arc<Node>> {
     Some(unsafe { Arc::from_raw(node) })
 }
 
-/// Returns true if a token counts here, and it is cancelled.
+/// Returns true if a token counts here, and it is cancelled, or is by now.
 pub(crate) fn is_cancelled() -> bool {
     // SAFETY: as in `current`.
-    used::get() && unsafe { token_here().as_ref() }.is_some_and(Node::is_cancelled)
+    used::get() && unsafe { is_over(token_here(), clock::now_ns) }
+}
+
+/// Returns true if the node is cancelled. It may become so by the clock: where all workers compute, no worker
+/// looks at the timers. `now_ns` is called for a deadline; 0 stands for no look at the clock.
+///
+/// # Safety
+///
+/// The node is null, or is there and came from an `Arc`.
+unsafe fn is_over(node: *const Node, now_ns: impl FnOnce() -> u64) -> bool {
+    // SAFETY: by contract.
+    let Some(there) = (unsafe { node.as_ref() }) else {
+        return false;
+    };
+    if there.is_cancelled() {
+        return true;
+    }
+    let deadline_ns = there.limits().deadline_ns;
+    if deadline_ns == u64::MAX {
+        return false;
+    }
+    let now_ns = now_ns();
+    if now_ns < deadline_ns {
+        return false;
+    }
+    // SAFETY: by contract.
+    let node = unsafe { shared(node) };
+    let cancel = || node.inspect(|node| node.cancel_due(now_ns));
+    // Unwind: a waker has panicked, which the panic hook has reported. A fork must not be left here.
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(cancel)) {
+        std::mem::forget(payload);
+    }
+    true
 }
 
 /// Unwinds up to the frame of the token.
@@ -138,36 +177,17 @@ impl StackContext {
 
     /// Returns true if the token that counts here is cancelled, and the stack may be unwound.
     pub(crate) fn is_stopped(&self) -> bool {
-        self.is_told(true) && UNWINDS && self.may_be_stopped()
+        // SAFETY: the node of a frame of this stack is there.
+        let is_over = unsafe { is_over(self.cancel_token(), clock::now_ns) };
+        is_over && UNWINDS && self.may_be_stopped()
     }
 
     /// The same, for what is called often: it looks at the clock now and then.
     pub(crate) fn is_stopped_at_fork(&self) -> bool {
-        self.is_told(self.forks().is_time_for_clock()) && UNWINDS && self.may_be_stopped()
-    }
-
-    /// Returns true if the token that counts here is cancelled. With `clock` it may become so by that: where
-    /// all workers compute, no worker looks at the timers.
-    fn is_told(&self, clock: bool) -> bool {
+        let now_ns = || self.forks().now_and_then_ns(clock::now_ns);
         // SAFETY: the node of a frame of this stack is there.
-        let Some(node) = (unsafe { self.cancel_token().as_ref() }) else {
-            return false;
-        };
-        if node.is_cancelled() {
-            return true;
-        }
-        let deadline_ns = node.limits().deadline_ns;
-        if !clock || deadline_ns == u64::MAX || clock::now_ns() < deadline_ns {
-            return false;
-        }
-        // SAFETY: as above; frames have their nodes from an `Arc`.
-        let node = unsafe { shared(node) };
-        let cancel = || node.map(|node| node.cancel(Reason::Deadline));
-        // Unwind: a waker has panicked, which the panic hook has reported. A fork must not be left here.
-        if let Err(payload) = catch_unwind(AssertUnwindSafe(cancel)) {
-            std::mem::forget(payload);
-        }
-        true
+        let is_over = unsafe { is_over(self.cancel_token(), now_ns) };
+        is_over && UNWINDS && self.may_be_stopped()
     }
 
     /// Returns true if code on this stack may switch or be unwound at a check.
@@ -221,7 +241,7 @@ impl Drop for WaitUnder {
 struct Entered<'a> {
     context: Option<&'a StackContext>,
     frame: &'a TokenFrame,
-    outside: *const Node,
+    outside: *const TokenFrame,
 }
 
 impl<'a> Entered<'a> {
@@ -239,7 +259,7 @@ impl<'a> Entered<'a> {
                 unsafe { context.forks().enter_token(frame) };
                 context.note_token();
             }
-            None => outside = OUTSIDE.with(|token| token.replace(frame.node)),
+            None => outside = OUTSIDE.with(|outside| outside.replace(frame)),
         }
         Self {
             context,
@@ -253,6 +273,10 @@ impl Drop for Entered<'_> {
     #[inline(never)]
     fn drop(&mut self) {
         let Some(context) = self.context else {
+            // SAFETY: null, or a frame that was entered and not left.
+            if let Some(before) = unsafe { self.outside.as_ref() }.filter(|_| self.frame.listens.get()) {
+                before.listens.set(true);
+            }
             return set_outside(self.outside);
         };
         if let Some(place) = self.frame.place.take() {
@@ -296,7 +320,7 @@ pub(crate) unsafe fn with_raw_token<R>(node: *const Node, f: impl FnOnce() -> R)
 }
 
 /// Calls `f` under that token, if there is one. Also returns whether `f` has waited for a cancellation
-/// itself, or may have; `None` without a token.
+/// itself; `None` without a token.
 ///
 /// There is one call of `f`, with a token and without. So the compiler inlines what is called once,
 /// however long it is.
@@ -313,15 +337,14 @@ pub(crate) fn call_under<R>(node: Option<&Arc<Node>>, f: impl FnOnce() -> R) -> 
         }
     };
     let result = f();
-    let listens = entered.map(|entered| entered.context.is_none() || entered.frame.listens.get());
+    let listens = entered.map(|entered| entered.frame.listens.get());
     (result, listens)
 }
 
 /// Notes that the code that runs here waits for a cancellation.
 pub(crate) fn note_listening() {
-    let frame = here().map_or(ptr::null(), |context| context.forks().token_frame());
     // SAFETY: null, or a frame of this stack that was entered and not left.
-    unsafe { frame.as_ref() }.inspect(|frame| frame.listens.set(true));
+    unsafe { frame_here().as_ref() }.inspect(|frame| frame.listens.set(true));
 }
 
 /// Calls `f`, which was made under that token, or drops it and unwinds if the token is cancelled. Without a

@@ -79,8 +79,7 @@ impl StackContext {
             _ => {
                 if !self.wait_visibly(latch, MustWait::Yes) {
                     let frame = self.frame(latch, FrameKind::Joins);
-                    let threads = &self.fibers().pool().core().threads;
-                    frame.during(threads.frames(), || self.sleep_without_worker(latch));
+                    self.visibly(&frame, || self.sleep_without_worker(latch));
                 }
             }
         }
@@ -95,8 +94,7 @@ impl StackContext {
         }
         let had_entered = (!self.is_in_own_pool()).then(current::get);
         let frame = self.frame(latch, FrameKind::Joins);
-        let threads = &self.fibers().pool().core().threads;
-        self.keep_class(|| frame.during(threads.frames(), || self.await_call(latch, None)));
+        self.keep_class(|| self.visibly(&frame, || self.await_call(latch, None)));
         self.continue_as(frame.who);
         had_entered.inspect(|&worker_ref| current::set(worker_ref));
     }
@@ -185,8 +183,7 @@ impl StackContext {
             MustWait::No => FrameKind::Waits,
         };
         let frame = self.frame(latch, kind);
-        let threads = &self.fibers().pool().core().threads;
-        let waited = self.keep_class(|| frame.during(threads.frames(), || self.wait(latch, held)));
+        let waited = self.keep_class(|| self.visibly(&frame, || self.wait(latch, held)));
         self.continue_as(frame.who);
         waited
     }

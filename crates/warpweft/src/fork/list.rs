@@ -80,8 +80,10 @@ pub(crate) struct List {
     frame: Cell<*const TokenFrame>,
     /// In a checked list, and while something is on offer: what `watch` and `expect` would be.
     decision: Cell<(*const AtomicU64, u64)>,
-    /// How often a token was looked at.
-    looks: Cell<u32>,
+    /// How often a token was looked at since the last look at the clock, and after how many the next one is.
+    looks: Cell<(u32, u32)>,
+    /// When that was.
+    looked_ns: Cell<u64>,
 }
 
 impl List {
@@ -102,7 +104,8 @@ impl List {
             checked: Cell::new(false),
             frame: Cell::new(ptr::null()),
             decision: Cell::new((ptr::null(), CLOSED)),
-            looks: Cell::new(0),
+            looks: Cell::new((0, 0)),
+            looked_ns: Cell::new(0),
         }
     }
 

@@ -208,7 +208,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// read-modify-write. On another stack, in a job of the scope, it costs as much as
     /// [`spawn_job`](crate::spawn_job).
     ///
-    /// If the job panics, the scope panics when all have ended.
+    /// If the job panics, the scope panics when all have ended. It is under the [token](crate::cancel) that
+    /// counted where the scope was opened, also if it is spawned in a part that has another one.
     pub fn spawn<F>(&'scope self, job: F)
     where
         F: FnOnce(&'scope Scope<'scope, 'env>) + Send + 'scope,

@@ -249,7 +249,12 @@ pub async fn scope_async<F: Future>(body: impl FnOnce(AsyncScope) -> F) -> F::Ou
     if outcome.is_err() {
         shared.cancel();
     }
-    poll_fn(|cx| shared.last_has_left(cx)).await;
+    poll_fn(|cx| {
+        // A task of the scope may wait for the cancellation, and say goodbye in its grace.
+        token::note_listening();
+        shared.last_has_left(cx)
+    })
+    .await;
     drop(ending);
     let panic = shared.panic.lock().take();
     let cut_short = shared.state.lock().cut_short;

@@ -1,7 +1,11 @@
 //! No stacks: the feature is off, or this system's are not read.
 
 use super::stack::{NoStack, Stack};
+use std::time::Duration;
 use warpweft_platform::stack_copy::{Describe, NoCopy, StackCopy};
+
+/// As in `stacks.rs`.
+pub(crate) const PATIENCE: Duration = Duration::ZERO;
 
 /// Returns why no stack is read in this program.
 #[allow(clippy::unnecessary_wraps, reason = "as in `stacks.rs`")]
@@ -13,8 +17,11 @@ pub(crate) fn why_none() -> Option<NoStack> {
     })
 }
 
+/// As in `stacks.rs`: there is nothing to read.
+pub(crate) fn prepare() {}
+
 /// As in `stacks.rs`. It is not called while there is a reason for none.
-pub(crate) fn of_copies(copies: &[StackCopy]) -> Vec<Result<Stack, NoStack>> {
+pub(crate) fn of_copies(copies: &[StackCopy], _end_ns: u64) -> Vec<Result<Stack, NoStack>> {
     copies.iter().map(|_| Err(NoStack::NotRead)).collect()
 }
 
@@ -35,6 +42,12 @@ impl Reading {
         _on_copy: impl FnOnce(&StackCopy) -> bool,
     ) -> Option<Result<Stack, NoStack>> {
         Some(Err(self.0.clone()))
+    }
+
+    /// As in `stacks.rs`.
+    #[allow(clippy::unused_self, reason = "as in `stacks.rs`")]
+    pub(crate) fn early(&self) -> Option<Stack> {
+        None
     }
 
     /// As in `stacks.rs`.

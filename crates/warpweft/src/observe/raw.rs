@@ -25,6 +25,8 @@ pub(crate) struct RawTask {
     pub(crate) has_place: bool,
     pub(crate) state: RawState,
     pub(crate) worker: Option<usize>,
+    /// The kernel's number of its thread, if it runs.
+    pub(crate) thread: Option<u32>,
     pub(crate) since_ns: Option<u64>,
     /// How many wakers of it exist, if that is known.
     pub(crate) wakers: Option<u64>,
@@ -50,6 +52,9 @@ pub(crate) enum RawState {
 pub(crate) struct RawWait {
     /// The address of the waker's data; 0 if the waker was taken.
     pub(crate) waiter: usize,
+    /// What identifies the task that began to wait; 0 if that is not known. The waker may be that of a future
+    /// in between, which polls several.
+    pub(crate) task: usize,
     /// The address of what it waits for.
     pub(crate) object: usize,
     pub(crate) since_ns: Option<u64>,
@@ -79,6 +84,7 @@ pub(crate) enum RawWhat {
         kind: &'static str,
         /// The last task that notified.
         last: Who,
+        made_at: Option<&'static Location<'static>>,
     },
     Barrier {
         arrived: usize,
@@ -88,12 +94,14 @@ pub(crate) enum RawWhat {
         capacity: usize,
         senders: usize,
         last: Who,
+        made_at: &'static Location<'static>,
     },
     Send {
         queued: usize,
         capacity: usize,
         receivers: usize,
         last: Who,
+        made_at: &'static Location<'static>,
     },
     Timer {
         until_ns: u64,

@@ -8,6 +8,8 @@
 //!
 //! - Unwind information is read only in a callback of the dynamic linker, which unloads no library meanwhile.
 //! - At most [`THREADS`] stacks are unwound at a time.
+//! - Names are looked up under one lock of the crate `backtrace`, which keeps what it has read of a library.
+//!   So whatever [`prepare`] has begun to read is read once, and a report waits for the rest of it only.
 
 use super::stack::{Frame, NoStack, Stack};
 use framehop::{ExplicitModuleSectionInfo, FrameAddress, Module, Unwinder as _};
@@ -15,6 +17,7 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use warpweft_platform::clock::now_ns;
 use warpweft_platform::stack_copy::{Asked, Describe, StackCopy, ask};
 use warpweft_platform::sync::{Mutex, StaticMutex};
 use warpweft_platform::thread::{pause, spawn_named};
@@ -27,7 +30,7 @@ use framehop::aarch64::{
 use framehop::x86_64::{CacheX86_64 as Cache, UnwindRegsX86_64 as UnwindRegs, UnwinderX86_64 as Unwinder};
 
 /// How long the functions of a stack are searched for.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 /// The most frames of a stack.
 const MOST_FRAMES: usize = 256;
 const THREADS: usize = 4;
@@ -104,6 +107,14 @@ impl Reading {
         }
     }
 
+    /// Returns the stack without names, if it is known and the names are being looked up.
+    pub(crate) fn early(&self) -> Option<Stack> {
+        match &self.state {
+            State::Unwinding(found) => found.lock().addresses.clone(),
+            _ => None,
+        }
+    }
+
     /// Returns what is known of the stack, or why there is none, when the report cannot wait any longer.
     pub(crate) fn give_up(self) -> Result<Stack, NoStack> {
         match self.state {
@@ -149,8 +160,29 @@ pub(crate) fn why_none() -> Option<NoStack> {
     None
 }
 
-/// Unwinds copies, and waits for that, but not longer than [`PATIENCE`].
-pub(crate) fn of_copies(copies: &[StackCopy]) -> Vec<Result<Stack, NoStack>> {
+/// Begins to read the symbols of the program, on a separate thread: a report that names functions is likely.
+/// It takes a tenth of a second or more, once in a process. Later calls do nothing.
+pub(crate) fn prepare() {
+    static IS_BEGUN: StaticMutex<bool> = StaticMutex::new(false);
+    if IS_BEGUN.with(|is_begun| std::mem::replace(is_begun, true)) {
+        return;
+    }
+    let body = || {
+        // Any functions of the program and of the system's library do: whole files are read.
+        let known: [*const (); 2] = [prepare as *const (), libc::nanosleep as *const ()];
+        let addresses = Addresses {
+            frames: known.map(|it| (it.addr() as u64, None)).into(),
+            cut: None,
+        };
+        // Unwind: as in `begin`.
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(addresses.name())));
+    };
+    // Without a thread the first report comes later.
+    let _ = spawn_named("warpweft-stack", None, body);
+}
+
+/// Unwinds copies, and waits for that until `end_ns`.
+pub(crate) fn of_copies(copies: &[StackCopy], end_ns: u64) -> Vec<Result<Stack, NoStack>> {
     let none = vec![Err(NoStack::NotRead); copies.len()];
     let found = Arc::new(Mutex::new((none, copies.is_empty())));
     let (results, copies) = (Arc::clone(&found), copies.to_vec());
@@ -168,9 +200,8 @@ pub(crate) fn of_copies(copies: &[StackCopy]) -> Vec<Result<Stack, NoStack>> {
         }));
         results.lock().1 = true;
     };
-    let begun = Instant::now();
     if spawn_named("warpweft-stack", None, body).is_ok() {
-        while !found.lock().1 && begun.elapsed() < PATIENCE {
+        while !found.lock().1 && now_ns() < end_ns {
             pause(LOOK_NS);
         }
     }

@@ -25,8 +25,8 @@ use warpweft_platform::sync::StaticMutex;
 use warpweft_policy::{TaskRef, priority};
 use warpweft_task::pool::PoolHeader;
 
-/// How many waits donate at a time. Each push of a pool with priorities looks at all of them. Further waits
-/// donate nothing.
+/// How many waits donate at a time. Each push of a pool with priorities looks at all of them. Of more, the
+/// most urgent ones do.
 const MOST: usize = 64;
 
 /// A task that waits for a lock.
@@ -93,16 +93,32 @@ pub(crate) fn any() -> bool {
 
 /// Notes that a task waits, or that it waits for another owner now.
 pub(crate) fn waits(donor: Donor) {
-    Lines::change(|lines| {
-        lines.leave(donor.lock, donor.place);
-        if lines.donors.len() < MOST {
-            lines.donors.push(donor);
-            lines.changes = lines.changes.wrapping_add(1);
-        }
-    });
+    Lines::change(|lines| lines.enter(donor));
 }
 
 impl Lines {
+    fn enter(&mut self, donor: Donor) {
+        self.leave(donor.lock, donor.place);
+        if self.donors.len() >= MOST {
+            let donors = self.donors.iter().enumerate();
+            match donors.max_by_key(|(_, other)| other.level) {
+                Some((at, least)) if least.level > donor.level => self.donors.swap_remove(at),
+                _ => return,
+            };
+        }
+        self.donors.push(donor);
+        self.changes = self.changes.wrapping_add(1);
+    }
+
+    fn end(&mut self, lock: usize, place: usize, owner: Option<usize>) {
+        // It may not have had room here.
+        self.leave(lock, place);
+        if let Some(owner) = owner {
+            let behind = self.donors.iter_mut().filter(|other| other.lock == lock);
+            behind.for_each(|other| other.owner = owner);
+        }
+    }
+
     fn leave(&mut self, lock: usize, place: usize) -> Option<Donor> {
         let is_it = |donor: &Donor| (donor.lock, donor.place) == (lock, place);
         let index = self.donors.iter().position(is_it)?;
@@ -110,16 +126,13 @@ impl Lines {
     }
 }
 
-/// Notes that a task waits no longer. If it has got the lock, those behind it wait for it.
+/// Notes that a task waits no longer. If it has got the lock, those behind it wait for it: `owner` returns
+/// its address then.
 #[inline]
-pub(crate) fn left(lock: usize, place: usize, got: bool) {
+pub(crate) fn left(lock: usize, place: usize, owner: impl FnOnce() -> Option<usize>) {
     if any() {
-        Lines::change(|lines| {
-            if let Some(donor) = lines.leave(lock, place).filter(|_| got) {
-                let behind = lines.donors.iter_mut().filter(|other| other.lock == lock);
-                behind.for_each(|other| other.owner = donor.task);
-            }
-        });
+        let owner = owner();
+        Lines::change(|lines| lines.end(lock, place, owner));
     }
 }
 
@@ -233,6 +246,21 @@ mod tests {
         assert_eq!(lines.lent_to(4, 1), Some(1), "of another lock");
         assert_eq!(lines.lent_to(6, 1), None, "has nothing to do with it");
         assert_eq!(lines.lent_to(1, 2), None, "of another pool");
+    }
+
+    #[test]
+    fn a_crowd_of_less_urgent_tasks_leaves_room() {
+        let mut lines = lines(&[]);
+        for task in 0..2 * MOST {
+            lines.enter(donor(10, task, 100 + task, 1, 2));
+        }
+        assert_eq!(lines.donors.len(), MOST);
+        lines.enter(donor(20, 0, 3, 2, 0));
+        lines.enter(donor(20, 1, 4, 2, 1));
+        assert_eq!((lines.lent_to(2, 1), lines.donors.len()), (Some(0), MOST));
+        // One that had no room gets the lock.
+        lines.end(20, 7, Some(9));
+        assert_eq!((lines.lent_to(2, 1), lines.lent_to(9, 1)), (None, Some(0)));
     }
 
     #[test]

@@ -66,8 +66,9 @@ const BLOCKING_KEEP_ALIVE: Duration = Duration::from_secs(10);
 ///
 /// With `WARPWEFT_MEASURE_STEPS=1` steps are [measured](crate::Recorder::measure_steps) from the beginning,
 /// which costs some 10 ns each. The lines then have `queue_delay`, `wake_to_run` and `run_time`, each as
-/// `{"count":7,"p50_ns":900,"p99_ns":21000}`, of all classes together. So do lines of a program that measures
-/// by itself.
+/// `{"count":7,"p50_ns":900,"p99_ns":21000,"buckets":[[900,6],[21000,1]]}`, of all classes together. A bucket
+/// is its upper end in nanoseconds and a count, so the lines of several pools and processes can be added up.
+/// Lines of a program that measures by itself have them, too.
 ///
 /// `policy_from` and `workers_from` are `program`, `default`, or the name of a variable. `written` is
 /// `shutdown` or `exit`. A runtime that one of its own tasks shuts down is not waited for: its line has what

@@ -4,35 +4,51 @@
 //!
 //! - A suspended fiber is copied while its probe is in the register, so it exists. Whether it ran meanwhile
 //!   is asked afterwards.
-//! - What runs is copied by the handler of a signal, as for a report of a stall.
+//! - What runs is copied by the handler of a signal, as for a report of a stall. Of a closure that blocks it
+//!   is asked afterwards whether its frame is still in the register, for its thread may run another one.
+//! - At most [`ASKED`] threads are asked at a time: there are buffers for a few more.
 
 use super::handle::Runtime;
+use super::pool::Pool;
 use crate::coroutine::overflow::describe;
 use crate::observe::dump::{Dump, Finding, TaskState};
 use crate::observe::stack::{NoStack, Stack};
-use crate::observe::stacks::{Reading, of_copies, why_none};
+use crate::observe::stacks::{PATIENCE, Reading, of_copies, why_none};
+use crate::pool::core::PoolCore;
 use crate::pool::dyn_pool::DynPool;
 use crate::threads::monitor::StackSignal;
 use std::cmp::Reverse;
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::time::Duration;
+use warpweft_platform::clock::now_ns;
+use warpweft_platform::stack_copy::NoCopy;
 use warpweft_platform::thread::pause;
 use warpweft_task::TaskKind;
+use warpweft_task::frame::FrameKind;
 
 /// How often it looks whether a stack was copied, in nanoseconds.
 const LOOK_NS: u64 = 200_000;
+/// How many threads are asked at a time, at most.
+const ASKED: usize = 4;
+/// How many tasks have stacks in a dump that nobody limits.
+const USUAL: usize = 64;
+/// How long the stacks of what a shutdown has left are waited for.
+const LAST_PATIENCE: Duration = Duration::from_secs(2);
 
 impl Runtime {
-    /// As [`dump`](Self::dump), with the stacks of at most `most` tasks: fibers that wait, and tasks that run
-    /// on a worker. Those that a finding names come first, then those that run, then those that have waited
-    /// longest.
+    /// As [`dump`](Self::dump), with the stacks of at most `most` tasks: what runs on a worker, closures of
+    /// [`spawn_blocking`](crate::spawn_blocking) and [`blocking`](crate::blocking()) that run, and fibers
+    /// that wait. Those that a finding names come first, then those that run on workers, then those that
+    /// block, and last those that have waited longest.
     ///
     /// It needs the feature `stacks`, and for fibers Linux on x86-64. Otherwise, and where a stack could not
     /// be read, [`TaskDump::stack`](crate::TaskDump::stack) says why. A future has no stack. The stack of a
-    /// job or closure that waits or blocks on its own thread is not read.
+    /// job that waits on its own thread is not read.
     ///
-    /// What runs is disturbed by a signal: see [`Builder::stack_signal`](crate::Builder::stack_signal). The
-    /// calling thread waits without giving its worker away: some 20 µs a stack, and a tenth of a second or
-    /// more when the symbols of the program are read for the first time.
+    /// What runs is disturbed by a signal: see [`Builder::stack_signal`](crate::Builder::stack_signal). A
+    /// closure that blocks in a system call that is not restarted gets `EINTR`. The calling thread waits
+    /// without giving its worker away: some 20 µs a stack, and a tenth of a second or more when the symbols
+    /// of the program are read for the first time.
     ///
     /// ```
     /// let runtime = warpweft::Runtime::builder().workers(1).build()?;
@@ -42,90 +58,202 @@ impl Runtime {
     #[must_use]
     pub fn dump_with_stacks(&self, most: usize) -> Dump {
         let mut dump = self.dump();
-        let chosen = choose(&dump, most);
-        if let Some(why) = why_none() {
-            for task in chosen {
-                dump.tasks[task].stack = Some(Err(why.clone()));
+        match why_none() {
+            Some(why) => {
+                for task in choose(&dump, most) {
+                    dump.tasks[task].stack = Some(Err(why.clone()));
+                }
             }
-            return dump;
-        }
-        let pools: Vec<_> = self.pools().iter().map(|pool| &**pool.any()).collect();
-        for (task, stack) in running(&dump, &pools, &chosen) {
-            dump.tasks[task].stack = Some(stack);
-        }
-        for (task, stack) in suspended(&dump, &pools, &chosen) {
-            dump.tasks[task].stack = Some(stack);
+            None => dump.read_stacks(self.pools(), most, PATIENCE),
         }
         dump
+    }
+}
+
+impl Dump {
+    /// Looks at these pools for a program that has asked by a signal: with stacks, if they can be read.
+    #[cfg(all(unix, feature = "signal"))]
+    pub(crate) fn asked_for(pools: &[Pool]) -> Self {
+        Self::with_stacks(pools, PATIENCE)
+    }
+
+    /// Looks at these pools after a shutdown that was in vain: with stacks, if they can be read soon.
+    pub(crate) fn of_remaining(pools: &[Pool]) -> Self {
+        Self::with_stacks(pools, LAST_PATIENCE)
+    }
+
+    fn with_stacks(pools: &[Pool], patience: Duration) -> Self {
+        let mut dump = Self::of(pools);
+        if why_none().is_none() {
+            dump.read_stacks(pools, USUAL, patience);
+        }
+        dump
+    }
+
+    /// Reads the stacks of at most `most` tasks, for as long as `patience` allows.
+    fn read_stacks(&mut self, pools: &[Pool], most: usize, patience: Duration) {
+        let pools: Vec<_> = pools.iter().map(|pool| &**pool.any()).collect();
+        let end_ns = now_ns().saturating_add(u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX));
+        let chosen = choose(self, most);
+        for (task, stack) in by_signal(threads(self, &pools, &chosen), end_ns) {
+            self.tasks[task].stack = Some(stack);
+        }
+        for (task, stack) in suspended(self, &pools, &chosen, end_ns) {
+            self.tasks[task].stack = Some(stack);
+        }
     }
 }
 
 /// Returns the tasks whose stacks are read.
 fn choose(dump: &Dump, most: usize) -> Vec<usize> {
     let named: HashSet<usize> = dump.findings.iter().flat_map(Finding::tasks).copied().collect();
-    let has_stack = |&number: &usize| {
+    let rank = |number: usize| {
         let task = &dump.tasks[number];
-        matches!(task.state, TaskState::Running(Some(_)))
-            || task.kind == Some(TaskKind::Fiber) && task.pool.is_some()
+        match task.state {
+            TaskState::Running(Some(_)) => Some(0),
+            TaskState::Blocking | TaskState::SpawnedBlocking => Some(1),
+            _ if task.kind == Some(TaskKind::Fiber) && task.pool.is_some() => Some(2),
+            _ => None,
+        }
     };
-    let mut tasks: Vec<_> = (0..dump.tasks.len()).filter(has_stack).collect();
-    tasks.sort_by_key(|number| {
-        let task = &dump.tasks[*number];
-        let runs = matches!(task.state, TaskState::Running(_));
-        (!named.contains(number), !runs, Reverse(task.since))
-    });
+    let ranked = |number| rank(number).map(|rank| (rank, number));
+    let mut tasks: Vec<_> = (0..dump.tasks.len()).filter_map(ranked).collect();
+    tasks.sort_by_key(|(rank, number)| (!named.contains(number), *rank, Reverse(dump.tasks[*number].since)));
     tasks.truncate(most);
-    tasks
+    tasks.into_iter().map(|(_, number)| number).collect()
 }
 
 type Read = Vec<(usize, Result<Stack, NoStack>)>;
 
-/// Reads the stacks of those that run.
-fn running(dump: &Dump, pools: &[&dyn DynPool], chosen: &[usize]) -> Read {
+/// A task on a thread that can be asked by a signal.
+struct OnThread<'a> {
+    /// Its number in the dump.
+    task: usize,
+    core: &'a PoolCore,
+    thread: Option<u32>,
+    /// What identifies the closure, if it is one that blocks.
+    closure: Option<usize>,
+}
+
+impl OnThread<'_> {
+    /// Asks for the stack.
+    fn ask(&self) -> Result<Reading, NoStack> {
+        let signal = match self.core.monitor.stack_signal() {
+            StackSignal::Off => return Err(NoStack::Off),
+            StackSignal::Number(signal) => Some(signal),
+            StackSignal::Usual => None,
+        };
+        Reading::new(self.thread.ok_or(NoStack::NoThread)?, signal, describe)
+    }
+
+    /// Returns true if the thread was in the task just now, for all that is known. Of a worker it is not: its
+    /// task may have ended, for a dump is a sketch.
+    fn is_there(&self) -> bool {
+        let Some(closure) = self.closure else { return true };
+        let mut is_there = false;
+        each_closure(self.core, |id, thread| {
+            is_there |= id == closure && thread == self.thread;
+        });
+        is_there
+    }
+}
+
+/// Calls `see` with what identifies each closure that blocks, and the kernel's number of its thread.
+fn each_closure(core: &PoolCore, mut see: impl FnMut(usize, Option<u32>)) {
+    for frames in [core.threads.frames(), &core.threads.blocking().frames] {
+        frames.for_each(|frame| {
+            if matches!(frame.kind, FrameKind::Blocking | FrameKind::SpawnedBlocking) {
+                see(frame.who.id, frame.number);
+            }
+        });
+    }
+}
+
+/// Returns the threads of those that run, in the order of `chosen`.
+fn threads<'a>(dump: &Dump, pools: &[&'a dyn DynPool], chosen: &[usize]) -> VecDeque<OnThread<'a>> {
+    let closures: Vec<HashMap<u64, Option<u32>>> = pools
+        .iter()
+        .map(|pool| {
+            let mut closures = HashMap::new();
+            each_closure(pool.core(), |id, thread| _ = closures.insert(id as u64, thread));
+            closures
+        })
+        .collect();
+    let on_thread = |&number: &usize| {
+        let task = &dump.tasks[number];
+        let is_its = |pool: &&dyn DynPool| task.pool.as_ref() == Some(&pool.core().info.name);
+        let pool = pools.iter().position(is_its)?;
+        let core = pools[pool].core();
+        let (thread, closure) = match task.state {
+            TaskState::Running(Some(worker)) => {
+                (core.threads.thread_with(worker).map(|(thread, _)| thread), None)
+            }
+            TaskState::Blocking | TaskState::SpawnedBlocking => {
+                let thread = closures[pool].get(&task.id).copied();
+                (thread.flatten(), usize::try_from(task.id).ok())
+            }
+            _ => return None,
+        };
+        Some(OnThread {
+            task: number,
+            core,
+            thread,
+            closure,
+        })
+    };
+    chosen.iter().filter_map(on_thread).collect()
+}
+
+/// Reads the stacks of these threads until that time.
+fn by_signal(mut left: VecDeque<OnThread<'_>>, end_ns: u64) -> Read {
     let mut read = Vec::new();
     let mut asked = Vec::new();
-    for &number in chosen {
-        let task = &dump.tasks[number];
-        let TaskState::Running(Some(worker)) = task.state else {
-            continue;
-        };
-        let pool = pools
-            .iter()
-            .find(|pool| task.pool.as_ref() == Some(&pool.core().info.name));
-        let Some(core) = pool.map(|pool| pool.core()) else {
-            continue;
-        };
-        let signal = match core.monitor.stack_signal() {
-            StackSignal::Off => Err(NoStack::Off),
-            StackSignal::Number(signal) => Ok(Some(signal)),
-            StackSignal::Usual => Ok(None),
-        };
-        let thread = core.threads.thread_with(worker).map(|(thread, _)| thread);
-        let reading =
-            signal.and_then(|signal| Reading::new(thread.ok_or(NoStack::NoThread)?, signal, describe));
-        match reading {
-            Ok(reading) => asked.push((number, reading)),
-            Err(why) => read.push((number, Err(why))),
+    while !(left.is_empty() && asked.is_empty()) {
+        while asked.len() < ASKED
+            && let Some(next) = left.pop_front()
+        {
+            match next.ask() {
+                Ok(reading) => asked.push((next, reading)),
+                Err(why) if why == NoCopy::Busy.into() && now_ns() < end_ns => {
+                    // Others ask, too: a buffer becomes free soon.
+                    left.push_front(next);
+                    break;
+                }
+                Err(why) => read.push((next.task, Err(why))),
+            }
         }
-    }
-    while !asked.is_empty() {
-        asked.retain_mut(|(number, reading)| {
-            // The task may have ended meanwhile: a dump is a sketch.
-            let stack = reading.poll(|_| true);
+        asked.retain_mut(|(on_thread, reading)| {
+            let stack = reading.poll(|_| on_thread.is_there());
             let waits = stack.is_none();
-            read.extend(stack.map(|stack| (*number, stack)));
+            read.extend(stack.map(|stack| (on_thread.task, stack)));
             waits
         });
-        if !asked.is_empty() {
+        if now_ns() >= end_ns {
+            read.extend(
+                left.drain(..)
+                    .map(|on_thread| (on_thread.task, Err(NoStack::NotRead))),
+            );
+            read.extend(
+                asked
+                    .drain(..)
+                    .map(|(on_thread, reading)| (on_thread.task, reading.give_up())),
+            );
+        } else if !(left.is_empty() && asked.is_empty()) {
             pause(LOOK_NS);
         }
     }
     read
 }
 
-/// Reads the stacks of fibers that are suspended.
-fn suspended(dump: &Dump, pools: &[&dyn DynPool], chosen: &[usize]) -> Read {
-    let is_suspended = |number: &&usize| !matches!(dump.tasks[**number].state, TaskState::Running(_));
+/// Reads the stacks of fibers that are suspended, until that time.
+fn suspended(dump: &Dump, pools: &[&dyn DynPool], chosen: &[usize], end_ns: u64) -> Read {
+    let is_suspended = |number: &&usize| {
+        let state = dump.tasks[**number].state;
+        !matches!(
+            state,
+            TaskState::Running(_) | TaskState::Blocking | TaskState::SpawnedBlocking
+        )
+    };
     let wanted: HashMap<u64, usize> = chosen
         .iter()
         .filter(is_suspended)
@@ -146,6 +274,6 @@ fn suspended(dump: &Dump, pools: &[&dyn DynPool], chosen: &[usize]) -> Read {
             }
         });
     }
-    read.extend(numbers.into_iter().zip(of_copies(&copies)));
+    read.extend(numbers.into_iter().zip(of_copies(&copies, end_ns)));
     read
 }

@@ -45,12 +45,13 @@ impl Recorder {
     /// task with a [name](crate::TaskBuilder::name) costs some 100 ns more for each step.
     ///
     /// Closures of [`spawn_blocking`](crate::spawn_blocking) have their own tracks, and cost a lock at
-    /// both ends. The turns of a fiber after its first one, and halves of joins that another worker took,
-    /// are recorded when they are over.
+    /// both ends. The turns of a fiber after its first one are recorded when they are over. A half of a join
+    /// is recorded when another worker takes it; a half that its owner takes back is a part of the owner's
+    /// step.
     ///
-    /// A wake of a fiber by its own thread is recorded at the end of the step that woke it, if at most 64
-    /// fibers of the thread are ready. A wake by another thread is not recorded, and nor is the offer of a
-    /// half of a join: both would cost something while nothing is recorded.
+    /// A wake of a fiber by another thread is recorded where the waker enters the mailbox of the fiber's
+    /// thread, and so has its own time. A wake by the fiber's own thread is recorded at the end of the step
+    /// that woke it, if at most 64 fibers of the thread are ready.
     pub fn record_steps(&self, on: bool) {
         for pool in &self.pools {
             let recorder = &pool.any().core().recorder;

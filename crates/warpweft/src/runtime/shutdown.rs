@@ -10,6 +10,8 @@ use super::handle::Runtime;
 use super::pool::Pool;
 use crate::execution::stack_context;
 use crate::observe::dump::Dump;
+use crate::observe::stack::NoStack;
+use crate::observe::stacks;
 use crate::pool::dyn_pool::DynPool;
 use crate::scheduler::pool::is_in_external_push;
 use std::fmt;
@@ -64,6 +66,9 @@ impl Runtime {
     ///
     /// It costs a thread, which waits for the others. If the system gives none, it looks every millisecond.
     ///
+    /// With the feature `stacks`, the result has the [stacks](Runtime::dump_with_stacks) of at most 64 of the
+    /// tasks that are left. To read them takes some milliseconds after the limit, and two seconds at most.
+    ///
     /// ```
     /// use std::time::Duration;
     /// use warpweft::Runtime;
@@ -101,7 +106,7 @@ impl Runtime {
         if has_ended {
             return Ok(());
         }
-        let dump = self.dump();
+        let dump = Dump::of_remaining(self.pools());
         self.is_left = true;
         Err(Remaining {
             name: self.name().to_owned(),
@@ -157,13 +162,20 @@ impl Runtime {
             }
             return true;
         };
+        // In the second half the names for the stacks of what is left are read, so that they are there then.
+        let (half_ns, mut is_prepared) = (limit_ns / 2, false);
         let mut is_over = ended.0.lock();
         while !*is_over {
             let left = left_ns();
             if left == 0 {
                 return false;
             }
-            is_over = ended.1.wait_for(is_over, left);
+            if left <= half_ns && !is_prepared {
+                is_prepared = true;
+                stacks::prepare();
+            }
+            let until_half = if is_prepared { 0 } else { half_ns };
+            is_over = ended.1.wait_for(is_over, left - until_half);
         }
         drop(is_over);
         // It is about to end, and has caught nothing that could panic.
@@ -237,6 +249,12 @@ impl fmt::Display for Remaining {
             "the runtime `{}` has not ended in {waited} ms: closures that run cannot be stopped, and are left behind",
             name.escape_debug()
         )?;
+        if stacks::why_none() == Some(NoStack::NotBuilt) {
+            writeln!(
+                f,
+                "for the stacks of what is left: build with warpweft = {{ features = [\"stacks\"] }}"
+            )?;
+        }
         fmt::Display::fmt(dump, f)
     }
 }

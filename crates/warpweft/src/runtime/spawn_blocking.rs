@@ -2,6 +2,7 @@
 
 use super::default::default_runtime;
 use super::handle::Runtime;
+use crate::cancel_tree::node::Node;
 use crate::execution::block_on::block_on;
 use crate::execution::token::{inherited, start};
 use crate::observe::tasks;
@@ -189,6 +190,8 @@ pub struct Admission<F> {
     pool: Arc<dyn DynPool>,
     closure: Option<F>,
     location: &'static Location<'static>,
+    /// The token that counted where the closure was spawned.
+    token: Option<Arc<Node>>,
     waiter: Waiter,
 }
 
@@ -204,6 +207,7 @@ where
                 pool,
                 closure: Some(closure),
                 location: Location::caller(),
+                token: inherited(),
                 waiter: Waiter::New,
             },
             handle: None,
@@ -256,7 +260,8 @@ impl<F> Admission<F> {
                 panic!("a future was polled after its closure had been admitted or refused");
             };
             let waiter = std::mem::replace(&mut self.waiter, Waiter::New);
-            match enter(&self.pool, waiter, closure, self.location) {
+            let token = || self.token.take();
+            match enter(&self.pool, waiter, closure, self.location, token) {
                 Err(Refused {
                     closure,
                     error: BlockingError::Full { .. },
@@ -366,7 +371,7 @@ where
     T: Send + 'static,
     F: FnOnce() -> T + Send + 'static,
 {
-    enter(pool, Waiter::New, closure, Location::caller())
+    enter(pool, Waiter::New, closure, Location::caller(), inherited)
 }
 
 /// Admits the closure if there is room and a thread.
@@ -375,6 +380,7 @@ fn enter<T, F>(
     waiter: Waiter,
     closure: F,
     location: &'static Location<'static>,
+    token: impl FnOnce() -> Option<Arc<Node>>,
 ) -> Result<JoinHandle<T>, Refused<F>>
 where
     T: Send + 'static,
@@ -399,7 +405,7 @@ where
         location,
         name: None,
     };
-    let node = inherited();
+    let node = token();
     let closure = move || start(node, closure);
     // SAFETY: the threads end every admitted closure before they end, and keep the pool alive until then.
     let (task, handle) = unsafe { tasks::blocking_job(closure, info) };

@@ -4,6 +4,7 @@ use super::pool::Pool;
 use super::pool_error::EnterError;
 use super::spawn_error::SpawnError;
 use super::task_builder::TaskBuilder;
+use crate::execution::token::{inherited, with_token};
 use crate::pool::transfer_request::Destination;
 use std::panic::Location;
 use std::sync::Arc;
@@ -161,23 +162,28 @@ impl Pool {
         self.spawn_with_permit_at(Location::caller(), future)
     }
 
-    pub(crate) async fn spawn_with_permit_at<F>(
+    pub(crate) fn spawn_with_permit_at<F>(
         &self,
         site: &'static Location<'static>,
         future: F,
-    ) -> Result<JoinHandle<F::Output>, EnterError>
+    ) -> impl Future<Output = Result<JoinHandle<F::Output>, EnterError>>
     where
         F: Future<Output: Send + 'static> + Send + 'static,
     {
-        self.check().map_err(EnterError::of)?;
-        let destination = match self.claim()? {
-            Some(claim) => {
-                claim.await.map_err(|_| EnterError::Closed)?.forget();
-                Destination::new(Arc::clone(self.any()), true)
-            }
-            None => Destination::new(Arc::clone(self.any()), false),
-        };
-        let builder = TaskBuilder::at(site).on_pool(self);
-        Ok(builder.admit_future(self, destination, future))
+        // The token is that of the call, as for each spawn, and not of who awaits the permit.
+        let token = inherited();
+        async move {
+            self.check().map_err(EnterError::of)?;
+            let destination = match self.claim()? {
+                Some(claim) => {
+                    claim.await.map_err(|_| EnterError::Closed)?.forget();
+                    Destination::new(Arc::clone(self.any()), true)
+                }
+                None => Destination::new(Arc::clone(self.any()), false),
+            };
+            let builder = TaskBuilder::at(site).on_pool(self);
+            let admit = || builder.admit_future(self, destination, future);
+            Ok(with_token(token.as_ref(), admit))
+        }
     }
 }

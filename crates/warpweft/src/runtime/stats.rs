@@ -220,14 +220,23 @@ impl fmt::Display for JsonText<'_> {
     }
 }
 
-/// The figures of a distribution as an object.
+/// The figures of a distribution as an object, with its buckets: the upper end of each, in nanoseconds, and
+/// the number of values.
 struct Quantiles<'a>(&'a Distribution);
 
 impl fmt::Display for Quantiles<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ns = |q| self.0.quantile(q).as_nanos();
         let (count, p50, p99) = (self.0.count(), ns(0.5), ns(0.99));
-        write!(f, "{{\"count\":{count},\"p50_ns\":{p50},\"p99_ns\":{p99}}}")
+        write!(
+            f,
+            "{{\"count\":{count},\"p50_ns\":{p50},\"p99_ns\":{p99},\"buckets\":["
+        )?;
+        for (place, (end, count)) in self.0.buckets().enumerate() {
+            let comma = if place > 0 { "," } else { "" };
+            write!(f, "{comma}[{},{count}]", end.as_nanos())?;
+        }
+        f.write_str("]}")
     }
 }
 

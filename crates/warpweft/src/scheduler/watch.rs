@@ -5,9 +5,10 @@ use super::pool::Pool;
 use crate::driver::standby::TICK_NS;
 use crate::observe::recorder::event::Kind;
 use crate::observe::stack::NoStack;
+use crate::observe::stacks;
 use crate::threads::monitor::{QUIET_TICKS, StackSignal};
 use crate::threads::pool_ref::PoolRef;
-use crate::threads::reports::{Reports, Whose};
+use crate::threads::reports::{Ready, Reports, Whose};
 use crate::threads::stall::{Behind, Stall};
 use crate::threads::stall_record::Recordings;
 use std::sync::Arc;
@@ -163,13 +164,13 @@ impl<P: Policy> Pool<P> {
                     recordings.begin(to, move || pool.snapshot());
                 }
             }
-            for stall in reports.take_done(|worker| self.workers[worker].steps()) {
-                self.give_out(&reports, stall);
+            for ready in reports.take_done(|worker| self.workers[worker].steps()) {
+                self.give_out(&reports, ready);
             }
             tick = tick_ns(&reports);
         }
-        for stall in reports.take_all(|worker| self.workers[worker].steps()) {
-            self.give_out(&reports, stall);
+        for ready in reports.take_all(|worker| self.workers[worker].steps()) {
+            self.give_out(&reports, ready);
         }
         reports.finish();
         recordings.finish();
@@ -207,6 +208,13 @@ impl<P: Policy> Pool<P> {
                 seen.unexpected_since_ns = now;
             }
             let in_task_ns = now.saturating_sub(seen.since_ns);
+            let ns = now.saturating_sub(seen.unexpected_since_ns);
+            if report_ns.is_some_and(|report_ns| ns >= report_ns / 2)
+                && self.core.monitor.stack_signal() != StackSignal::Off
+            {
+                // So that the first report has its names in time.
+                stacks::prepare();
+            }
             if in_task_ns < stuck_ns {
                 continue;
             }
@@ -295,19 +303,20 @@ impl<P: Policy> Pool<P> {
                 StackSignal::Usual | StackSignal::Off => None,
             },
             wants_stack: monitor.stack_signal() != StackSignal::Off,
+            names_within_ns: monitor.names_within_ns(),
         };
         if let Some(stall) = reports.begin(stall, whose) {
-            self.give_out(reports, stall);
+            self.give_out(reports, stall.into());
         }
         true
     }
 
     /// Gives a report to the program, or to the standard error stream.
-    fn give_out(&self, reports: &Reports, stall: Stall) {
+    fn give_out(&self, reports: &Reports, ready: Ready) {
         if self.core.monitor.has_hook() {
-            self.core.monitor.call_hook(&stall);
+            self.core.monitor.call_hook(&ready.stall);
         } else {
-            reports.write(stall);
+            reports.write(ready);
         }
         end_child_if(self.core.is_forked());
     }

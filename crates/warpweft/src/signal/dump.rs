@@ -18,6 +18,8 @@ pub struct DumpOnSignal {
 /// else: it also works while all workers are stuck. Signals that come during a dump count as one. Costs a
 /// thread and two descriptors.
 ///
+/// With the feature `stacks` it is a [dump with stacks](Runtime::dump_with_stacks) of at most 64 tasks.
+///
 /// The signal does not end the process any more, even after the result was dropped. A forked child is not
 /// concerned: its signals call nothing. A panic of `tell` ends the thread, and so the dumps.
 ///
@@ -39,6 +41,6 @@ pub fn dump_on_signal(
 ) -> io::Result<DumpOnSignal> {
     let pools: Vec<Pool> = runtime.pools().to_vec();
     let name = format!("{}-dump", runtime.name());
-    let answers = OnSignal::new(SIGUSR2, &name, move || tell(Dump::of(&pools)))?;
+    let answers = OnSignal::new(SIGUSR2, &name, move || tell(Dump::asked_for(&pools)))?;
     Ok(DumpOnSignal { _answers: answers })
 }

@@ -164,6 +164,7 @@ impl WaitState for NotifyState {
             |_| RawWhat::Event {
                 kind: self.kind,
                 last: self.last,
+                made_at: None,
             },
             see,
         );

@@ -19,8 +19,10 @@
 use super::error::{Closed, SendError, TryRecvError};
 use super::listed::Listed;
 use crate::execution::block_on::block_on;
+use crate::execution::current_task::current_task;
 use crate::observe::raw::{RawWait, RawWhat, Watched};
 use std::fmt;
+use std::panic::Location;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use warpweft_platform::atomic::{AtomicU32, Ordering};
@@ -41,6 +43,9 @@ struct Oneshot<T> {
     listed: Listed,
     /// The address of the waker's data, for reports.
     waiter: Gauge,
+    /// What identifies the task that receives, for reports.
+    task: Gauge,
+    made_at: &'static Location<'static>,
     /// When the receiver began to wait, on the coarse clock.
     since_ns: Gauge,
     word: AtomicU32,
@@ -69,10 +74,13 @@ unsafe impl<T: Send> Sync for Oneshot<T> {}
 /// assert_eq!(warpweft::block_on(receiver), Err(Closed));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[track_caller]
 pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
     let shared = Arc::new(Oneshot {
         listed: Listed::default(),
         waiter: Gauge::new(),
+        task: Gauge::new(),
+        made_at: Location::caller(),
         since_ns: Gauge::new(),
         word: AtomicU32::new(0),
         value: UnsafeCell::new(None),
@@ -92,12 +100,14 @@ impl<T> Watched for Oneshot<T> {
         if word & (WAKER | LEFT) == WAKER {
             see(RawWait {
                 waiter: self.waiter.get() as usize,
+                task: self.task.get() as usize,
                 object: std::ptr::from_ref(self).addr(),
                 since_ns: Some(self.since_ns.get()),
                 told: word & (SENT | GONE) != 0,
                 what: RawWhat::Event {
                     kind: "oneshot channel",
                     last: Who::NOBODY,
+                    made_at: Some(self.made_at),
                 },
             });
         }
@@ -257,6 +267,7 @@ impl<T> Receiver<T> {
         unsafe { self.shared.listed.register(&*self.shared) };
         let data = waker.as_ref().map_or(0, |waker| waker.data().addr());
         self.shared.waiter.set(data as u64);
+        self.shared.task.set(current_task().id as u64);
         if self.shared.since_ns.get() == 0 {
             self.shared.since_ns.set(coarse_ns());
         }

@@ -29,6 +29,7 @@
 use super::wait_list::{WaitList, WaiterId, WaiterState};
 use super::wakers::Wakers;
 use crate::execution::class::lend;
+use crate::execution::current_task::current_task;
 use crate::pool::donation;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -228,7 +229,8 @@ fn lock_of<A: WaitOp>(ask: &A) -> usize {
 /// occupied, so no other waiter has it.
 fn lend_no_more<A: WaitOp>(ask: &A, place: &WaiterId, got: bool) {
     if A::OWNER.is_some() {
-        donation::left(lock_of(ask), place.number(), got);
+        let owner = || got.then(|| current_task().id);
+        donation::left(lock_of(ask), place.number(), owner);
     }
 }
 

@@ -21,23 +21,26 @@
 //! A waiter costs one slot (56 bytes and its item). Slots are used again, and surplus slots are freed when
 //! the list becomes empty.
 
+use crate::execution::current_task::current_task;
+use crate::execution::fiber_waker::is_of_fiber;
 use crate::observe::raw::{RawWait, RawWhat};
 use std::task::Waker;
 use warpweft_platform::clock::coarse_ns;
+use warpweft_task::task_of;
 
 /// The index that means no slot.
-const NONE: usize = usize::MAX;
+const NONE: u32 = u32::MAX;
 /// The number of slots that an empty list keeps.
 const KEPT: usize = 32;
 
 /// A waiter's place. Not `Clone`, so that its owner leaves once.
 #[derive(Debug)]
-pub(crate) struct WaiterId(usize);
+pub(crate) struct WaiterId(u32);
 
 impl WaiterId {
     /// Returns a number that no other waiter of the list has meanwhile.
     pub(crate) fn number(&self) -> usize {
-        self.0
+        self.0 as usize
     }
 }
 
@@ -48,12 +51,14 @@ struct WaiterSlot<I> {
     waker: Option<Waker>,
     /// The address of the waker's data, also after the waker was taken.
     waiter: usize,
-    in_line: bool,
+    /// What identifies the task that came, if the waker does not; otherwise 0.
+    task: usize,
     /// When it came, on the coarse clock.
     since_ns: u64,
-    before: usize,
+    before: u32,
     /// The next waiter, or the next free slot.
-    after: usize,
+    after: u32,
+    in_line: bool,
 }
 
 /// A list of waiters, each with an item: what it brings, wants, or is given.
@@ -61,9 +66,9 @@ struct WaiterSlot<I> {
 pub(crate) struct WaitList<I> {
     slots: Vec<WaiterSlot<I>>,
     occupied: usize,
-    head: usize,
-    tail: usize,
-    free: usize,
+    head: u32,
+    tail: u32,
+    free: u32,
 }
 
 /// The state that a waiter finds at its place.
@@ -80,6 +85,15 @@ pub(crate) struct Left<I> {
     pub(crate) item: I,
     pub(crate) granted: bool,
     pub(crate) waker: Option<Waker>,
+}
+
+/// Returns what identifies the calling task, or 0 if the waker does.
+#[inline]
+fn behind(waker: &Waker) -> usize {
+    if task_of(waker).is_some() || is_of_fiber(waker) {
+        return 0;
+    }
+    current_task().id
 }
 
 impl<I> WaitList<I> {
@@ -104,32 +118,47 @@ impl<I> WaitList<I> {
     }
 
     /// Appends a waiter.
+    ///
+    /// # Panics
+    ///
+    /// 2³² - 1 tasks wait already, with 200 GiB of slots.
     pub(crate) fn push(&mut self, waker: Waker, item: I) -> WaiterId {
         let slot = WaiterSlot {
             item: Some(item),
             waiter: waker.data().addr(),
+            task: behind(&waker),
             waker: Some(waker),
-            in_line: true,
             since_ns: coarse_ns(),
             before: self.tail,
             after: NONE,
+            in_line: true,
         };
         let place = self.free;
         let place = if place == NONE {
+            let Some(place) = u32::try_from(self.slots.len())
+                .ok()
+                .filter(|&place| place != NONE)
+            else {
+                panic!("2^32 - 1 tasks wait for one object, which is the most");
+            };
             self.slots.push(slot);
-            self.slots.len() - 1
+            place
         } else {
-            self.free = self.slots[place].after;
-            self.slots[place] = slot;
+            self.free = self.slot(place).after;
+            *self.slot(place) = slot;
             place
         };
         match self.tail {
             NONE => self.head = place,
-            tail => self.slots[tail].after = place,
+            tail => self.slot(tail).after = place,
         }
         self.tail = place;
         self.occupied += 1;
         WaiterId(place)
+    }
+
+    fn slot(&mut self, place: u32) -> &mut WaiterSlot<I> {
+        &mut self.slots[place as usize]
     }
 
     /// Calls `see` for each waiter, those included that were granted and have not left.
@@ -138,6 +167,7 @@ impl<I> WaitList<I> {
             if let Some(item) = &slot.item {
                 see(RawWait {
                     waiter: slot.waiter,
+                    task: slot.task,
                     object,
                     since_ns: Some(slot.since_ns),
                     told: !slot.in_line || slot.waker.is_none(),
@@ -149,30 +179,32 @@ impl<I> WaitList<I> {
 
     /// Returns the first waiter's item.
     pub(crate) fn front(&self) -> Option<&I> {
-        self.slots.get(self.head)?.item.as_ref()
+        self.slots.get(self.head as usize)?.item.as_ref()
     }
 
     /// Returns true if the first waiter was woken to look again, and has not done so yet.
     pub(crate) fn front_is_woken(&self) -> bool {
-        self.slots.get(self.head).is_some_and(|slot| slot.waker.is_none())
+        self.slots
+            .get(self.head as usize)
+            .is_some_and(|slot| slot.waker.is_none())
     }
 
     /// Takes the first waiter's waker; the waiter stays in the list. `None` also if it was woken already.
     pub(crate) fn wake_front(&mut self) -> Option<Waker> {
-        self.slots.get_mut(self.head)?.waker.take()
+        self.slots.get_mut(self.head as usize)?.waker.take()
     }
 
     /// Takes the first waiter out of the list. It finds its item, which the caller may change, when it looks.
     pub(crate) fn grant_front(&mut self) -> Option<(&mut I, Option<Waker>)> {
         let place = self.head;
         self.unlink(place);
-        let slot = self.slots.get_mut(place)?;
+        let slot = self.slots.get_mut(place as usize)?;
         let waker = slot.waker.take();
         Some((slot.item.as_mut()?, waker))
     }
 
     pub(crate) fn look(&self, place: &WaiterId, waker: &Waker) -> WaiterState {
-        let slot = &self.slots[place.0];
+        let slot = &self.slots[place.number()];
         if slot.in_line {
             let will_wake = slot.waker.as_ref().is_some_and(|own| own.will_wake(waker));
             WaiterState::InLine { will_wake }
@@ -183,31 +215,35 @@ impl<I> WaitList<I> {
 
     /// Returns true if the waiter is in the list and was woken to look again.
     pub(crate) fn is_woken(&self, place: &WaiterId) -> bool {
-        let slot = &self.slots[place.0];
+        let slot = &self.slots[place.number()];
         slot.in_line && slot.waker.is_none()
     }
 
     pub(crate) fn item_mut(&mut self, place: &WaiterId) -> Option<&mut I> {
-        self.slots[place.0].item.as_mut()
+        self.slot(place.0).item.as_mut()
     }
 
     /// Replaces the waiter's waker, and returns the old one.
     pub(crate) fn set_waker(&mut self, place: &WaiterId, waker: Waker) -> Option<Waker> {
-        self.slots[place.0].waiter = waker.data().addr();
-        self.slots[place.0].waker.replace(waker)
+        let slot = self.slot(place.0);
+        slot.waiter = waker.data().addr();
+        slot.waker.replace(waker)
     }
 
     /// Gives the place up.
     #[allow(clippy::needless_pass_by_value, reason = "a place is given up once")]
     pub(crate) fn leave(&mut self, place: WaiterId) -> Left<I> {
-        let granted = !self.slots[place.0].in_line;
-        self.unlink(place.0);
-        let slot = &mut self.slots[place.0];
+        let granted = !self.slots[place.number()].in_line;
+        if !granted {
+            self.unlink(place.0);
+        }
+        let free = self.free;
+        let slot = self.slot(place.0);
         let Some(item) = slot.item.take() else {
             unreachable!("a place is occupied until its owner leaves")
         };
         let waker = slot.waker.take();
-        slot.after = self.free;
+        slot.after = free;
         self.free = place.0;
         self.occupied -= 1;
         if self.occupied == 0 && self.slots.len() > KEPT {
@@ -218,19 +254,19 @@ impl<I> WaitList<I> {
     }
 
     /// Takes a slot out of the list, if it is in it.
-    fn unlink(&mut self, place: usize) {
-        let Some(slot) = self.slots.get_mut(place).filter(|slot| slot.in_line) else {
+    fn unlink(&mut self, place: u32) {
+        let Some(slot) = self.slots.get_mut(place as usize).filter(|slot| slot.in_line) else {
             return;
         };
         slot.in_line = false;
         let (before, after) = (slot.before, slot.after);
         match before {
             NONE => self.head = after,
-            before => self.slots[before].after = after,
+            before => self.slot(before).after = after,
         }
         match after {
             NONE => self.tail = before,
-            after => self.slots[after].before = before,
+            after => self.slot(after).before = before,
         }
     }
 }

@@ -323,6 +323,7 @@ impl BlockingThreads {
         let mut waits = |waiter, since_ns| {
             see(RawWait {
                 waiter,
+                task: 0,
                 object: self.object(),
                 since_ns,
                 told: false,

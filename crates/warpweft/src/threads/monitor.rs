@@ -304,6 +304,15 @@ impl Monitor {
         Some(u64::try_from(ns).unwrap_or(u64::MAX))
     }
 
+    /// Returns for how long a report waits for the names of functions, in nanoseconds: three quarters of the
+    /// time after which it is due, and of a second at most. `None` for a program that gets the reports: it
+    /// gets each of them once.
+    pub(crate) fn names_within_ns(&self) -> Option<u64> {
+        const MOST: Duration = Duration::from_secs(1);
+        let report_after = self.watch.report_after().filter(|_| !self.has_hook())?;
+        u64::try_from((report_after.min(MOST) * 3 / 4).as_nanos()).ok()
+    }
+
     /// Returns true if the program gets the reports, and the standard error stream does not.
     pub(crate) fn has_hook(&self) -> bool {
         self.watch.on_stall.is_some()

@@ -5,15 +5,19 @@
 //! may have no CPU, and its symbols from a file. Nor does the monitor write to the standard error stream: the
 //! code that is stuck may hold its lock.
 //!
+//! A report on the standard error stream does not wait for long until the symbols of a large program are
+//! read. It is written with the addresses of its stack, and the functions follow.
+//!
 //! # Invariants
 //!
-//! - Each report that was begun is given out once, at the latest when the pool ends.
+//! - Each report that was begun is given out once, at the latest when the pool ends. Functions that follow
+//!   are written after their report.
 //! - Of those that go to the standard error stream there is at most one a second in the process. Each spawn
 //!   site has a pause between its reports that doubles, so that one site does not hide the others.
 
 use super::stall::Stall;
 use crate::coroutine::overflow::{NOTED_FIBER, describe};
-use crate::observe::stack::NoStack;
+use crate::observe::stack::{NoStack, Stack};
 use crate::observe::stacks::Reading;
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -47,6 +51,36 @@ struct Pending {
     /// The steps that the worker had made.
     steps: u64,
     reading: Reading,
+    /// Until when the report waits for names; `None` if it waits as long as it takes.
+    names_until_ns: Option<u64>,
+    /// The report was given out without names.
+    is_out: bool,
+}
+
+/// A report that is ready to be given out.
+#[derive(Debug)]
+pub(crate) struct Ready {
+    pub(crate) stall: Stall,
+    part: Part,
+}
+
+/// What a text has of its report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Whole,
+    /// All but the names of functions, which follow.
+    WithoutNames,
+    /// The functions.
+    Names,
+}
+
+impl From<Stall> for Ready {
+    fn from(stall: Stall) -> Self {
+        Self {
+            stall,
+            part: Part::Whole,
+        }
+    }
 }
 
 /// The reports of a pool. The monitor's thread has them.
@@ -74,6 +108,9 @@ pub(crate) struct Whose {
     pub(crate) signal: Option<i32>,
     /// False if no signal is to be sent.
     pub(crate) wants_stack: bool,
+    /// For how long the report waits for the names of functions, in nanoseconds. `None` if it is never given
+    /// out without them while they may come.
+    pub(crate) names_within_ns: Option<u64>,
 }
 
 impl Reports {
@@ -126,6 +163,8 @@ impl Reports {
                     stall,
                     steps: whose.steps,
                     reading,
+                    names_until_ns: whose.names_within_ns.map(|ns| clock::now_ns().saturating_add(ns)),
+                    is_out: false,
                 });
                 None
             }
@@ -138,15 +177,23 @@ impl Reports {
     }
 
     /// Returns the reports that are done. `steps` returns how many steps a worker has made.
-    pub(crate) fn take_done(&mut self, steps: impl Fn(usize) -> u64) -> Vec<Stall> {
+    pub(crate) fn take_done(&mut self, steps: impl Fn(usize) -> u64) -> Vec<Ready> {
         let mut done = Vec::new();
         let mut at = 0;
+        let is_writing = Arc::strong_count(&self.writing) > 1;
         while let Some(pending) = self.pending.get_mut(at) {
             let Pending {
                 stall,
                 steps: before,
                 reading,
+                names_until_ns,
+                is_out,
             } = pending;
+            if *is_out && is_writing {
+                // What follows a report is written after it.
+                at += 1;
+                continue;
+            }
             let stack = reading.poll(|copy| {
                 let is_same = steps(stall.worker) == *before;
                 if is_same {
@@ -155,11 +202,20 @@ impl Reports {
                 is_same
             });
             match stack {
-                None => at += 1,
+                None => {
+                    let is_late = !*is_out && names_until_ns.is_some_and(|until| clock::now_ns() >= until);
+                    if is_late && let Some(stack) = reading.early() {
+                        *is_out = true;
+                        let mut stall = stall.clone();
+                        stall.stack = Ok(stack);
+                        let part = Part::WithoutNames;
+                        done.push(Ready { stall, part });
+                    }
+                    at += 1;
+                }
                 Some(stack) => {
-                    let mut stall = self.pending.remove(at).stall;
-                    stall.stack = stack;
-                    done.push(stall);
+                    let Pending { stall, is_out, .. } = self.pending.remove(at);
+                    done.push(Ready::new(stall, stack, is_out));
                 }
             }
         }
@@ -167,26 +223,25 @@ impl Reports {
     }
 
     /// Returns all reports, because the pool ends. It waits a moment for their stacks.
-    pub(crate) fn take_all(&mut self, steps: impl Fn(usize) -> u64) -> Vec<Stall> {
+    pub(crate) fn take_all(&mut self, steps: impl Fn(usize) -> u64) -> Vec<Ready> {
         let end = clock::now_ns() + u64::try_from(LAST_WAIT.as_nanos()).unwrap_or(u64::MAX);
         let mut done = Vec::new();
         while self.are_pending() && clock::now_ns() < end {
             done.extend(self.take_done(&steps));
             pause(LOOK_NS);
         }
-        done.extend(self.pending.drain(..).map(|pending| Stall {
-            stack: pending.reading.give_up(),
-            ..pending.stall
-        }));
+        done.extend(self.pending.drain(..).map(Pending::give_up));
         done
     }
 
     /// Writes a report to the standard error stream, on a separate thread.
-    pub(crate) fn write(&self, mut stall: Stall) {
-        stall.left_out = RATE.take_left_out();
+    pub(crate) fn write(&self, mut ready: Ready) {
+        if ready.part != Part::Names {
+            ready.stall.left_out = RATE.take_left_out();
+        }
         let writing = Arc::clone(&self.writing);
         let body = move || {
-            let text = text_of(&stall);
+            let text = ready.text();
             // If no program reads it, nothing is lost.
             let _ = std::io::stderr().lock().write_all(text.as_bytes());
             drop(writing);
@@ -204,14 +259,47 @@ impl Reports {
     }
 }
 
-/// Returns what the standard error stream gets.
-fn text_of(stall: &Stall) -> String {
-    let mut text = format!("warpweft: {stall}\n");
-    if stall.stack == Err(NoStack::NotBuilt) {
-        text.push_str("  for the stack: build with warpweft = { features = [\"stacks\"] }\n");
+impl Pending {
+    fn give_up(self) -> Ready {
+        let Self {
+            stall,
+            reading,
+            is_out,
+            ..
+        } = self;
+        Ready::new(stall, reading.give_up(), is_out)
     }
-    text.push_str("  if it is meant: warpweft::expect_long; if it blocks: warpweft::spawn_blocking\n");
-    text
+}
+
+impl Ready {
+    /// A report with its stack, or the rest of one that is out.
+    fn new(mut stall: Stall, stack: Result<Stack, NoStack>, is_out: bool) -> Self {
+        stall.stack = stack;
+        let part = if is_out { Part::Names } else { Part::Whole };
+        Self { stall, part }
+    }
+
+    /// Returns what the standard error stream gets.
+    fn text(&self) -> String {
+        let stall = &self.stall;
+        if self.part == Part::Names {
+            let Stall { pool, worker, .. } = stall;
+            let which = format!("warpweft: the stack of worker {worker} of `{pool}`, reported before");
+            return match &stall.stack {
+                Ok(stack) => format!("{which}:\n{stack}\n"),
+                Err(why) => format!("{which}: {why}\n"),
+            };
+        }
+        let mut text = format!("warpweft: {stall}\n");
+        if self.part == Part::WithoutNames {
+            text.push_str("  the names follow when the symbols of the program are read\n");
+        }
+        if stall.stack == Err(NoStack::NotBuilt) {
+            text.push_str("  for the stack: build with warpweft = { features = [\"stacks\"] }\n");
+        }
+        text.push_str("  if it is meant: warpweft::expect_long; if it blocks: warpweft::spawn_blocking\n");
+        text
+    }
 }
 
 /// Notes which fiber the copied stack belongs to.

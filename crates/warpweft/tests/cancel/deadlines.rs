@@ -1,6 +1,6 @@
 //! Deadlines of closures, fibers and futures.
 
-use super::{HOUR, runtime};
+use super::{HOUR, in_time, runtime};
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 use warpweft::cancel::{self, CancelToken, with_deadline, with_deadline_async};
@@ -38,14 +38,16 @@ fn each_style_ends_at_its_deadline_and_not_before() {
 
 #[test]
 fn a_loop_on_all_workers_ends_at_its_deadline() {
-    // No worker is left to look at the timers.
-    let runtime = runtime(1);
-    let start = Instant::now();
-    let end = runtime
-        .spawn_job(|| with_deadline(after(5), forks_for_ever))
-        .wait();
-    assert!(end.expect("it returns").is_err());
-    assert!(start.elapsed() >= Duration::from_millis(5));
+    in_time(|| {
+        // No worker is left to look at the timers.
+        let runtime = runtime(1);
+        let start = Instant::now();
+        let end = runtime
+            .spawn_job(|| with_deadline(after(5), forks_for_ever))
+            .wait();
+        assert!(end.expect("it returns").is_err());
+        assert!(start.elapsed() >= Duration::from_millis(5));
+    });
 }
 
 #[test]
@@ -63,25 +65,27 @@ fn what_is_in_time_has_its_value_and_leaves_no_timer() {
 
 #[test]
 fn the_earlier_of_nested_deadlines_counts() {
-    let runtime = runtime(1);
-    let nested = |outer: u64, inner: u64| {
-        let task = runtime.spawn_fiber(move || {
-            let start = Instant::now();
-            let outer = with_deadline(after(outer), || {
-                let inner = with_deadline(after(inner), || fiber::wait(sleep(HOUR)));
-                (inner.is_err(), cancel::is_cancelled())
+    in_time(|| {
+        let runtime = runtime(1);
+        let nested = |outer: u64, inner: u64| {
+            let task = runtime.spawn_fiber(move || {
+                let start = Instant::now();
+                let outer = with_deadline(after(outer), || {
+                    let inner = with_deadline(after(inner), || fiber::wait(sleep(HOUR)));
+                    (inner.is_err(), cancel::is_cancelled())
+                });
+                (outer, start.elapsed())
             });
-            (outer, start.elapsed())
-        });
-        task.wait().expect("it returns")
-    };
-    let (outer, took) = nested(20, 3_600_000);
-    // The inner part takes the outer deadline for its own, and the outer one sees it at its next wait.
-    assert!(outer.is_err() || outer == Ok((true, true)), "{outer:?}");
-    assert!(took >= Duration::from_millis(20) && took < HOUR / 100);
-    let (outer, took) = nested(3_600_000, 20);
-    assert_eq!(outer, Ok((true, false)));
-    assert!(took >= Duration::from_millis(20) && took < HOUR / 100);
+            task.wait().expect("it returns")
+        };
+        let (outer, took) = nested(20, 3_600_000);
+        // The inner part takes the outer deadline for its own, and the outer one sees it at its next wait.
+        assert!(outer.is_err() || outer == Ok((true, true)), "{outer:?}");
+        assert!(took >= Duration::from_millis(20) && took < HOUR / 100);
+        let (outer, took) = nested(3_600_000, 20);
+        assert_eq!(outer, Ok((true, false)));
+        assert!(took >= Duration::from_millis(20) && took < HOUR / 100);
+    });
 }
 
 #[test]
@@ -118,4 +122,41 @@ fn a_deadline_reaches_what_was_spawned_and_outlives_its_token() {
     let error = asked.run(|| ()).expect_err("it is cancelled");
     assert!(!error.is_deadline());
     assert_eq!(std::io::Error::from(error).kind(), ErrorKind::Interrupted);
+}
+
+/// The only worker computes, and no monitor looks at the timers for it.
+#[test]
+fn a_loop_that_asks_sees_its_deadline() {
+    in_time(|| {
+        let runtime = runtime(1);
+        let task = runtime.spawn_job(|| with_deadline(after(5), || while !cancel::is_cancelled() {}));
+        assert_eq!(task.wait().expect("it returns"), Ok(()));
+    });
+}
+
+/// A fork sees first that the deadline has passed. The part below has a token that has none.
+#[test]
+fn the_error_of_a_deadline_goes_to_its_own_frame() {
+    in_time(|| {
+        let forks = || CancelToken::new().run(forks_for_ever);
+        let runtime = runtime(1);
+        let task = runtime.spawn_job(move || with_deadline(after(5), forks));
+        let ended = task.wait().expect("the task itself is not cancelled");
+        assert!(ended.expect_err("it has no value").is_deadline());
+    });
+}
+
+/// Outside of all pools a future that does not ask is dropped at its deadline, without a grace.
+#[test]
+fn a_future_on_a_thread_outside_ends_at_its_deadline() {
+    let runtime = runtime(1);
+    let start = Instant::now();
+    let ended = runtime.block_on(with_deadline_async(after(20), sleep(HOUR)));
+    assert!(ended.expect_err("it has no value").is_deadline());
+    // The grace is a second.
+    assert!(
+        start.elapsed() < Duration::from_millis(900),
+        "{:?}",
+        start.elapsed()
+    );
 }

@@ -2,6 +2,7 @@
 
 use super::{Alive, runtime, until};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use warpweft::cancel::{self, CancelToken};
@@ -262,21 +263,43 @@ fn a_job_on_another_worker_has_the_token_of_its_scope() {
 fn a_stolen_half_has_the_token_under_which_it_was_made() {
     let runtime = runtime(2);
     let (outer, inner) = (CancelToken::new(), CancelToken::new());
+    // The other worker has something to do until all forks are made: it would be offered the first at once.
+    let is_made = Arc::new(AtomicBool::new(false));
+    let busy = Arc::new(AtomicBool::new(false));
+    let hog = runtime.spawn_job({
+        let (busy, is_made) = (Arc::clone(&busy), Arc::clone(&is_made));
+        move || {
+            busy.store(true, Ordering::Release);
+            until(|| is_made.load(Ordering::Acquire));
+        }
+    });
+    until(|| busy.load(Ordering::Acquire));
     runtime
         .install(|cx| {
-            // The oldest fork is made under no token, and is stolen while one counts.
+            // Both forks are stolen while the inner token counts; the oldest is made under none.
             let stolen = AtomicBool::new(false);
+            let until_stolen = |cx: ForkCx<'_>| {
+                is_made.store(true, Ordering::Release);
+                // The next fork is offered where one is made.
+                until(|| {
+                    cx.join(|_| (), |_| ());
+                    stolen.load(Ordering::Acquire)
+                });
+            };
             cx.join(
                 |cx| {
                     outer
                         .run(|| {
                             cx.join(
                                 |cx| {
-                                    inner
-                                        .run(|| cx.join(|_| until(|| stolen.load(Ordering::Acquire)), |_| ()))
-                                        .expect("live")
+                                    // It may have seen the theft before its cancellation.
+                                    let _ = inner.run(|| cx.join(until_stolen, |_| ()));
                                 },
                                 |_| {
+                                    // It is offered after the first was stolen, under the inner token.
+                                    inner.cancel();
+                                    assert!(!cancel::is_cancelled(), "it is not under the inner one");
+                                    stolen.store(true, Ordering::Release);
                                     outer.cancel();
                                     assert!(cancel::is_cancelled(), "it is under the outer one");
                                 },
@@ -284,14 +307,11 @@ fn a_stolen_half_has_the_token_under_which_it_was_made() {
                         })
                         .expect("nothing forks after the cancellation");
                 },
-                |_| {
-                    assert!(cancel::current().is_none(), "it is under none");
-                    stolen.store(true, Ordering::Release);
-                },
+                |_| assert!(cancel::current().is_none(), "it is under none"),
             )
         })
         .expect("open");
-    assert!(!inner.is_cancelled());
+    hog.wait().expect("no panic");
 }
 
 #[test]

@@ -15,6 +15,7 @@ mod tasks;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use warpweft::Runtime;
 
@@ -36,6 +37,24 @@ fn until(is: impl Fn() -> bool) {
     while !is() {
         assert!(start.elapsed() < Duration::from_secs(60), "it never comes");
         std::thread::yield_now();
+    }
+}
+
+/// Calls `test` on a thread of its own. A test that hangs fails, and its thread is left.
+fn in_time(test: impl FnOnce() + Send + 'static) {
+    let (tell, end) = mpsc::channel();
+    let thread = std::thread::spawn(move || {
+        test();
+        // The test waits, or has failed.
+        let _ = tell.send(());
+    });
+    match end.recv_timeout(Duration::from_secs(60)) {
+        Err(mpsc::RecvTimeoutError::Timeout) => panic!("it hangs"),
+        Ok(()) | Err(mpsc::RecvTimeoutError::Disconnected) => {
+            thread
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        }
     }
 }
 

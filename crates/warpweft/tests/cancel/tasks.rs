@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use warpweft::cancel::{self, CancelToken};
 use warpweft::time::sleep;
-use warpweft::{JoinError, JoinHandle, TaskBuilder, scope, scope_async, spawn, spawn_job};
+use warpweft::{JoinError, JoinHandle, Runtime, TaskBuilder, scope, scope_async, spawn, spawn_job};
 
 fn is_cancelled<T>(result: &Result<T, JoinError>) -> bool {
     matches!(result, Err(JoinError::Cancelled))
@@ -272,4 +272,69 @@ fn a_task_without_a_token_is_not_touched() {
         runtime.spawn(async { spawn_job(|| 3).await.ok() }).wait().ok(),
         Some(Some(3))
     );
+}
+
+/// A closure, or a future, that waits for room, is under the token of its spawn, whoever awaits it.
+#[test]
+fn what_waits_for_room_has_the_token_of_its_spawn() {
+    let runtime = Runtime::builder()
+        .workers(1)
+        .capacity(8)
+        .build()
+        .expect("threads");
+    let (token, ran) = (CancelToken::new(), Arc::new(AtomicUsize::new(0)));
+    let counts = || {
+        let ran = Arc::clone(&ran);
+        move || ran.fetch_add(1, Ordering::Relaxed)
+    };
+    let (closure, in_future) = (counts(), counts());
+    let (blocking, future) = token
+        .run(|| {
+            let future = async move { in_future() };
+            (
+                runtime.spawn_blocking(closure),
+                runtime.first().spawn_with_permit(future),
+            )
+        })
+        .expect("live");
+    token.cancel();
+    assert!(is_cancelled(&blocking.wait()));
+    let admitted = runtime.block_on(future).expect("there is room");
+    assert!(is_cancelled(&admitted.wait()));
+    assert_eq!(ran.load(Ordering::Relaxed), 0);
+}
+
+/// What a scope waits for may say goodbye in its grace. What does not wait for the cancellation ends at once.
+#[test]
+fn tasks_of_a_scope_that_is_waited_for_have_their_grace() {
+    let runtime = runtime(2);
+    for says_goodbye in [true, false] {
+        let (token, said) = (CancelToken::new(), Arc::new(AtomicBool::new(false)));
+        let (asked, says) = (token.clone(), Arc::clone(&said));
+        let begun = Arc::new(AtomicBool::new(false));
+        let begins = Arc::clone(&begun);
+        let inside = async move {
+            begins.store(true, Ordering::Release);
+            match says_goodbye {
+                true => asked.cancelled().await,
+                false => sleep(HOUR).await,
+            }
+            sleep(Duration::from_millis(20)).await;
+            says.store(true, Ordering::Release);
+        };
+        let scope = scope_async(async |scope| drop(scope.spawn(inside)));
+        let task = runtime.spawn(token.run_async(scope));
+        until(|| begun.load(Ordering::Acquire));
+        let start = Instant::now();
+        token.cancel();
+        // All tasks have ended by themselves, or not.
+        assert_eq!(task.wait().expect("it returns").is_ok(), says_goodbye);
+        assert_eq!(said.load(Ordering::Acquire), says_goodbye);
+        // The grace is a second.
+        assert!(
+            start.elapsed() < Duration::from_millis(900),
+            "{:?}",
+            start.elapsed()
+        );
+    }
 }

@@ -82,7 +82,7 @@ fn several_closures_that_wait_for_ones_behind_them() {
 /// One closure that does something will free its thread for the others.
 #[test]
 fn a_closure_that_does_something_is_a_way_out() {
-    let runtime = runtime(2);
+    let runtime = ManuallyDrop::new(runtime(2));
     let (end, ended) = mpsc::channel::<()>();
     let busy = runtime.try_spawn_blocking(move || ended.recv());
     let outer = runtime.spawn(async { spawn_blocking(|| spawn_blocking(|| 1).wait()).await });
@@ -101,12 +101,13 @@ fn a_closure_that_does_something_is_a_way_out() {
         .expect("it was told");
     let inner = outer.wait().expect("no panic").expect("no panic");
     assert_eq!(inner.expect("no panic"), 1);
+    ManuallyDrop::into_inner(runtime).shutdown();
 }
 
 /// The same of one that waits for what may come. A free thread is enough for all that wait for one.
 #[test]
 fn a_closure_that_waits_for_an_event_is_a_way_out() {
-    let runtime = runtime(2);
+    let runtime = ManuallyDrop::new(runtime(2));
     let (notify, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let waits_on = notify.clone();
     let waits = runtime.try_spawn_blocking(move || waits_on.notified().wait());
@@ -133,4 +134,5 @@ fn a_closure_that_waits_for_an_event_is_a_way_out() {
     waits.expect("there is room").wait().expect("no panic");
     let inner = outer.wait().expect("no panic").expect("no panic");
     assert_eq!(inner.expect("no panic"), 1);
+    ManuallyDrop::into_inner(runtime).shutdown();
 }

@@ -3,6 +3,7 @@
 use super::dump_with;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use warpweft::sync::Notify;
 use warpweft::{Runtime, TaskBuilder, TaskKind, TaskState};
 
@@ -100,4 +101,39 @@ fn tasks_of_every_kind_are_found() {
         assert!(json.contains(&format!("\"name\":\"{name}\"")), "{json}");
     }
     drop(blocking);
+}
+
+/// The other worker is busy, so nobody takes the job of the scope: its owner runs it, as a part of itself.
+#[test]
+fn a_job_that_runs_a_part_of_its_own_scope_is_there() {
+    let runtime = Runtime::builder().workers(2).stuck_after(None).build();
+    let runtime = ManuallyDrop::new(runtime.expect("a runtime"));
+    let (begun, is_over) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let (begins, ends) = (begun.clone(), is_over.clone());
+    let busy = runtime.spawn_job(move || {
+        begins.store(true, Ordering::Release);
+        while !ends.load(Ordering::Acquire) {
+            std::thread::yield_now();
+        }
+    });
+    while !begun.load(Ordering::Acquire) {
+        std::thread::yield_now();
+    }
+    let stop = Arc::new(Notify::new());
+    let waits = stop.clone();
+    let scopes = TaskBuilder::new().name("scopes").on(&runtime).spawn_job(move || {
+        warpweft::scope(|scope| scope.spawn(|_| waits.notified().wait()));
+    });
+    dump_with("both", &runtime, |dump| {
+        let is_part = |&part: &usize| dump.tasks[part].kind == Some(TaskKind::Fork);
+        dump.tasks.iter().any(|task| {
+            task.name.as_deref() == Some("scopes")
+                && task.state == TaskState::Waiting
+                && task.waits.iter().any(|wait| wait.holders.iter().any(is_part))
+        })
+    });
+    stop.notify_one();
+    scopes.wait().expect("no panic");
+    is_over.store(true, Ordering::Release);
+    busy.wait().expect("no panic");
 }

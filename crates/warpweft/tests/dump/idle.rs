@@ -2,6 +2,7 @@
 
 use super::{accusations, dump_with, idle};
 use std::mem::ManuallyDrop;
+use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
 use warpweft::sync::{Barrier, Notify, Semaphore, channel, oneshot};
@@ -30,7 +31,7 @@ fn waits(dump: &Dump, name: &str) -> Vec<WaitsFor> {
 fn what_was_forgotten_is_named() {
     let runtime = ManuallyDrop::new(runtime());
     let (sender, receiver) = channel::bounded::<u32>(1);
-    let (promise, promised) = oneshot::channel::<u32>();
+    let ((promise, promised), line) = (oneshot::channel::<u32>(), line!());
     let (barrier, notify) = (Arc::new(Barrier::new(3)), Arc::new(Notify::new()));
     let semaphore = Arc::new(Semaphore::new(1));
     semaphore.try_acquire(1).expect("it is free").forget();
@@ -59,12 +60,11 @@ fn what_was_forgotten_is_named() {
         waits(&dump, "arrives"),
         [WaitsFor::Barrier { arrived: 2, size: 3 }]
     );
-    assert_eq!(
-        waits(&dump, "promised"),
-        [WaitsFor::Event {
-            kind: "oneshot channel"
-        }]
-    );
+    let [WaitsFor::Event { kind, last, made_at }] = &waits(&dump, "promised")[..] else {
+        panic!("one event: {dump}");
+    };
+    assert_eq!((*kind, last), ("oneshot channel", &None), "{dump}");
+    assert_eq!(made_at.map(Location::line), Some(line), "{dump}");
     let text = dump.to_string();
     assert!(
         text.contains("NOTHING HERE CAN GO ON, unless a thread outside of the runtime acts: 6 tasks wait"),
@@ -111,7 +111,7 @@ fn a_timer_a_running_task_or_a_blocking_closure_can_go_on() {
         };
         std::thread::sleep(Duration::from_millis(200));
         let dump = runtime.dump();
-        assert_eq!(dump.findings, [], "{what}: {dump}");
+        assert_eq!(idle(&dump), None, "{what}: {dump}");
         drop(release);
         wakes.wait().expect("no panic");
         waits.wait().expect("no panic");

@@ -3,6 +3,7 @@
 //! A runtime whose tasks cannot end is in a `ManuallyDrop`: its end would wait for them, also in a panic.
 #![allow(
     clippy::disallowed_methods,
+    clippy::disallowed_types,
     reason = "the test's own threads sleep and block, and closures that may"
 )]
 
@@ -14,11 +15,13 @@ mod complete;
 mod cycles;
 mod diagnosis;
 mod idle;
+mod kernel;
 mod odd;
 #[cfg(all(unix, feature = "signal"))]
 mod on_signal;
 mod permits;
 mod shutdown;
+mod unattended;
 mod verbs;
 mod ways;
 

@@ -138,6 +138,8 @@ fn a_closure_of_spawn_blocking_that_sleeps_is_left() {
         "{text}"
     );
     assert!(text.contains("running in `spawn_blocking`"), "{text}");
+    let says_how = text.contains("for the stacks of what is left: build with");
+    assert_eq!(says_how, !cfg!(feature = "stacks"), "{text}");
     released(release, &used);
 }
 

@@ -53,8 +53,8 @@ impl Trial {
             put(
                 &mut html,
                 format_args!(
-                    "<section><h2>Delays and run times of steps</h2><p>p50 / p99 of the first round, in which they \
-                     were measured, of the pool with most steps.</p>{delays}</section>"
+                    "<section><h2>Delays and run times of steps</h2><p>p50 / p99 of all rounds that count \
+                     and all pools.</p>{delays}</section>"
                 ),
             );
         }
@@ -133,8 +133,10 @@ impl Trial {
                 &mut html,
                 format_args!("<tr><th>{}", quoted(&cell.setting.words())),
             );
+            let delays = cell.delays();
             for (_, delay) in self.shown_delays() {
-                let text = delay(&cell.delays).map_or_else(String::new, |it| it.words());
+                let quantiles = delay(&delays).quantiles();
+                let text = quantiles.map_or_else(String::new, |it| it.words());
                 put(&mut html, format_args!("<td>{text}"));
             }
         }

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use tempfile::TempDir;
 use wait_timeout::ChildExt;
 
-use super::{Delays, Quantiles, Ran, Setting, Tried};
+use super::{BucketCounts, Delays, Ran, Setting, Tried};
 use crate::error::LabError;
 use crate::machine::children_cpu;
 use crate::text::workers;
@@ -46,10 +46,23 @@ pub(crate) struct Pool {
     pub(crate) workers: usize,
     pub(crate) workers_from: String,
     counters: Map<String, Value>,
-    queue_delay: Option<Quantiles>,
-    wake_to_run: Option<Quantiles>,
-    run_time: Option<Quantiles>,
+    queue_delay: Measured,
+    wake_to_run: Measured,
+    run_time: Measured,
     error: Option<String>,
+}
+
+/// How long steps of a pool took or waited. Older versions write no buckets.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Measured {
+    buckets: Vec<(u64, u64)>,
+}
+
+impl Measured {
+    fn counts(&self) -> BucketCounts {
+        self.buckets.iter().copied().collect()
+    }
 }
 
 /// How a child ended.
@@ -268,19 +281,19 @@ impl Child {
                         None => counters.push((name.clone(), value)),
                     }
                 }
-                let most = |measure: fn(&Pool) -> Option<Quantiles>| {
-                    let of_pools = self.pools.iter().filter_map(measure);
-                    of_pools.max_by_key(|quantiles| quantiles.count)
-                };
+                let mut delays = Delays::default();
+                for pool in &self.pools {
+                    delays.add(&Delays {
+                        queue_delay: pool.queue_delay.counts(),
+                        wake_to_run: pool.wake_to_run.counts(),
+                        run_time: pool.run_time.counts(),
+                    });
+                }
                 Tried::Ran(Ran {
                     wall: self.wall,
                     cpu: self.cpu,
                     counters,
-                    delays: Delays {
-                        queue_delay: most(|pool| pool.queue_delay),
-                        wake_to_run: most(|pool| pool.wake_to_run),
-                        run_time: most(|pool| pool.run_time),
-                    },
+                    delays,
                 })
             }
         }
@@ -390,9 +403,10 @@ mod tests {
     }
 
     #[test]
-    fn the_delays_are_those_of_the_pool_with_most_steps() {
-        let pool = |count: u64, p99: u64| {
-            let run_time = format!(r#""run_time":{{"count":{count},"p50_ns":9,"p99_ns":{p99}}}"#);
+    fn the_delays_are_those_of_all_pools() {
+        let pool = |count: u64, end: u64| {
+            let buckets = format!("[[9,{count}],[{end},1]]");
+            let run_time = format!(r#""run_time":{{"count":{count},"p50_ns":9,"buckets":{buckets}}}"#);
             line("TEST_POLICY").replace(r#""counters""#, &format!(r#"{run_time},"counters""#))
         };
         let script = format!(
@@ -404,15 +418,11 @@ mod tests {
         let Tried::Ran(ran) = attempt(&script, 60_000) else {
             panic!("it ends well")
         };
-        let run_time = Quantiles {
-            count: 9,
-            p50_ns: 9,
-            p99_ns: 80,
-        };
+        let run_time = [(9, 16), (70, 1), (80, 1), (99, 1)].into_iter().collect();
         assert_eq!(
             ran.delays,
             Delays {
-                run_time: Some(run_time),
+                run_time,
                 ..Delays::default()
             }
         );

@@ -13,20 +13,30 @@
 
 mod advice;
 mod child;
+mod delays;
 mod print;
 
 use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::error::LabError;
-use crate::machine::{Machine, Usage};
+use crate::machine::{Machine, Usage, cpus};
 use crate::progress::Progress;
 use crate::session::order;
 use crate::stats::{Ratio, Spread, paired_ratio, spread};
 use crate::text::workers;
 
 pub(crate) use child::{Child, Ending, Pool, Process};
+pub use delays::{BucketCounts, Delays, Quantiles};
+
+/// The numbers of workers that are tried if none are named: one, half of the machine's, and all of them.
+pub fn usual_workers() -> Vec<usize> {
+    let all = cpus();
+    let mut counts = vec![1, (all / 2).max(1), all];
+    counts.dedup();
+    counts
+}
 
 /// A policy and a number of workers. `None` is what the program has without being told.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -62,28 +72,6 @@ pub struct Ran {
     pub delays: Delays,
 }
 
-/// How long the steps of a program took and waited: of the pool with most of them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Delays {
-    /// From the push of a new task to its first step.
-    pub queue_delay: Option<Quantiles>,
-    /// From a wake to the step that follows.
-    pub wake_to_run: Option<Quantiles>,
-    /// Of a step.
-    pub run_time: Option<Quantiles>,
-}
-
-/// A distribution in short.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Quantiles {
-    /// The number of values.
-    pub count: u64,
-    /// The median, in nanoseconds.
-    pub p50_ns: u64,
-    /// What one value in a hundred exceeds, in nanoseconds.
-    pub p99_ns: u64,
-}
-
 /// The end of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Tried {
@@ -108,6 +96,8 @@ pub struct Plan {
     pub budget: Option<Duration>,
     /// The share of the machine that others may use before no advice is given.
     pub most_load: f64,
+    /// Whether it is measured how long steps take and wait.
+    pub measures: bool,
 }
 
 impl Plan {
@@ -119,6 +109,7 @@ impl Plan {
             rounds: 11,
             budget,
             most_load: crate::table::LOADED,
+            measures: true,
         }
     }
 }
@@ -133,8 +124,6 @@ pub(crate) struct SettingRuns {
     runs: Vec<Option<Ran>>,
     /// The last run, whether or not it counts.
     last: Option<Ran>,
-    /// The delays of the run that measured them, which does not count.
-    pub(crate) delays: Delays,
     /// The reason if it failed.
     pub(crate) failure: Option<String>,
     left_out: bool,
@@ -147,7 +136,6 @@ impl SettingRuns {
             detail: String::new(),
             runs: Vec::new(),
             last: None,
-            delays: Delays::default(),
             failure: None,
             left_out: false,
         }
@@ -190,6 +178,13 @@ impl SettingRuns {
         self.last.as_ref().map_or(&[], |run| &run.counters)
     }
 
+    /// The delays in all runs that count.
+    pub(crate) fn delays(&self) -> Delays {
+        let mut all = Delays::default();
+        self.runs.iter().flatten().for_each(|run| all.add(&run.delays));
+        all
+    }
+
     pub(crate) fn count(&self) -> usize {
         self.runs.iter().flatten().count()
     }
@@ -221,8 +216,7 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// Makes the runs, by calling `run` for each. The flag asks it to measure delays, which takes time: so it
-    /// is set in the first round only, and only if that does not count.
+    /// Makes the runs, by calling `run` for each. The flag asks it to measure delays, as the plan says.
     ///
     /// # Errors
     ///
@@ -246,11 +240,8 @@ impl Trial {
                 }
                 progress.begins(rounds * count + place, count * plan.rounds, &cell.setting.words());
                 let mut counted = None;
-                match run(&cell.setting, !kept)? {
+                match run(&cell.setting, plan.measures)? {
                     Tried::Ran(ran) => {
-                        if !kept {
-                            cell.delays = ran.delays;
-                        }
                         cell.last = Some(ran.clone());
                         counted = kept.then_some(ran);
                     }
@@ -349,11 +340,10 @@ pub(crate) mod tests {
                 cpu: Some(Duration::from_secs_f64(seconds * 2.0)),
                 counters: vec![(String::from("ran"), 7.0)],
                 delays: Delays {
-                    run_time: measures.then_some(Quantiles {
-                        count: 7,
-                        p50_ns: 1500,
-                        p99_ns: 21_000,
-                    }),
+                    run_time: [(1500, 4), (21_000, 3)]
+                        .into_iter()
+                        .filter(|_| measures)
+                        .collect(),
                     ..Delays::default()
                 },
             }))

@@ -6,7 +6,7 @@ use std::io;
 
 use serde_json::{Value, json};
 
-use super::{Delays, Quantiles, SettingRuns, Trial};
+use super::{BucketCounts, Delays, Quantiles, SettingRuns, Trial};
 use crate::error::LabError;
 use crate::output::Pending;
 use crate::stats::{Ratio, Spread};
@@ -17,13 +17,13 @@ use crate::text::{Table, csv_bytes, nanos};
 const SHOWN: [&str; 5] = ["ran", "stolen", "forks_taken", "parks", "stacked"];
 
 /// The heading of a delay, and where it is.
-pub(crate) type Delay = (&'static str, fn(&Delays) -> Option<Quantiles>);
+pub(crate) type Delay = (&'static str, fn(&Delays) -> &BucketCounts);
 
 /// The delays that have a column if they were measured.
 const DELAYS: [Delay; 3] = [
-    ("queue delay p50 / p99", |delays| delays.queue_delay),
-    ("wake to run", |delays| delays.wake_to_run),
-    ("run time", |delays| delays.run_time),
+    ("queue delay p50 / p99", |delays| &delays.queue_delay),
+    ("wake to run", |delays| &delays.wake_to_run),
+    ("run time", |delays| &delays.run_time),
 ];
 
 impl Trial {
@@ -53,8 +53,8 @@ impl Trial {
         ];
         if self.shown_delays().next().is_some() {
             notes.push(String::from(
-                "Queue delay, wake to run and run time of a step: p50 / p99 of the first round, in which they were \
-                 measured, of the pool with most steps.",
+                "Queue delay, wake to run and run time of a step: p50 / p99 of all rounds that count and all pools. To \
+                 measure them costs each step some 10 ns.",
             ));
         }
         notes.extend(self.others.map(load));
@@ -90,8 +90,9 @@ impl Trial {
                 let found = cell.counters().iter().find(|(other, _)| other == name);
                 row.push(found.map_or_else(String::new, |(_, value)| crate::text::si(*value)));
             }
-            let delays = self.shown_delays().map(|(_, delay)| delay(&cell.delays));
-            row.extend(delays.map(|it| it.map_or_else(String::new, |it| it.words())));
+            let delays = cell.delays();
+            let quantiles = self.shown_delays().map(|(_, delay)| delay(&delays).quantiles());
+            row.extend(quantiles.map(|it| it.map_or_else(String::new, |it| it.words())));
             row.push(cell.count().to_string());
             row.push(match cell.failure {
                 Some(_) => String::from("did not complete"),
@@ -112,7 +113,8 @@ impl Trial {
 
     /// The delays that were measured of a setting.
     pub(crate) fn shown_delays(&self) -> impl Iterator<Item = Delay> {
-        let has = |(_, delay): &Delay| self.cells.iter().any(|cell| delay(&cell.delays).is_some());
+        let all: Vec<Delays> = self.cells.iter().map(SettingRuns::delays).collect();
+        let has = move |(_, delay): &Delay| all.iter().any(|delays| delay(delays).quantiles().is_some());
         DELAYS.into_iter().filter(has)
     }
 
@@ -146,7 +148,7 @@ impl Trial {
                 "speed_up": self.speed_up(cell),
                 "cpu_ratio": self.cpu_ratio(cell),
                 "counters": cell.counters().iter().cloned().collect::<BTreeMap<_, _>>(),
-                "delays": cell.delays,
+                "delays": cell.delays(),
                 "runs": cell.runs,
                 "failure": cell.failure,
             })

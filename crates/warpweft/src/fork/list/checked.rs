@@ -16,8 +16,10 @@ use crate::fork::token_frame::TokenFrame;
 use std::ptr::{self, NonNull};
 use warpweft_platform::atomic::Ordering;
 
-/// The number of looks at a token between two looks at the clock, which take as long as a join.
+/// The most looks at a token between two looks at the clock, which take as long as a join.
 const LOOKS_PER_CLOCK: u32 = 64;
+/// The most time between two looks at the clock, in nanoseconds, as far as it can be foreseen.
+const CLOCK_NS: u64 = 20_000;
 
 impl List {
     /// Returns true while a token counts on this stack, or below a frame on which none counts.
@@ -33,11 +35,22 @@ impl List {
         unsafe { self.frame.get().as_ref() }.map_or(ptr::null(), |frame| frame.node)
     }
 
-    /// Counts a look at the token. Returns true if it is time to look at the clock, too.
-    #[inline]
-    pub(crate) fn is_time_for_clock(&self) -> bool {
-        self.looks.set(self.looks.get().wrapping_add(1));
-        self.looks.get().is_multiple_of(LOOKS_PER_CLOCK)
+    /// Counts a look at a token with a deadline. Returns the time if it is time to look at the clock, and 0
+    /// otherwise. Looks that are far apart look at the clock each.
+    pub(crate) fn now_and_then_ns(&self, now_ns: impl FnOnce() -> u64) -> u64 {
+        let (looks, pause) = self.looks.get();
+        if looks + 1 < pause {
+            self.looks.set((looks + 1, pause));
+            return 0;
+        }
+        let now_ns = now_ns();
+        let past_ns = now_ns.saturating_sub(self.looked_ns.replace(now_ns));
+        let pause = match past_ns {
+            0..CLOCK_NS => (pause * 2).clamp(1, LOOKS_PER_CLOCK),
+            _ => pause / 2,
+        };
+        self.looks.set((0, pause));
+        now_ns
     }
 
     /// Returns the frame that decides which token counts here; null if there is none.

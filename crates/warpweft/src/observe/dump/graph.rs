@@ -2,7 +2,9 @@
 
 use super::addresses::{Addresses, addresses};
 use super::permits::AllPermits;
-use super::{Dump, PoolDump, TaskDump, TaskState, WaitDump, WaitsFor, blocking, idle, stuck};
+use super::{
+    Dump, PoolDump, TaskDump, TaskState, WaitDump, WaitsFor, blocking, idle, kernel, stuck, unattended,
+};
 use crate::observe::raw::{BoundedPool, FullThreads, RawState, RawTask, RawWait, RawWhat, told};
 use std::collections::{BTreeMap, HashMap};
 use std::panic::Location;
@@ -18,6 +20,8 @@ pub(crate) struct Collected {
     pub(crate) tasks: Vec<(Option<usize>, RawTask)>,
     pub(crate) waits: Vec<RawWait>,
     pub(crate) full: Vec<FullThreads>,
+    /// What identifies the task that called for the report.
+    pub(crate) caller: usize,
     pub(crate) bounded: Vec<BoundedPool>,
     pub(crate) now_ns: u64,
     /// No pool of the runtime is left out.
@@ -45,6 +49,12 @@ impl Index {
         }
     }
 
+    /// Returns the task that waits, and whether it is known by its waker.
+    fn waiter(&self, wait: &RawWait) -> Option<(usize, bool)> {
+        let direct = self.keys.get(&wait.waiter).map(|&waiter| (waiter, true));
+        direct.or_else(|| self.ids(wait.task).first().map(|&waiter| (waiter, false)))
+    }
+
     fn add(&mut self, id: usize, at: usize) {
         let first = *self.ids.entry(id).or_insert(at);
         if first != at {
@@ -67,17 +77,25 @@ pub(super) fn tell(who: Who) -> Option<String> {
         .map(|told| named(told.name.as_deref(), told.location))
 }
 
+/// Notes who used the other side of the wait that is the next one of `waiter`, if that is known.
+fn note_last(lasts: &mut BTreeMap<(usize, usize), Who>, waiter: usize, dumped: &[TaskDump], last: Who) {
+    if last.id != 0 {
+        lasts.insert((waiter, dumped[waiter].waits.len()), last);
+    }
+}
+
 impl Collected {
     /// Makes a report.
     pub(crate) fn into_dump(self) -> Dump {
         let now = self.now_ns;
         let ago = |since_ns: Option<u64>| since_ns.map(|ns| Duration::from_nanos(now.saturating_sub(ns)));
         let (mut dumped, index, joins, forks) = self.merge();
+        let threads = self.threads(&index);
         let mut lasts: BTreeMap<(usize, usize), Who> = BTreeMap::new();
         // A lock that was given to a waiter belongs to that waiter's task.
         let mut heirs: HashMap<usize, usize> = HashMap::new();
         for wait in self.waits.iter().filter(|wait| wait.told) {
-            if let Some(&waiter) = index.keys.get(&wait.waiter) {
+            if let Some((waiter, _)) = index.waiter(wait) {
                 heirs.insert(wait.object, waiter);
             }
         }
@@ -101,7 +119,7 @@ impl Collected {
         // A thread, and a part of a join, is in the dump only while it waits.
         let is_task = |who: Who| who.id & 1 == 0 && !who.origin.is_null();
         for wait in self.waits {
-            let Some(&waiter) = index.keys.get(&wait.waiter) else {
+            let Some((waiter, is_direct)) = index.waiter(&wait) else {
                 continue;
             };
             let mut holders = Vec::new();
@@ -115,6 +133,7 @@ impl Collected {
                     }
                     is_holder_missing = is_task(owner) && holders.is_empty();
                     from_outside(owner);
+                    note_last(&mut lasts, waiter, &dumped, owner);
                     let owner = tell(owner);
                     WaitsFor::Lock { kind, owner }
                 }
@@ -126,6 +145,13 @@ impl Collected {
                     ..
                 } => {
                     noted.iter().for_each(|&(who, _)| from_outside(who));
+                    let mut outside = noted.iter().filter(|(who, _)| who.id & 1 == 1);
+                    note_last(
+                        &mut lasts,
+                        waiter,
+                        &dumped,
+                        outside.next().map_or(Who::NOBODY, |of| of.0),
+                    );
                     let known = permits.of(&wait, |who| living(who, &dumped), &dumped);
                     (holders, likely) = (known.holders, known.likely);
                     is_holder_missing = known.is_holder_missing;
@@ -139,26 +165,33 @@ impl Collected {
                         absent: known.absent,
                     }
                 }
-                RawWhat::Event { kind, last } => {
+                RawWhat::Event { kind, last, made_at } => {
                     from_outside(last);
-                    WaitsFor::Event { kind }
+                    note_last(&mut lasts, waiter, &dumped, last);
+                    WaitsFor::Event {
+                        kind,
+                        last: tell(last),
+                        made_at,
+                    }
                 }
                 RawWhat::Barrier { arrived, size } => WaitsFor::Barrier { arrived, size },
                 RawWhat::Receive {
                     capacity,
                     senders,
                     last,
+                    made_at,
                 } => {
                     from_outside(last);
                     if senders <= 1 {
                         likely = living(last, &dumped);
-                        lasts.insert((waiter, dumped[waiter].waits.len()), last);
+                        note_last(&mut lasts, waiter, &dumped, last);
                     }
                     let last = tell(last);
                     WaitsFor::Receive {
                         capacity,
                         senders,
                         last,
+                        made_at,
                     }
                 }
                 RawWhat::Send {
@@ -166,11 +199,12 @@ impl Collected {
                     capacity,
                     receivers,
                     last,
+                    made_at,
                 } => {
                     from_outside(last);
                     if receivers <= 1 {
                         likely = living(last, &dumped);
-                        lasts.insert((waiter, dumped[waiter].waits.len()), last);
+                        note_last(&mut lasts, waiter, &dumped, last);
                     }
                     let last = tell(last);
                     WaitsFor::Send {
@@ -178,6 +212,7 @@ impl Collected {
                         capacity,
                         receivers,
                         last,
+                        made_at,
                     }
                 }
                 RawWhat::Timer { until_ns } => {
@@ -200,6 +235,7 @@ impl Collected {
                 holders,
                 likely,
                 is_holder_missing,
+                is_indirect: !is_direct,
             });
         }
         for (on, tasks) in [(WaitsFor::Join, joins), (WaitsFor::Fork, forks)] {
@@ -213,6 +249,7 @@ impl Collected {
                     holders,
                     likely: Vec::new(),
                     is_holder_missing: false,
+                    is_indirect: false,
                 });
             }
         }
@@ -233,11 +270,25 @@ impl Collected {
             .into_iter()
             .map(|(at, who)| (at, (who.id, lives(who))))
             .collect();
+        let callers = index.ids(self.caller);
+        kernel::look(&mut dump.tasks, &threads);
         dump.findings = stuck::find(&dump, &lasts);
+        dump.findings.extend(kernel::find(&dump));
         if self.is_whole && !is_used_outside {
-            dump.findings.extend(idle::find(&dump));
+            dump.findings.extend(idle::find(&dump, callers));
+        }
+        if self.is_whole {
+            dump.findings.extend(unattended::find(&dump, &lasts));
         }
         dump
+    }
+
+    /// Returns the tasks that have a thread now, with its number.
+    fn threads(&self, index: &Index) -> Vec<(usize, u32)> {
+        let tasks = self.tasks.iter().filter_map(|(_, raw)| Some((raw, raw.thread?)));
+        tasks
+            .filter_map(|(raw, thread)| Some((*index.ids(raw.id).first()?, thread)))
+            .collect()
     }
 
     /// Puts what was seen of each task in several places together. Returns the tasks, where they are, and the
@@ -288,6 +339,7 @@ impl Collected {
                     waits: Vec::new(),
                     cancelled: raw.cancelled,
                     wakers: raw.wakers,
+                    thread_state: None,
                     stack: None,
                 });
             }

@@ -4,15 +4,16 @@
 //! This covers what leads to no other task: a sender that was forgotten and never used, an event that nothing
 //! notifies, a barrier to which too few come.
 
-use super::{Dump, Finding, TaskDump, TaskState, WaitsFor};
+use super::{Dump, Finding, TaskDump, TaskState, WaitDump, WaitsFor};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// How long nothing must have happened: a runtime that is fed from outside has shorter pauses.
 const QUIET: Duration = Duration::from_millis(100);
 
-/// Finds out whether something can go on. What other findings name is not named again.
-pub(super) fn find(dump: &Dump) -> Option<Finding> {
+/// Finds out whether something can go on, apart from the `callers`, which called for the report. What other
+/// findings name is not named again.
+pub(super) fn find(dump: &Dump, callers: &[usize]) -> Option<Finding> {
     if dump
         .pools
         .iter()
@@ -24,7 +25,7 @@ pub(super) fn find(dump: &Dump) -> Option<Finding> {
         dump.tasks
             .iter()
             .enumerate()
-            .filter(|(_, task)| task.pool.is_some())
+            .filter(|(number, task)| task.pool.is_some() && !callers.contains(number))
     };
     if own().any(|(_, task)| has_way_out(task)) {
         return None;
@@ -50,18 +51,21 @@ pub(super) fn find(dump: &Dump) -> Option<Finding> {
 }
 
 /// The task does something, or waits for what comes without another task.
-fn has_way_out(task: &TaskDump) -> bool {
-    let is_outside = |on: &WaitsFor| {
-        matches!(
-            on,
-            WaitsFor::Timer(_) | WaitsFor::Socket { .. } | WaitsFor::BlockingPlace
-        )
+pub(super) fn has_way_out(task: &TaskDump) -> bool {
+    let is_outside = |wait: &WaitDump| {
+        wait.is_indirect
+            || matches!(
+                wait.on,
+                WaitsFor::Timer(_) | WaitsFor::Socket { .. } | WaitsFor::BlockingPlace
+            )
     };
     match task.state {
-        TaskState::Waiting => task.waits.iter().any(|wait| is_outside(&wait.on)),
+        // What it waits for may be another crate's socket or timer.
+        TaskState::Waiting if task.waits.is_empty() => task.wakers != Some(0),
+        TaskState::Waiting => task.waits.iter().any(is_outside),
         // A closure that waits for an object of this crate does nothing else.
         TaskState::Blocking | TaskState::SpawnedBlocking => {
-            task.waits.is_empty() || task.waits.iter().any(|wait| is_outside(&wait.on))
+            task.waits.is_empty() || task.waits.iter().any(is_outside)
         }
         TaskState::Queued | TaskState::Running(_) => true,
     }
@@ -69,7 +73,7 @@ fn has_way_out(task: &TaskDump) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{PoolDump, WaitDump};
+    use super::super::PoolDump;
     use super::*;
 
     fn task(state: TaskState, on: Option<WaitsFor>, since: Duration) -> TaskDump {
@@ -81,6 +85,7 @@ mod tests {
             holders: Vec::new(),
             likely: Vec::new(),
             is_holder_missing: false,
+            is_indirect: false,
         };
         TaskDump {
             id: 8,
@@ -93,6 +98,7 @@ mod tests {
             waits: on.into_iter().map(wait).collect(),
             cancelled: false,
             wakers: None,
+            thread_state: None,
             stack: None,
         }
     }
@@ -106,17 +112,24 @@ mod tests {
             forked: false,
             ready,
         };
-        find(&Dump {
+        let dump = Dump {
             pools: vec![pool],
             tasks,
             findings,
-        })
+        };
+        find(&dump, &[])
     }
 
     #[test]
     fn one_way_out_is_enough_for_all() {
         let waits = |on| task(TaskState::Waiting, Some(on), Duration::from_secs(1));
-        let event = || waits(WaitsFor::Event { kind: "notify" });
+        let event = || {
+            waits(WaitsFor::Event {
+                kind: "notify",
+                last: None,
+                made_at: None,
+            })
+        };
         let timer = waits(WaitsFor::Timer(Duration::from_secs(9)));
         let socket = waits(WaitsFor::Socket {
             descriptor: None,

@@ -161,6 +161,13 @@ impl Writer {
             json.list("waits", &task.waits, Self::wait);
             json.flag("cancelled", task.cancelled);
             json.number("wakers", task.wakers);
+            if let Some(state) = &task.thread_state {
+                json.number("thread", Some(state.thread.into()));
+                json.text("thread_state", Some(&state.state.to_string()));
+                json.number("system_call", state.system_call.map(u64::from));
+                json.text("system_call_name", state.system_call_name);
+                json.text("futex", state.futex.map(|word| format!("{word:#x}")).as_deref());
+            }
             match &task.stack {
                 None => {}
                 Some(Ok(stack)) => {
@@ -180,6 +187,7 @@ impl Writer {
             json.numbers("holders", &wait.holders);
             json.numbers("likely", &wait.likely);
             json.flag("holder_missing", wait.is_holder_missing);
+            json.flag("indirect", wait.is_indirect);
             match &wait.on {
                 WaitsFor::Join => json.text("on", Some("join")),
                 WaitsFor::Fork => json.text("on", Some("fork")),
@@ -211,31 +219,37 @@ impl Writer {
                     json.number("arrived", Some(*arrived as u64));
                     json.number("size", Some(*size as u64));
                 }
-                WaitsFor::Event { kind } => {
+                WaitsFor::Event { kind, last, made_at } => {
                     json.text("on", Some("event"));
                     json.text("of", Some(kind));
+                    json.text("last_notifier", last.as_deref());
+                    json.text("made_at", made_at.map(ToString::to_string).as_deref());
                 }
                 WaitsFor::Receive {
                     capacity,
                     senders,
                     last,
+                    made_at,
                 } => {
                     json.text("on", Some("receive"));
                     json.number("capacity", Some(*capacity as u64));
                     json.number("senders", Some(*senders as u64));
                     json.text("last_sender", last.as_deref());
+                    json.text("made_at", Some(&made_at.to_string()));
                 }
                 WaitsFor::Send {
                     queued,
                     capacity,
                     receivers,
                     last,
+                    made_at,
                 } => {
                     json.text("on", Some("send"));
                     json.number("queued", Some(*queued as u64));
                     json.number("capacity", Some(*capacity as u64));
                     json.number("receivers", Some(*receivers as u64));
                     json.text("last_receiver", last.as_deref());
+                    json.text("made_at", Some(&made_at.to_string()));
                 }
                 WaitsFor::Timer(left) => {
                     json.text("on", Some("timer"));
@@ -273,6 +287,15 @@ impl Writer {
             Finding::NothingRuns { tasks } => {
                 json.text("finding", Some("nothing_runs"));
                 json.numbers("tasks", tasks);
+            }
+            Finding::BlocksInKernel { tasks, word } => {
+                json.text("finding", Some("blocks_in_kernel"));
+                json.numbers("tasks", tasks);
+                json.text("word", Some(&format!("{word:#x}")));
+            }
+            Finding::Unattended { task } => {
+                json.text("finding", Some("unattended"));
+                json.numbers("tasks", &[*task]);
             }
         });
     }

@@ -9,6 +9,8 @@
 //! | `permits` | which tasks have the permits for which others wait |
 //! | `stuck` | the tasks that can never continue, and the circles among them |
 //! | `idle` | a runtime in which nothing runs, and nothing is to come |
+//! | `kernel` | what the threads of tasks that run do in the kernel |
+//! | `unattended` | the tasks that wait long for what no living task is known to bring |
 //! | `text` | a report for a terminal |
 //! | `json` | a report for programs |
 //!
@@ -21,13 +23,16 @@ mod blocking;
 pub(crate) mod graph;
 mod idle;
 mod json;
+mod kernel;
 mod permits;
 mod stuck;
 mod text;
+mod unattended;
 
 use super::stack::{NoStack, Stack};
 use std::panic::Location;
 use std::time::Duration;
+use warpweft_platform::thread_state::ThreadState;
 use warpweft_task::TaskKind;
 
 /// What all tasks of a runtime do, and what they wait for: the result of
@@ -43,7 +48,7 @@ pub struct Dump {
     pub pools: Vec<PoolDump>,
     /// The tasks, and the threads that wait. Their numbers are their indices.
     pub tasks: Vec<TaskDump>,
-    /// What is wrong, for all that is known. Each finding was seen twice.
+    /// What is wrong, for all that is known. Each finding was seen twice, or has been so for a second.
     pub findings: Vec<Finding>,
 }
 
@@ -91,6 +96,8 @@ pub struct TaskDump {
     pub cancelled: bool,
     /// How many wakers of it exist, if that is known. Without any it is never woken.
     pub wakers: Option<u64>,
+    /// What its thread does, as the kernel says, if it runs. Known on Linux, of at most 256 tasks.
+    pub thread_state: Option<ThreadState>,
     /// Its stack, or why there is none. `None` if it was not asked for, as by
     /// [`Runtime::dump`](crate::Runtime::dump), or is not known of such a task: see
     /// [`Runtime::dump_with_stacks`](crate::Runtime::dump_with_stacks).
@@ -139,6 +146,9 @@ pub struct WaitDump {
     /// ended and not given them back, as [`mem::forget`](std::mem::forget) of a guard does. Or it is queued
     /// and has not waited yet, or is another runtime's.
     pub is_holder_missing: bool,
+    /// It leads to the task by a waker of another crate, as in a future that polls several: the task was
+    /// polled as the wait began. It may wait for more, of which nothing is known.
+    pub is_indirect: bool,
 }
 
 /// The kinds of things that a task waits for.
@@ -179,6 +189,10 @@ pub enum WaitsFor {
     Event {
         /// Of what.
         kind: &'static str,
+        /// The last task that has notified.
+        last: Option<String>,
+        /// Where it was made, if that is known: a oneshot channel.
+        made_at: Option<&'static Location<'static>>,
     },
     /// The other tasks of a barrier.
     Barrier {
@@ -195,6 +209,8 @@ pub enum WaitsFor {
         senders: usize,
         /// The last task that has sent, if no sender was cloned since.
         last: Option<String>,
+        /// Where the channel was made.
+        made_at: &'static Location<'static>,
     },
     /// Room in a channel, which is full.
     Send {
@@ -206,6 +222,8 @@ pub enum WaitsFor {
         receivers: usize,
         /// The last task that has received, if no receiver was cloned since.
         last: Option<String>,
+        /// Where the channel was made.
+        made_at: &'static Location<'static>,
     },
     /// A timer, which is due after this time.
     Timer(Duration),
@@ -231,7 +249,9 @@ pub enum Finding {
         tasks: Vec<usize>,
         /// This is likely, and not certain. A waker of one of them exists in a place that this crate does not
         /// know, so that it may still be woken. Or one of them depends on the next one by a channel, whose
-        /// other end that task [used last](WaitDump::likely), or by permits which it probably has.
+        /// other end that task [used last](WaitDump::likely), or by permits which it probably has. Or it is
+        /// one task that waits for a lock or permits of its own, and others can go on: the task may have
+        /// moved the guard to one of them.
         uncertain: bool,
     },
     /// The task waits, and no waker of it exists.
@@ -239,9 +259,9 @@ pub enum Finding {
         /// Its number.
         task: usize,
     },
-    /// The task waits for a channel whose only other end was used last by a task that has ended, that is
-    /// stuck, or that waits for this one, or by the task itself. This is a suspicion: the end may have been
-    /// passed on, and not been used since.
+    /// The task waits for a channel whose only other end was used last by a task that is stuck, or that waits
+    /// for this one, or by the task itself; or that has ended, and this one has waited for a second. This is
+    /// a suspicion: the end may have been passed on, and not been used since.
     Abandoned {
         /// Its number.
         task: usize,
@@ -253,13 +273,30 @@ pub enum Finding {
         task: usize,
     },
     /// No task of the runtime runs or is queued, and there is no timer, no socket and no closure that blocks
-    /// for which one waits. So these tasks wait for ever, unless a thread outside of the runtime acts. A
-    /// thread outside is known only after it has used what they wait for: then there is no such finding.
+    /// for which one waits. So these tasks wait for ever, unless a thread outside of the runtime acts, or the
+    /// task that called for the dump. A thread outside is known only after it has used what they wait for:
+    /// then there is no such finding. Nor is there one while a task waits for what is not of this crate.
     ///
     /// [`Runtime::dump`](crate::Runtime::dump) looks for it, once the tasks have waited for 100 ms.
     NothingRuns {
         /// The numbers of the tasks that wait for no other known task.
         tasks: Vec<usize>,
+    },
+    /// The task has waited for a second or more for what another task has to bring, such as a value, a
+    /// notification or permits, and no living task is known that does: none that has used the other side, and
+    /// no thread outside. This is a suspicion. Whoever is to bring it may not have done so yet.
+    Unattended {
+        /// Its number.
+        task: usize,
+    },
+    /// These tasks have blocked their threads in the kernel for 50 ms, without a single turn, on the word at
+    /// that address: a lock, condition or channel of the standard library, which no task of this list gives
+    /// free. One of them keeps a worker, or there are several. This is a suspicion.
+    BlocksInKernel {
+        /// Their numbers.
+        tasks: Vec<usize>,
+        /// The address of the word.
+        word: u64,
     },
 }
 
@@ -275,10 +312,13 @@ impl Finding {
     #[must_use]
     pub fn tasks(&self) -> &[usize] {
         match self {
-            Self::Cycle { tasks, .. } | Self::NothingRuns { tasks } => tasks,
-            Self::NobodyCanWake { task } | Self::Abandoned { task } | Self::NotPolled { task } => {
-                std::slice::from_ref(task)
+            Self::Cycle { tasks, .. } | Self::NothingRuns { tasks } | Self::BlocksInKernel { tasks, .. } => {
+                tasks
             }
+            Self::NobodyCanWake { task }
+            | Self::Abandoned { task }
+            | Self::NotPolled { task }
+            | Self::Unattended { task } => std::slice::from_ref(task),
         }
     }
 }

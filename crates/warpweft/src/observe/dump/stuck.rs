@@ -13,6 +13,8 @@
 //! - A wait that was told is none: the wake-up was used, and none comes any more. But then the task was
 //!   woken, so it counts only if it is asleep again.
 
+use super::idle::has_way_out;
+use super::unattended::LONG;
 use super::{Dump, Finding, TaskDump, TaskState, WaitDump, WaitsFor};
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -76,12 +78,12 @@ fn likely(wait: &WaitDump) -> Need {
     Need::of(wait, true)
 }
 
-/// The last tasks that were seen with the other ends of channels, by the task that waits and its wait:
-/// whether one is known, and their numbers if they live.
+/// The last tasks that were seen with the other side of what is waited for, by the task that waits and its
+/// wait: what identifies the last one, or 0, and their numbers if they live.
 pub(super) type Lasts = BTreeMap<(usize, usize), (usize, Vec<usize>)>;
 
 /// It waits, perhaps in a closure that may block.
-fn sleeps(task: &TaskDump) -> bool {
+pub(super) fn sleeps(task: &TaskDump) -> bool {
     match task.state {
         TaskState::Waiting => true,
         TaskState::Blocking | TaskState::SpawnedBlocking => !task.waits.is_empty(),
@@ -96,7 +98,7 @@ fn is_for_a_thread(wait: &WaitDump) -> bool {
 }
 
 /// Returns the waits that may end the task's sleep.
-fn open(task: &TaskDump) -> impl Iterator<Item = &WaitDump> {
+pub(super) fn open(task: &TaskDump) -> impl Iterator<Item = &WaitDump> {
     task.waits.iter().filter(|wait| !wait.told)
 }
 
@@ -143,7 +145,9 @@ fn find_cycles(
         match cycle[..] {
             [task] if is_not_polled(&tasks[task]) => findings.push(Finding::NotPolled { task }),
             _ => findings.push(Finding::Cycle {
-                uncertain: is_likely || cycle.iter().any(|&task| has_other_wakers(&tasks[task])),
+                uncertain: is_likely
+                    || cycle.iter().any(|&task| may_be_woken(&tasks[task]))
+                    || cycle.len() == 1 && may_have_passed_on(tasks, cycle[0]),
                 tasks: cycle,
             }),
         }
@@ -211,7 +215,9 @@ fn cycle(
             let need = needs(wait);
             let is_stuck = |holder: &&usize| stuck.contains(holder);
             let of_stuck = || need.on.keys().filter(is_stuck);
-            let needed = of_stuck().find(|&&holder| need.is_needed(holder));
+            let needed = || of_stuck().filter(|&&holder| need.is_needed(holder));
+            // Two readers that both want to write are a circle of two.
+            let needed = needed().find(|&&holder| holder != at).or_else(|| needed().next());
             // Where none is needed by itself, all of them belong to the circle.
             let new = || of_stuck().find(|holder| !walks.contains_key(holder));
             let first = || path.iter().find(|task| need.on.contains_key(task));
@@ -234,13 +240,23 @@ fn is_not_polled(task: &TaskDump) -> bool {
     open(task).any(|wait| told(wait.object))
 }
 
-fn has_other_wakers(task: &TaskDump) -> bool {
-    task.wakers
-        .is_some_and(|wakers| wakers > open(task).count() as u64)
+/// A waker of the task is in a place that is not known.
+fn may_be_woken(task: &TaskDump) -> bool {
+    let has_more = task
+        .wakers
+        .is_some_and(|wakers| wakers > open(task).count() as u64);
+    has_more || open(task).any(|wait| wait.is_indirect)
+}
+
+/// The task waits for a lock of its own, and another task goes on, to which it may have moved the guard.
+fn may_have_passed_on(tasks: &[TaskDump], number: usize) -> bool {
+    let is_guarded = |wait: &WaitDump| matches!(wait.on, WaitsFor::Lock { .. } | WaitsFor::Permits { .. });
+    let mut others = tasks.iter().enumerate().filter(|(other, _)| *other != number);
+    open(&tasks[number]).any(is_guarded) && others.any(|(_, task)| task.pool.is_some() && has_way_out(task))
 }
 
 /// All waits of the task are for channels whose other end was last seen with the task itself, with one that
-/// has ended, or with one that is stuck or waits for this one.
+/// is stuck or waits for this one, or with one that has ended [long](LONG) ago.
 fn is_abandoned(tasks: &[TaskDump], stuck: &BTreeSet<usize>, number: usize, lasts: &Lasts) -> bool {
     let mut some = false;
     for (at, wait) in tasks[number]
@@ -253,8 +269,10 @@ fn is_abandoned(tasks: &[TaskDump], stuck: &BTreeSet<usize>, number: usize, last
         let Some((id, holders)) = lasts.get(&(number, at)).filter(|_| is_channel) else {
             return false;
         };
-        // The addresses of threads are odd: such a thread may run, without being in the dump.
-        let may_live = *id == 0 || *id & 1 == 1 && holders.is_empty();
+        // The addresses of threads are odd: such a thread may run, without being in the dump. A task that has
+        // ended may have passed its end on.
+        let is_long_ago = wait.since.is_some_and(|since| since >= LONG);
+        let may_live = *id == 0 || holders.is_empty() && (*id & 1 == 1 || !is_long_ago);
         let waits_for_it = |holder: &usize| *holder == number || depends(tasks, *holder, number);
         if may_live
             || !holders

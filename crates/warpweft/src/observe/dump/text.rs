@@ -71,6 +71,9 @@ impl Dump {
     fn task(&self, f: &mut Formatter<'_>, number: usize) -> fmt::Result {
         let task = &self.tasks[number];
         writeln!(f, "#{number} {task}")?;
+        if let Some(state) = &task.thread_state {
+            writeln!(f, "    {state}")?;
+        }
         task.waits.iter().try_for_each(|wait| writeln!(f, "    {wait}"))?;
         match &task.stack {
             None => Ok(()),
@@ -143,17 +146,12 @@ impl Dump {
                     false => ("", "cannot"),
                 };
                 writeln!(f, "{likely}DEADLOCK: {} {may} go on", count(tasks.len(), "task"))?;
-                let shown = if f.alternate() {
-                    tasks.len()
-                } else {
-                    tasks.len().min(LINKS)
-                };
-                for (at, task) in tasks[..shown].iter().enumerate() {
-                    let next = tasks[(at + 1) % tasks.len()];
-                    let waits = || self.tasks[*task].waits.iter();
+                listed(f, tasks, LINKS, |f, at| {
+                    let (task, next) = (tasks[at], tasks[(at + 1) % tasks.len()]);
+                    let waits = || self.tasks[task].waits.iter();
                     let depends = waits().find(|wait| wait.holders.contains(&next));
                     let wait = depends.or_else(|| waits().find(|wait| wait.likely.contains(&next)));
-                    write!(f, "    {} waits for ", self.label(*task))?;
+                    write!(f, "    {} waits for ", self.label(task))?;
                     match wait {
                         Some(wait) => write!(f, "{}", wait.on)?,
                         None => f.write_str("something")?,
@@ -163,12 +161,8 @@ impl Dump {
                         (None, Some(WaitsFor::Permits { .. })) => "some of which are probably with",
                         (None, _) => "whose other end was used last by",
                     };
-                    writeln!(f, ", {depends} {}", self.label(next))?;
-                }
-                match tasks.len() - shown {
-                    0 => Ok(()),
-                    more => writeln!(f, "    … and {more} more"),
-                }
+                    writeln!(f, ", {depends} {}", self.label(next))
+                })
             }
             Finding::NobodyCanWake { task } => writeln!(
                 f,
@@ -185,34 +179,64 @@ impl Dump {
                 "FUTURELOCK: {} waits for a lock that was given to another part of it, which is not polled",
                 self.label(*task)
             ),
+            Finding::BlocksInKernel { tasks, word } => {
+                let count = match tasks.len() {
+                    1 => String::from("1 task has"),
+                    count => format!("{count} tasks have"),
+                };
+                writeln!(
+                    f,
+                    "BLOCKED IN THE KERNEL: {count} waited for the word at {word:#x} without a turn, as for a lock \
+                     of the standard library"
+                )?;
+                listed(f, tasks, SHOWN, |f, at| {
+                    let task = tasks[at];
+                    writeln!(f, "    {}, {}", self.label(task), self.tasks[task].state)
+                })
+            }
+            Finding::Unattended { task } => {
+                write!(f, "NO TASK IS KNOWN TO END THE WAIT of {}", self.label(*task))?;
+                let since = self.tasks[*task].since;
+                since
+                    .iter()
+                    .try_for_each(|since| write!(f, " for {}", short(*since)))?;
+                let waits = self.tasks[*task].waits.iter().filter(|wait| !wait.told);
+                for (at, wait) in waits.enumerate() {
+                    write!(f, "{} {}", if at == 0 { ":" } else { ", and" }, wait.on)?;
+                }
+                writeln!(f)
+            }
             Finding::NothingRuns { tasks } => {
                 writeln!(
                     f,
-                    "NOTHING HERE CAN GO ON, unless a thread outside of the runtime acts: {} for what no other \
+                    "NOTHING HERE CAN GO ON, unless a thread outside of the runtime acts{}: {} for what no other \
                      task has,\n    no task runs or is queued, and there is no timer, socket or closure that blocks",
+                    if self.runs() {
+                        ", or the task that asks"
+                    } else {
+                        ""
+                    },
                     match tasks.len() {
                         1 => String::from("1 task waits"),
                         more => format!("{more} tasks wait"),
                     }
                 )?;
-                let shown = if f.alternate() {
-                    tasks.len()
-                } else {
-                    tasks.len().min(SHOWN)
-                };
-                for &task in &tasks[..shown] {
+                listed(f, tasks, SHOWN, |f, at| {
+                    let task = tasks[at];
                     write!(f, "    {} waits for ", self.label(task))?;
                     match &self.tasks[task].waits[..] {
-                        [] => writeln!(f, "something that is not known")?,
-                        [wait, ..] => writeln!(f, "{}", wait.on)?,
+                        [] => writeln!(f, "something that is not known"),
+                        [wait, ..] => writeln!(f, "{}", wait.on),
                     }
-                }
-                match tasks.len() - shown {
-                    0 => Ok(()),
-                    more => writeln!(f, "    … and {more} more"),
-                }
+                })
             }
         }
+    }
+
+    /// A task runs: if nothing else does, it is the one that called for the report.
+    fn runs(&self) -> bool {
+        let runs = |task: &TaskDump| matches!(task.state, TaskState::Running(_));
+        self.tasks.iter().any(runs)
     }
 
     fn label(&self, number: usize) -> String {
@@ -220,12 +244,38 @@ impl Dump {
         let kind = task
             .kind
             .map_or_else(|| String::from("thread"), |kind| kind.to_string());
+        let waits_for_it = |wait: &WaitDump| wait.on == WaitsFor::Fork && wait.holders.contains(&number);
         let place = match (&task.name, task.spawned_at) {
             (name, Some(site)) => format!(" {}", named(name.as_deref(), site)),
+            (None, None) if task.kind == Some(TaskKind::Fork) => {
+                let mut tasks = self.tasks.iter();
+                let whole = tasks.position(|task| task.waits.iter().any(waits_for_it));
+                whole.map_or_else(String::new, |whole| {
+                    let task = &self.tasks[whole];
+                    let site = task.spawned_at.map(|site| named(task.name.as_deref(), site));
+                    format!(" of #{whole} {}", site.unwrap_or_default())
+                })
+            }
             (Some(name), None) => format!(" `{}`", name.escape_debug()),
             (None, None) => String::new(),
         };
         format!("#{number} {kind}{place}")
+    }
+}
+
+/// Writes a line for each of the tasks, by its place, or for the first ones of many.
+fn listed(
+    f: &mut Formatter<'_>,
+    tasks: &[usize],
+    most: usize,
+    mut line: impl FnMut(&mut Formatter<'_>, usize) -> fmt::Result,
+) -> fmt::Result {
+    let most = if f.alternate() { usize::MAX } else { most };
+    let shown = tasks.len().min(most);
+    (0..shown).try_for_each(|at| line(f, at))?;
+    match tasks.len() - shown {
+        0 => Ok(()),
+        more => writeln!(f, "    … and {more} more"),
     }
 }
 
@@ -249,7 +299,9 @@ fn group(task: &TaskDump) -> Group {
     let site = task.spawned_at.map_or(0, |site| std::ptr::from_ref(site).addr());
     let wait = |wait: &WaitDump| {
         let of = match wait.on {
-            WaitsFor::Lock { kind, .. } | WaitsFor::Permits { kind, .. } | WaitsFor::Event { kind } => kind,
+            WaitsFor::Lock { kind, .. } | WaitsFor::Permits { kind, .. } | WaitsFor::Event { kind, .. } => {
+                kind
+            }
             _ => "",
         };
         (discriminant(&wait.on), of)
@@ -346,6 +398,9 @@ impl Display for WaitDump {
         for user in &self.likely {
             write!(f, ", probably depends on #{user}")?;
         }
+        if self.is_indirect {
+            f.write_str(", by a waker of another crate")?;
+        }
         if let Some(since) = self.since {
             write!(f, ", for {}", short(since))?;
         }
@@ -395,17 +450,24 @@ impl Display for WaitsFor {
             Self::Barrier { arrived, size } => {
                 write!(f, "a barrier at which {arrived} of {size} have arrived")
             }
-            Self::Event { kind } => write!(f, "a notification of a {kind}"),
+            Self::Event { kind, last, made_at } => {
+                write!(f, "a notification of a {kind}")?;
+                made_at.iter().try_for_each(|at| write!(f, " made at {at}"))?;
+                last.iter()
+                    .try_for_each(|last| write!(f, "; last notified by {last}"))
+            }
             Self::Receive {
                 capacity,
                 senders,
                 last,
+                made_at,
             } => {
                 let senders = count(*senders, "sender");
                 match *capacity {
                     usize::MAX => write!(f, "a value of an empty channel (without a bound, {senders})")?,
                     _ => write!(f, "a value of an empty channel (0 of {capacity}, {senders})")?,
                 }
+                write!(f, " made at {made_at}")?;
                 last.iter()
                     .try_for_each(|last| write!(f, "; last used by {last}"))
             }
@@ -414,9 +476,13 @@ impl Display for WaitsFor {
                 capacity,
                 receivers,
                 last,
+                made_at,
             } => {
                 let receivers = count(*receivers, "receiver");
-                write!(f, "room in a full channel ({queued} of {capacity}, {receivers})")?;
+                write!(
+                    f,
+                    "room in a full channel ({queued} of {capacity}, {receivers}) made at {made_at}"
+                )?;
                 last.iter()
                     .try_for_each(|last| write!(f, "; last used by {last}"))
             }

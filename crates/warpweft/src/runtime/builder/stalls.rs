@@ -15,12 +15,12 @@ impl Builder {
     /// at least 10 ms. It is never reported before `stuck_after`, and not at all without a monitor.
     ///
     /// The report is a [`Stall`]: the task, what its thread does, what waits behind it, and, with the feature
-    /// `stacks`, the stack. The process writes at most one a second, and each spawn site pauses for 1, 2, 4
-    /// and up to 64 seconds between its reports. A report says how many were left out. Code that is meant to
-    /// take long says so by [`expect_long`](crate::expect_long). Time counts from when the worker had no fork
-    /// on offer: a worker that computes a part of a [`join`](crate::join) and offers another part is not
-    /// reported. Time in which the whole process was stopped
-    /// does not count.
+    /// `stacks`, the stack. If the names of its functions take long, they follow. The process writes at most
+    /// one a second, and each spawn site pauses for 1, 2, 4 and up to 64 seconds between its reports. A
+    /// report says how many were left out. Code that is meant to take long says so by
+    /// [`expect_long`](crate::expect_long). Time counts from when the worker had no fork on offer: a worker
+    /// that computes a part of a [`join`](crate::join) and offers another part is not reported. Time in which
+    /// the whole process was stopped does not count.
     ///
     /// ```
     /// use std::time::Duration;
@@ -39,8 +39,9 @@ impl Builder {
     /// [`expect_long`](crate::expect_long) says so. A panic in `report` is ignored. While `report` runs, no
     /// further worker is found stuck.
     ///
-    /// With the feature `stacks` the report comes when the stack was read. That takes a tenth of a second for
-    /// the first one, and about a millisecond for each later one.
+    /// With the feature `stacks` the report comes when the stack was read, in about a millisecond. For the
+    /// first one the symbols of the program are read, which takes a tenth of a second or more. It begins when
+    /// a worker has been in a task for half of [`stuck_after`](Self::stuck_after).
     ///
     /// ```
     /// use std::time::Duration;

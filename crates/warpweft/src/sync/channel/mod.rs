@@ -49,6 +49,7 @@ use warpweft_platform::sync::Arc;
 ///
 /// With capacity 0, `send` waits until the value is received.
 #[must_use]
+#[track_caller]
 pub fn bounded<T>(capacity: usize) -> (Sender<T>, Receiver<T>) {
     channel(capacity)
 }
@@ -56,10 +57,12 @@ pub fn bounded<T>(capacity: usize) -> (Sender<T>, Receiver<T>) {
 /// Returns a channel without a limit; `send` never waits. Its memory grows with the values that are not
 /// received.
 #[must_use]
+#[track_caller]
 pub fn unbounded<T>() -> (Sender<T>, Receiver<T>) {
     channel(usize::MAX)
 }
 
+#[track_caller]
 fn channel<T>(capacity: usize) -> (Sender<T>, Receiver<T>) {
     let shared = Arc::new(Channel::new(capacity));
     (Sender(Arc::clone(&shared)), Receiver(shared))

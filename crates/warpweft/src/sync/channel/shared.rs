@@ -21,6 +21,7 @@ use crate::sync::wakers::Wakers;
 use std::collections::VecDeque;
 use std::fmt;
 use std::ops::Deref;
+use std::panic::Location;
 use warpweft_platform::atomic::{AtomicBool, Ordering};
 use warpweft_platform::sync::Mutex;
 use warpweft_task::frame::Who;
@@ -28,6 +29,7 @@ use warpweft_task::frame::Who;
 pub(crate) struct Channel<T> {
     /// First, so that it is dropped first.
     listed: Listed,
+    made_at: &'static Location<'static>,
     state: Mutex<ChannelState<T>>,
     /// True if receiving would wait. It is a hint, written under the lock and read without it: it saves
     /// receivers a futile first look, and the second look decides.
@@ -61,6 +63,7 @@ impl<T> Watched for Channel<T> {
             capacity: state.capacity,
             senders: state.senders,
             last: state.last[0],
+            made_at: self.made_at,
         };
         state.receiving.each(object, receive, see);
         let send = |_: &Option<T>| RawWhat::Send {
@@ -68,15 +71,18 @@ impl<T> Watched for Channel<T> {
             capacity: state.capacity,
             receivers: state.receivers,
             last: state.last[1],
+            made_at: self.made_at,
         };
         state.sending.each(object, send, see);
     }
 }
 
 impl<T> Channel<T> {
+    #[track_caller]
     pub(super) fn new(capacity: usize) -> Self {
         Self {
             listed: Listed::default(),
+            made_at: Location::caller(),
             state: Mutex::new(ChannelState {
                 queue: VecDeque::new(),
                 capacity,

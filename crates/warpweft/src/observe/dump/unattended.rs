@@ -1,0 +1,64 @@
+//! The tasks that wait long for what no living task is known to bring.
+//!
+//! [`idle`](super::idle) speaks of a whole runtime, and one timer silences it. This looks at each task by
+//! itself: a server whose heartbeat goes on may have forgotten a sender.
+
+use super::stuck::{Lasts, open, sleeps};
+use super::{Dump, Finding, TaskDump, WaitDump, WaitsFor};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// How long a task must have waited.
+pub(super) const LONG: Duration = Duration::from_secs(1);
+
+/// Finds them. What other findings name is not named again.
+pub(super) fn find(dump: &Dump, lasts: &Lasts) -> Vec<Finding> {
+    let named: BTreeSet<usize> = dump.findings.iter().flat_map(Finding::tasks).copied().collect();
+    let tasks = dump.tasks.iter().enumerate();
+    tasks
+        .filter(|(number, task)| !named.contains(number) && is_unattended(*number, task, lasts))
+        .map(|(task, _)| Finding::Unattended { task })
+        .collect()
+}
+
+fn is_unattended(number: usize, task: &TaskDump, lasts: &Lasts) -> bool {
+    // Another crate may wake it.
+    let is_known = task
+        .wakers
+        .is_none_or(|wakers| wakers <= open(task).count() as u64);
+    let is_old = |wait: &WaitDump| wait.since.is_some_and(|since| since >= LONG);
+    let mut waits = task.waits.iter().enumerate();
+    task.pool.is_some()
+        && sleeps(task)
+        && is_known
+        && !task.cancelled
+        && !task.waits.is_empty()
+        && waits.all(|(at, wait)| {
+            let last = lasts.get(&(number, at));
+            !wait.told && is_old(wait) && is_from_a_task(&wait.on) && !is_known_to_come(number, wait, last)
+        })
+}
+
+/// Another task brings it, or a thread outside.
+fn is_from_a_task(on: &WaitsFor) -> bool {
+    match on {
+        WaitsFor::Lock { .. }
+        | WaitsFor::Permits { .. }
+        | WaitsFor::Event { .. }
+        | WaitsFor::Barrier { .. }
+        | WaitsFor::Receive { .. }
+        | WaitsFor::Send { .. } => true,
+        WaitsFor::Join
+        | WaitsFor::Fork
+        | WaitsFor::Timer(_)
+        | WaitsFor::Socket { .. }
+        | WaitsFor::BlockingPlace => false,
+    }
+}
+
+/// A task that lives has it, or has used the other side last; or a thread outside has.
+fn is_known_to_come(waiter: usize, wait: &WaitDump, last: Option<&(usize, Vec<usize>)>) -> bool {
+    let lives = |&task: &usize| task != waiter;
+    let has_used = |(id, living): &(usize, Vec<usize>)| id & 1 == 1 || living.iter().any(lives);
+    wait.holders.iter().chain(&wait.likely).any(lives) || last.is_some_and(has_used)
+}
