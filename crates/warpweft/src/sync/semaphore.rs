@@ -43,6 +43,16 @@ const ONE: usize = MARK << SLOTS;
 /// In place of the number of permits: no holder is noted.
 const UNNOTED: usize = usize::MAX;
 
+/// Returns the slots that are never free. With more permits than slots not all holders could be known, so only
+/// the first one is: shared use costs less then.
+fn unnoted(permits: usize) -> usize {
+    if permits > SLOTS {
+        MARKS & !in_word(FIRST)
+    } else {
+        0
+    }
+}
+
 /// Returns the mark of a slot that is free in the word; 0 if none is.
 #[inline]
 fn vacant(word: usize) -> u8 {
@@ -103,7 +113,7 @@ impl Semaphore {
             "{permits} permits are more than Semaphore::MAX_PERMITS"
         );
         Self {
-            word: AtomicUsize::new(permits * ONE),
+            word: AtomicUsize::new(permits * ONE + unnoted(permits)),
             all: AtomicUsize::new(permits),
             holder: Holder::default(),
             list: LazyState::new(kind),
@@ -169,8 +179,8 @@ impl Semaphore {
     #[inline]
     fn try_take(&self, permits: usize) -> Option<Permit<'_>> {
         let mut word = self.word.load(Ordering::Relaxed);
-        // The common case, in few instructions: no other permit has a slot.
-        if word & (MARKS | LINE) == 0 && word / ONE >= permits {
+        // The common case, in few instructions: no other permit has the first slot.
+        if word & (in_word(FIRST) | LINE) == 0 && word / ONE >= permits {
             match self.take(word, permits, FIRST) {
                 Ok(permit) => return Some(permit),
                 Err(now) => word = now,

@@ -360,7 +360,8 @@ fn two_readers_that_want_to_write() {
         }));
     }
     let dump = dump_with("the circle", &runtime, found);
-    assert_eq!(is_uncertain(&dump), Some(false), "{dump}");
+    // The first reader is known. It might have moved its guard to the other task, for all that is known.
+    assert_eq!(is_uncertain(&dump), Some(true), "{dump}");
     assert_eq!(accusations(&dump).len(), 1, "{dump}");
     assert!(dump.to_string().contains("the rwlock"), "{dump}");
 }
