@@ -23,8 +23,8 @@ pub(crate) struct Options {
 type Program = (&'static str, PathBuf, &'static [&'static str]);
 
 /// Rounds and seconds of a trial, short and long.
-const SHORT: [&str; 2] = ["7", "20"];
-const LONG: [&str; 2] = ["31", "120"];
+const SHORT: [&str; 2] = ["8", "60"];
+const LONG: [&str; 2] = ["31", "240"];
 
 /// Builds the command and the programs, and tries them.
 pub(crate) fn run(repo: &Repo, options: &Options) -> Result<String> {

@@ -269,6 +269,11 @@ impl<P: Policy> Pool<P> {
         let worker = &self.workers[due.worker];
         let running = worker.running();
         let took_fork = running.is_none() && worker.has_no_task();
+        let runs_nothing = worker.worker_ref().running.get().id == 0 && !due.was_turn;
+        if runs_nothing && due.worker >= self.core.asked {
+            // A compensating worker takes no forks: its thread has had no CPU since it was sent.
+            return false;
+        }
         // A fiber that continues leaves the worker's word as it is.
         let running = running.filter(|_| !due.was_turn);
         let spawned_at = running.as_ref().map(|told| told.location);
