@@ -57,7 +57,7 @@
 //! | `wakers` | the wakers to call after the lock |
 //! | `wait` | `.await` or `.wait()` |
 //! | `error` | errors that several have in common |
-//! | `owner`, `permit`, `requests` | who has a lock or permits; permits; the requests for them |
+//! | `owner`, `permit`, `marks`, `requests` | who has a lock or permits; permits; the word; the requests |
 //! | others | one primitive each, by name |
 //!
 //! A [`Mutex`], a [`Semaphore`] (and so a [`RwLock`] and a [`OnceCell`]) and a [`oneshot`] have an atomic
@@ -71,6 +71,7 @@ pub(crate) mod error;
 mod feed;
 pub(crate) mod lazy_state;
 pub(crate) mod listed;
+mod marks;
 #[cfg(doctest)]
 mod must_not_compile;
 pub(crate) mod mutex;

@@ -19,7 +19,8 @@
 
 use super::error::{Closed, TryAcquireError};
 use super::lazy_state::LazyState;
-use super::owner::{FIRST, Holder, Holders, SLOTS};
+use super::marks::{CLOSED, LINE, MARK, MARKS, ONE, in_word, unnoted, vacant};
+use super::owner::{FIRST, Holder, Holders};
 use super::permit::{COUNT, Permit};
 use super::requests::{PermitRequest, Requests};
 use super::suspend::{Suspend, WaitOp};
@@ -33,38 +34,8 @@ use warpweft_platform::atomic::{AtomicUsize, Ordering};
 use warpweft_platform::sync;
 use warpweft_task::frame::Who;
 
-const LINE: usize = 1;
-/// No permits are given any more. Never cleared.
-const CLOSED: usize = 2;
-/// Where the marks are: the first slot's is the lowest one.
-const MARK: usize = 4;
-const MARKS: usize = ((1 << SLOTS) - 1) * MARK;
-const ONE: usize = MARK << SLOTS;
 /// In place of the number of permits: no holder is noted.
 const UNNOTED: usize = usize::MAX;
-
-/// Returns the slots that are never free. With more permits than slots not all holders could be known, so only
-/// the first one is: shared use costs less then.
-fn unnoted(permits: usize) -> usize {
-    if permits > SLOTS {
-        MARKS & !in_word(FIRST)
-    } else {
-        0
-    }
-}
-
-/// Returns the mark of a slot that is free in the word; 0 if none is.
-#[inline]
-fn vacant(word: usize) -> u8 {
-    // The lowest bit that is not set. If all marks are, the carry leaves them.
-    let bit = (word | (MARK - 1)).wrapping_add(1) & !word & MARKS;
-    (bit / MARK) as u8
-}
-
-#[inline]
-fn in_word(mark: u8) -> usize {
-    usize::from(mark) * MARK
-}
 
 /// A number of permits. A task waits until it has those that it needs.
 ///
