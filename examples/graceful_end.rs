@@ -4,16 +4,18 @@
 use futures_lite::future::or;
 use std::io;
 use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 use warpweft::cancel::CancelToken;
 use warpweft::sync::channel;
-use warpweft::time::{sleep, timeout};
-use warpweft::{JoinError, Runtime, signal, spawn};
+use warpweft::time::sleep;
+use warpweft::{GracefulShutdown, Runtime, signal};
 
 /// The end waits this long for the orders that are under way.
-const LIMIT: Duration = Duration::from_secs(10);
-/// And this long for what was cancelled then.
-const REST: Duration = Duration::from_secs(1);
+const DRAIN: Duration = Duration::from_secs(10);
+/// And this long for all of it, what was cancelled included.
+const LIMIT: Duration = Duration::from_secs(12);
 
 /// Waits until the process is asked to end: by Ctrl-C, a service manager, or because the terminal is gone.
 #[cfg(unix)]
@@ -47,44 +49,30 @@ async fn take(orders: channel::Sender<usize>) -> io::Result<usize> {
 }
 
 /// Works until the channel is closed and empty.
-async fn work(orders: channel::Receiver<usize>) -> usize {
-    let mut done = 0;
+async fn work(orders: channel::Receiver<usize>, done: Arc<AtomicUsize>) {
     while let Ok(_order) = orders.recv().await {
         sleep(Duration::from_millis(5)).await;
-        done += 1;
+        done.fetch_add(1, Relaxed);
     }
-    done
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let runtime = Runtime::builder().build()?;
     // All orders are below it.
     let orders = CancelToken::new();
-    runtime.block_on(async {
-        let (sender, receiver) = channel::bounded(16);
-        let workers: Vec<_> = (0..4)
-            .map(|_| spawn(orders.run_async(work(receiver.clone()))))
-            .collect();
-        // 1. Accept no more: its end drops the sender, which closes the channel behind the last order.
-        let taken = take(sender).await?;
-        // 2. Drain.
-        let done = timeout(LIMIT, async {
-            let mut done = 0;
-            for worker in workers {
-                done += worker.await?.unwrap_or(0);
-            }
-            Ok::<_, JoinError>(done)
-        });
-        match done.await {
-            Ok(done) => println!("taken {taken}, done {}", done?),
-            Err(_late) => {
-                println!("taken {taken}; what is not done after {LIMIT:?} is given up");
-                // 3. Cancel: it reaches what the workers have spawned, too.
-                orders.cancel();
-            }
-        }
-        Ok::<_, Box<dyn std::error::Error>>(())
-    })?;
-    // 4. Drop what is left, and say what it was.
-    Ok(runtime.shutdown_timeout(REST)?)
+    let done = Arc::new(AtomicUsize::new(0));
+    let (sender, receiver) = channel::bounded(16);
+    for _ in 0..4 {
+        let work = work(receiver.clone(), Arc::clone(&done));
+        runtime.spawn(orders.run_async(work)).detach();
+    }
+    // Its end drops the sender, which closes the channel behind the last order.
+    let taken = runtime.block_on(take(sender))?;
+    // What is left in the channel is done, cancelled if that takes too long, and dropped if it does not stop.
+    let shutdown = GracefulShutdown::within(LIMIT)
+        .drain_for(DRAIN)
+        .then_cancel(&orders);
+    let step = runtime.shutdown_gracefully(&shutdown)?;
+    println!("taken {taken}, done {}: {step:?}", done.load(Relaxed));
+    Ok(())
 }

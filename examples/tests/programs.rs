@@ -263,7 +263,7 @@ fn graceful_end() {
         .filter(|text| !text.is_empty())
         .collect();
     assert!(
-        numbers.len() == 2 && numbers[0] == numbers[1] && numbers[0] != "0",
+        numbers.len() == 2 && numbers[0] == numbers[1] && numbers[0] != "0" && line.ends_with("Drained"),
         "{line}"
     );
 }

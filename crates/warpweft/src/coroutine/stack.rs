@@ -252,6 +252,11 @@ impl Stacks {
         self.state.lock().unwound += 1;
     }
 
+    /// Returns the number of fibers that have waited and not ended.
+    pub(crate) fn live(&self) -> usize {
+        self.state.lock().live
+    }
+
     pub(crate) fn snapshot(&self) -> Fibers {
         let stacks = |mapping: &Mapping| {
             let (start, bytes) = (mapping.start(), mapping.bytes());

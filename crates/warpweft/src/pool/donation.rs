@@ -147,6 +147,12 @@ pub(crate) fn released(lock: usize) {
     }
 }
 
+/// Returns the most urgent level that is lent to a task of that pool.
+#[cold]
+pub(crate) fn lent_to(task: usize, pool: usize) -> Option<usize> {
+    LINES.with(|lines| lines.lent_to(task, pool))
+}
+
 /// Returns the word with which a task of that pool is pushed, if a priority is lent to it that is more urgent
 /// than its own.
 #[cold]

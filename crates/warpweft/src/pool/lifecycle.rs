@@ -1,9 +1,11 @@
-//! The states of a pool: open, closing, closed. It also counts the external threads that are inside.
+//! The states of a pool: open, draining, closing, closed. It also counts the external threads that are
+//! inside.
 //!
 //! ```text
-//!   OPEN ──close──▶ CLOSING ──last worker left──▶ CLOSED
-//!   spawns accepted  workers leave after their     the last worker has ended every task;
-//!                    present task                  the memory waits for its last handle
+//!   OPEN ──drain──▶ DRAINING ──close──▶ CLOSING ──last worker left──▶ CLOSED
+//!   spawns accepted  those from outside   workers leave after their     the last worker has ended every
+//!     │              are refused          present task                  task; the memory waits for its
+//!     └──────────────────close────────────▶                             last handle
 //! ```
 //!
 //! A thread that is no worker of the pool and pushes into it is an *external thread* while it touches the
@@ -28,6 +30,8 @@ use warpweft_platform::thread::yield_now;
 pub(crate) struct Lifecycle {
     /// Alone on its cache line: every worker reads it before each task.
     closing: CachePadded<AtomicBool>,
+    /// Spawns from outside of the runtime are refused. Read by such spawns alone.
+    draining: AtomicBool,
     accesses: AtomicU64,
     /// The workers whose threads have not left.
     workers: AtomicUsize,
@@ -70,9 +74,21 @@ impl Lifecycle {
     pub(crate) fn new(workers: usize) -> Self {
         Self {
             closing: CachePadded::new(AtomicBool::new(false)),
+            draining: AtomicBool::new(false),
             accesses: AtomicU64::new(0),
             workers: AtomicUsize::new(workers),
         }
+    }
+
+    /// Refuses spawns from outside from now on.
+    pub(crate) fn drain(&self) {
+        self.draining.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns true if spawns from outside are refused.
+    pub(crate) fn is_draining(&self) -> bool {
+        // Ordering: Relaxed. A spawn at the same moment may come before or after it.
+        self.draining.load(Ordering::Relaxed)
     }
 
     /// Begins the end. Returns true to the caller that began it.

@@ -9,6 +9,7 @@
 //! | `stats` | lines of figures, appended to a file when a runtime or the process ends |
 //! | `build_error` | the error of building a runtime |
 //! | `handle` | `Runtime`: its pools, its state, its end |
+//! | `shutdown`, `graceful` | the end of a runtime: at once, within a time, after its work |
 //! | `dump`, `dump_stacks` | a report of all tasks; their stacks |
 //! | `default` | the runtime that free functions use outside of any pool |
 //! | `pool` | `Pool`: one of its pools |
@@ -45,6 +46,7 @@ mod dump_stacks;
 pub(crate) mod entry;
 pub(crate) mod environment;
 pub(crate) mod expect_long;
+pub(crate) mod graceful;
 pub(crate) mod handle;
 pub(crate) mod install;
 pub(crate) mod local;
@@ -82,6 +84,7 @@ pub use deadline::{Deadline, NoDeadlines};
 pub use default::{default_runtime, try_default_runtime};
 pub use entry::{enter, simulate};
 pub use expect_long::expect_long;
+pub use graceful::{GracefulShutdown, ShutdownStep};
 pub use handle::Runtime;
 pub use pool::current_worker;
 pub use priority::{Priority, PriorityError};

@@ -71,7 +71,7 @@ impl Pool {
     pub(crate) fn check(&self) -> Result<(), SpawnError> {
         if self.0.is_forked() {
             Err(SpawnError::Forked)
-        } else if self.0.is_closing() {
+        } else if self.0.is_closing() || self.0.core().refuses_caller() {
             Err(SpawnError::Closed)
         } else {
             Ok(())

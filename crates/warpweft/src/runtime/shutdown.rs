@@ -28,7 +28,7 @@ impl Runtime {
     /// Ends the runtime with all of its pools, and waits for the workers' threads. Spawns are refused, and
     /// every worker leaves after its current step. Tasks that have not ended are dropped, and their joiners
     /// get [`JoinError::Shutdown`](crate::JoinError::Shutdown). To let the work finish, wait for its handles
-    /// first.
+    /// first, or use [`shutdown_gracefully`](Runtime::shutdown_gracefully).
     ///
     /// [`shutdown_timeout`](Runtime::shutdown_timeout) waits for a limited time, and says what is in the way.
     ///
@@ -95,12 +95,18 @@ impl Runtime {
     /// [`Remaining`] if a thread has not ended in that time. It has a dump, and shows it in the panic of
     /// `expect`, too. If one of the runtime's own tasks calls this, it returns it at once, since it would
     /// wait for itself.
-    pub fn shutdown_timeout(mut self, limit: Duration) -> Result<(), Remaining> {
+    pub fn shutdown_timeout(self, limit: Duration) -> Result<(), Remaining> {
         let begun_ns = now_ns();
+        let limit_ns = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
+        self.end_by(begun_ns.saturating_add(limit_ns), begun_ns)
+    }
+
+    /// Closes all pools, and waits for their threads until that time. The shutdown began at `begun_ns`.
+    pub(super) fn end_by(mut self, end_ns: u64, begun_ns: u64) -> Result<(), Remaining> {
         let has_ended = match self.close() {
             Close::InParent => true,
             Close::IsOwn => false,
-            Close::Wait => self.join_until(limit, begun_ns),
+            Close::Wait => self.join_until(end_ns),
         };
         self.write_stats();
         if has_ended {
@@ -127,22 +133,29 @@ impl Runtime {
             // A waker has forked, and this is the child.
             return Close::InParent;
         }
-        // The caller is one of the runtime's own threads: a worker's, a blocking one, or the poller's, which
-        // calls wakers. Or it is an external thread in the middle of a push, for which the pool waits.
-        let own = is_in_external_push()
-            || pools().any(|pool| {
-                stack_context::is_of(pool.header())
-                    || pool.core().driver.is_here()
-                    || pool.core().monitor.is_here()
-                    || pool.core().threads.blocking().is_here()
-            });
-        if own { Close::IsOwn } else { Close::Wait }
+        if self.is_own_thread() {
+            Close::IsOwn
+        } else {
+            Close::Wait
+        }
     }
 
-    /// Waits for all threads, until the time is over. Returns true if they have ended.
-    fn join_until(&self, limit: Duration, begun_ns: u64) -> bool {
-        let limit_ns = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
-        let left_ns = || limit_ns.saturating_sub(now_ns().saturating_sub(begun_ns));
+    /// Returns true if the caller is one of the runtime's own threads: a worker's, a blocking one, or the
+    /// poller's, which calls wakers. Or it is an external thread in the middle of a push, for which the pool
+    /// waits.
+    pub(super) fn is_own_thread(&self) -> bool {
+        let is_of = |pool: &Arc<dyn DynPool>| {
+            stack_context::is_of(pool.header())
+                || pool.core().driver.is_here()
+                || pool.core().monitor.is_here()
+                || pool.core().threads.blocking().is_here()
+        };
+        is_in_external_push() || self.pools().iter().map(Pool::any).any(is_of)
+    }
+
+    /// Waits for all threads, until that time. Returns true if they have ended.
+    fn join_until(&self, end_ns: u64) -> bool {
+        let left_ns = || end_ns.saturating_sub(now_ns());
         let pools: Vec<_> = self.pools().iter().map(|pool| Arc::clone(pool.any())).collect();
         let ended = Arc::new((Mutex::new(false), Condvar::new()));
         let tells = Arc::clone(&ended);
@@ -163,7 +176,7 @@ impl Runtime {
             return true;
         };
         // In the second half the names for the stacks of what is left are read, so that they are there then.
-        let (half_ns, mut is_prepared) = (limit_ns / 2, false);
+        let (half_ns, mut is_prepared) = (left_ns() / 2, false);
         let mut is_over = ended.0.lock();
         while !*is_over {
             let left = left_ns();
@@ -225,7 +238,8 @@ impl Drop for Runtime {
     }
 }
 
-/// What was left of a runtime when [`Runtime::shutdown_timeout`] met its limit.
+/// What was left of a runtime when [`Runtime::shutdown_timeout`] or
+/// [`shutdown_gracefully`](Runtime::shutdown_gracefully) met its limit.
 ///
 /// As text, also in the panic of `expect`, it has the names, the spawn sites and what each task does or waits
 /// for.

@@ -391,6 +391,9 @@ where
     if pool.is_forked() {
         return refused(closure, BlockingError::Forked);
     }
+    if waiter == Waiter::New && pool.core().refuses_caller() {
+        return refused(closure, BlockingError::Closed);
+    }
     let place = match threads.place(|| Arc::clone(pool) as _, waiter) {
         Ok(place) => place,
         Err(RejectReason::Full) => {

@@ -12,6 +12,7 @@
 //! its `PoolCore`.
 
 mod ending;
+mod quiet;
 
 use super::worker::Worker;
 use super::worker_loop::{abandon, enter, exit, leave, run_thread};
@@ -157,6 +158,9 @@ impl<P: Policy> Pool<P> {
             return self.end_late(task, access);
         }
         if why == Why::Injected {
+            if self.core.refuses_caller() {
+                return self.end_late(task, access);
+            }
             self.core.outside.add_shared(Count::Injected, 1);
             if self.core.recorder.mode().is_on() {
                 self.core.recorder.pushed_outside(Push::Injected, &task);
@@ -419,6 +423,14 @@ impl<P: Policy> DynPool for Pool<P> {
         usize::try_from(held).unwrap_or(0)
     }
 
+    fn pushes(&self) -> u64 {
+        self.pushed()
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.has_nothing()
+    }
+
     fn external(&self) -> WorkerRef {
         // SAFETY: by contract, which is the same.
         let spawned =
@@ -446,7 +458,7 @@ impl<P: Policy> DynPool for Pool<P> {
             return task.abandon(Abandon::Forked);
         }
         let mut access = self.core.lifecycle.access();
-        if !access.is_open() {
+        if !access.is_open() || self.core.refuses_caller() {
             return self.end_late(task, access);
         }
         access.hand_over();

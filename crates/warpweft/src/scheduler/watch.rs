@@ -176,7 +176,7 @@ impl<P: Policy> Pool<P> {
         recordings.finish();
     }
 
-    fn everybody_sleeps(&self) -> bool {
+    pub(super) fn everybody_sleeps(&self) -> bool {
         self.core.monitor.active() == 0 && (0..self.core.asked).all(|worker| !self.core.idle.is_awake(worker))
     }
 

@@ -59,7 +59,12 @@ unsafe fn run_loop<P: Policy, const RECORDED: bool>(pool: &Pool<P>, context: &St
         let worker = unsafe { Worker::<P>::from_ref(worker_ref) };
         // Fibers and tasks take turns, where there are tasks.
         if thread_handle.may_be_ready() {
-            let most = fibers.min(until_pause);
+            let most = if P::INHERITS_PRIORITY {
+                context.fibers().order_by_class(pool.levels());
+                1
+            } else {
+                fibers.min(until_pause)
+            };
             let ran = if RECORDED {
                 // SAFETY: the stack context says that this thread carries the worker.
                 unsafe { worker.run_fibers_recorded(pool, context, most) }

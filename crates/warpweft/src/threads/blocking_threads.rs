@@ -74,6 +74,8 @@ struct BlockingState {
     /// The next number of a thread or waiter.
     next: u64,
     closed: bool,
+    /// The number of closures that were ever admitted.
+    admitted: u64,
 }
 
 #[derive(Debug)]
@@ -345,6 +347,17 @@ impl BlockingThreads {
         std::ptr::from_ref(self).addr()
     }
 
+    /// Returns the number of closures that were ever admitted.
+    pub(crate) fn admitted(&self) -> u64 {
+        self.state.lock().admitted
+    }
+
+    /// Returns true if no closure runs or waits for a thread.
+    pub(crate) fn is_idle(&self) -> bool {
+        let state = self.state.lock();
+        state.queue.is_empty() && state.threads.len() == state.idle
+    }
+
     /// Returns the numbers of threads, of idle threads, and of closures that wait for a thread.
     pub(crate) fn snapshot(&self) -> (usize, usize, usize) {
         let state = self.state.lock();
@@ -406,6 +419,7 @@ impl BlockingState {
 impl QueueSlot<'_> {
     pub(crate) fn put(mut self, task: Runnable) {
         self.state.queue.push_back(task);
+        self.state.admitted += 1;
         drop(self.state);
         self.threads.work.notify_one();
     }

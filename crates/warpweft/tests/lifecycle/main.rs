@@ -7,6 +7,7 @@
 )]
 
 mod ending;
+mod graceful;
 mod policies;
 
 use warpweft::Runtime;

@@ -7,6 +7,7 @@ mod eventually;
 mod busy_wakers;
 mod deadlines;
 mod fairness;
+mod fibers_by_class;
 mod inheritance;
 mod inversion;
 mod priorities;

@@ -98,6 +98,14 @@ impl<P: Policy> Pool<P> {
     /// Returns how many tasks the policy was given and workers have not taken. It is exact when the workers
     /// have left and no external thread is inside.
     pub(crate) fn handed_out(&self) -> i64 {
+        const TAKEN: [Count; 3] = [Count::Ran, Count::Evicted, Count::GivenBack];
+        let held = self.handed_in().wrapping_sub(self.counted(&TAKEN));
+        // Fewer tasks than that fit into memory.
+        (held % Lifecycle::MODULUS) as i64
+    }
+
+    /// Returns how many tasks the policy was ever given.
+    pub(super) fn handed_in(&self) -> u64 {
         const PUSHED: [Count; 5] = [
             Count::Spawned,
             Count::Forked,
@@ -105,21 +113,18 @@ impl<P: Policy> Pool<P> {
             Count::Yields,
             Count::Injected,
         ];
-        const TAKEN: [Count; 3] = [Count::Ran, Count::Evicted, Count::GivenBack];
-        let sum = |counts: &[Count]| {
-            let of = |worker: &CachePadded<Worker<P>>| {
-                counts
-                    .iter()
-                    .map(|&count| worker.counters().get(count))
-                    .sum::<u64>()
-            };
-            self.workers.iter().map(of).fold(0, u64::wrapping_add)
+        self.counted(&PUSHED).wrapping_add(self.core.lifecycle.handed())
+    }
+
+    /// Returns the sum of these counts of all workers.
+    fn counted(&self, counts: &[Count]) -> u64 {
+        let of = |worker: &CachePadded<Worker<P>>| {
+            counts
+                .iter()
+                .map(|&count| worker.counters().get(count))
+                .sum::<u64>()
         };
-        let held = sum(&PUSHED)
-            .wrapping_add(self.core.lifecycle.handed())
-            .wrapping_sub(sum(&TAKEN));
-        // Fewer tasks than that fit into memory.
-        (held % Lifecycle::MODULUS) as i64
+        self.workers.iter().map(of).fold(0, u64::wrapping_add)
     }
 
     /// Returns about how many tasks the policy holds: the counts are read while workers run.

@@ -1,0 +1,88 @@
+//! The order of a thread's ready fibers in pools with priorities: the most urgent one first.
+//!
+//! The line stays what it is, first in, first out. Before a turn the most urgent of its first fibers is
+//! brought to its front; of several the one that has waited longest. So pools without priorities have nothing
+//! of this.
+
+use super::ThreadFibers;
+use crate::execution::fiber::Fiber;
+use crate::pool::donation;
+use crate::threads::thread_handle::MailboxEntry;
+use std::ptr;
+use warpweft_policy::priority;
+
+/// The number of fibers at the front of the line among which the most urgent one is looked for.
+const LOOKED_AT: usize = 64;
+/// Once in so many turns the line is left as it is, so that the ones that are not urgent have a turn.
+pub(super) const PATIENCE: u32 = 8;
+
+impl ThreadFibers {
+    /// Brings the most urgent of the ready fibers to the front of the line. `levels` is the number of
+    /// priorities.
+    #[inline(never)]
+    pub(crate) fn order_by_class(&self, levels: usize) {
+        // Those that other threads have woken. Each takes its place in the line.
+        for _ in 0..LOOKED_AT {
+            match self.thread_handle.next() {
+                None => break,
+                Some(MailboxEntry::Key(key)) => self.wake(key),
+                Some(MailboxEntry::Notified(waker)) => {
+                    if let Some(fiber) = waker.answer() {
+                        // SAFETY: only wakers of this thread's fibers are entered here, and one that listens
+                        // is there.
+                        self.let_in(unsafe { fiber.cast::<Fiber>().as_ref() });
+                    }
+                }
+            }
+        }
+        let patience = self.until_patient.get();
+        self.until_patient
+            .set(if patience == 0 { PATIENCE } else { patience - 1 });
+        if patience > 0 {
+            self.bring_forward(levels);
+        }
+    }
+
+    fn bring_forward(&self, levels: usize) {
+        let pool = self.pool.header().addr().get();
+        // SAFETY: null, or a fiber in the line, which is there until it has continued.
+        let Some(first) = (unsafe { self.first.get().as_ref() }) else {
+            return;
+        };
+        // The most urgent one so far, its level, and the fiber in front of it.
+        let (mut best, mut level, mut before_best) = (first, first.level(levels, pool), None);
+        let mut before = first;
+        for _ in 1..LOOKED_AT {
+            // SAFETY: as above.
+            let Some(fiber) = (unsafe { before.behind().get().as_ref() }).filter(|_| level > 0) else {
+                break;
+            };
+            let its = fiber.level(levels, pool);
+            if its < level {
+                (best, level, before_best) = (fiber, its, Some(before));
+            }
+            before = fiber;
+        }
+        if let Some(before) = before_best {
+            before.behind().set(best.behind().get());
+            if ptr::eq(self.last.get(), best) {
+                self.last.set(before);
+            }
+            best.behind().set(self.first.get());
+            self.first.set(best);
+        }
+    }
+}
+
+impl Fiber {
+    /// Returns the level of its priority, or of the one that is lent to it; 0 is the most urgent.
+    fn level(&self, levels: usize, pool: usize) -> usize {
+        // SAFETY: there is a task only while its closure is on this stack.
+        let word = self.task.get().map_or(0, |task| unsafe { task.policy_word() });
+        let own = priority::level(word, levels);
+        match donation::any() {
+            true => donation::lent_to(self.who().id, pool).map_or(own, |lent| lent.min(own)),
+            false => own,
+        }
+    }
+}

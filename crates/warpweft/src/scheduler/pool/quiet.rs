@@ -1,0 +1,51 @@
+//! Whether a pool has nothing left to do, found out without a count of its tasks: such a count would cost
+//! each spawn and each end.
+//!
+//! ```text
+//!   pushes ── nothing queued ── all workers asleep ── nothing waits or blocks ── pushes: the same? ──▶ quiet
+//! ```
+//!
+//! # Why this order is enough
+//!
+//! Say that a task runs when the looks are over, and no task was pushed during them. It was in a queue before
+//! the first look. A worker has taken it since, after it was seen asleep, so the look at the queues, which
+//! came before, has found the task there. A task that ran for the last time before its worker was seen asleep,
+//! and did not end, is among the ones that wait, where the last look finds it. What waits continues by a push,
+//! but for a fiber, which is among the fibers until it ends.
+//!
+//! The looks read counters and words that workers write without fences. A process-wide barrier behind each
+//! look gives them their order.
+
+use super::Pool;
+use warpweft_platform::barrier::Asymmetric;
+use warpweft_policy::Policy;
+
+impl<P: Policy> Pool<P> {
+    /// See `DynPool::pushes`.
+    pub(super) fn pushed(&self) -> u64 {
+        let pushed = self.handed_in();
+        pushed.wrapping_add(self.core.threads.blocking().admitted())
+    }
+
+    /// See `DynPool::is_quiet`.
+    pub(super) fn has_nothing(&self) -> bool {
+        let core = &self.core;
+        let barrier = Asymmetric::new();
+        barrier.heavy();
+        if core.ledger.remaining(self.handed_out()) != 0 || !core.lost.is_empty() {
+            return false;
+        }
+        barrier.heavy();
+        if !self.everybody_sleeps() {
+            return false;
+        }
+        barrier.heavy();
+        // A frame is registered while it waits or blocks. A closure that has blocked is still counted while its
+        // thread asks for a worker.
+        let mut waiting = core.owned_tasks.len() + core.stacks.live() + core.threads.blocked();
+        core.threads.frames().for_each(|_| waiting += 1);
+        let nothing = waiting == 0 && core.threads.blocking().is_idle();
+        barrier.heavy();
+        nothing
+    }
+}
