@@ -3,25 +3,18 @@
 //! ```text
 //!   spawn(job) ──▶ queue: job … job ──▶ oldest      and a job of the scope, which takes the oldest one
 //! ```
-//!
-//! # Invariants
-//!
-//! - For each closure in the queue there is a job of the scope that has not run. So a job finds a closure,
-//!   and no closure is left when all jobs have run.
-//! - A closure in the queue does not keep the queue: one that never runs is dropped with the last job.
 
 use super::scope::{Scope, scope};
-use std::collections::VecDeque;
+use crate::pool::in_order::InOrder;
 use std::fmt;
 use std::sync::Arc;
-use warpweft_platform::sync::Mutex;
 
 type FifoJob<'scope, 'env> = Box<dyn FnOnce(&ScopeFifo<'scope, 'env>) + Send + 'scope>;
 
 /// Spawns jobs that begin oldest first; the body of [`scope_fifo`] gets one.
 pub struct ScopeFifo<'scope, 'env: 'scope> {
     scope: &'scope Scope<'scope, 'env>,
-    queue: Arc<Mutex<VecDeque<FifoJob<'scope, 'env>>>>,
+    queue: Arc<InOrder<FifoJob<'scope, 'env>>>,
 }
 
 impl<'scope, 'env> ScopeFifo<'scope, 'env> {
@@ -36,14 +29,10 @@ impl<'scope, 'env> ScopeFifo<'scope, 'env> {
     where
         F: FnOnce(&ScopeFifo<'scope, 'env>) + Send + 'scope,
     {
-        self.queue.lock().push_back(Box::new(job));
-        let queue = Arc::clone(&self.queue);
+        let turn = self.queue.enter(Box::new(job));
         self.scope.spawn(move |scope| {
-            let oldest = queue.lock().pop_front();
-            match oldest {
-                Some(job) => job(&Self { scope, queue }),
-                None => unreachable!("there is a closure for each job"),
-            }
+            let (job, queue) = turn.take();
+            job(&Self { scope, queue });
         });
     }
 }
@@ -79,7 +68,7 @@ pub fn scope_fifo<'env, T: Send>(body: impl for<'scope> FnOnce(&ScopeFifo<'scope
     scope(|scope| {
         body(&ScopeFifo {
             scope,
-            queue: Arc::default(),
+            queue: InOrder::new(),
         })
     })
 }

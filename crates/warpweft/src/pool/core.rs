@@ -8,6 +8,7 @@
 //!   `scheduler/pool.rs`.
 
 use super::current::with_current;
+use super::in_order::InOrder;
 use super::info::PoolInfo;
 use super::ledger::Ledger;
 use super::lifecycle::Lifecycle;
@@ -55,6 +56,8 @@ pub(crate) struct PoolCore {
     pub(crate) stacks: Arc<Stacks>,
     pub(crate) driver: DriverOwner,
     pub(crate) offer_board: OfferBoard,
+    /// Closures that begin in the order in which they were spawned.
+    pub(crate) in_order: Arc<InOrder<Box<dyn FnOnce() + Send>>>,
     /// Tasks that the policy dropped. They are cancelled where none of the policy's code is on the stack.
     pub(crate) lost: Locked<Runnable>,
     pub(crate) ledger: Ledger,
@@ -112,6 +115,7 @@ impl PoolCore {
             stacks: Arc::new(parts.stacks),
             driver: parts.driver,
             offer_board: OfferBoard::new(slots, asked),
+            in_order: InOrder::new(),
             lost: Locked::new(),
             ledger: Ledger::new(),
             fault: OnceLock::new(),

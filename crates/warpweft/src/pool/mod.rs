@@ -6,7 +6,8 @@
 //! | `dyn_pool` | a pool of any policy |
 //! | `current` | the worker or pool that free functions find on the calling thread |
 //! | `info` | the name of a pool, and its admission if it is bounded |
-//! | `lifecycle` | open, closing, closed |
+//! | `in_order` | closures that begin in the order in which they came |
+//! | `lifecycle` | open, draining, closing, closed |
 //! | `owned_tasks` | the tasks that sleep |
 //! | `panics` | what happens when a task panics |
 //! | `size` | how many of the workers run |
@@ -17,6 +18,7 @@ pub(crate) mod core;
 pub(crate) mod current;
 pub(crate) mod donation;
 pub(crate) mod dyn_pool;
+pub(crate) mod in_order;
 pub(crate) mod info;
 pub(crate) mod ledger;
 pub(crate) mod lifecycle;

@@ -18,6 +18,7 @@
 //! | `pool_error` | the errors of entering a pool |
 //! | `task_builder` | spawning: all other ways to spawn a task come here |
 //! | `spawn` | the free functions that spawn |
+//! | `spawn_fifo` | spawning closures that begin in order |
 //! | `spawn_on_runtime` | spawning on a runtime |
 //! | `local` | futures that stay on their thread |
 //! | `spawn_in_pool` | spawning into a pool, with a permit if it is bounded |
@@ -61,6 +62,7 @@ pub(crate) mod small_stack;
 pub(crate) mod spawn;
 pub(crate) mod spawn_blocking;
 pub(crate) mod spawn_error;
+pub(crate) mod spawn_fifo;
 pub(crate) mod spawn_in_pool;
 pub(crate) mod spawn_on_runtime;
 pub(crate) mod spawn_with_token;
@@ -95,5 +97,6 @@ pub use spawn_blocking::{
     Admission, BlockingError, Refused, SpawnBlocking, spawn_blocking, try_spawn_blocking,
 };
 pub use spawn_error::SpawnError;
+pub use spawn_fifo::spawn_fifo;
 pub use task_builder::TaskBuilder;
 pub use yields::{YieldNow, yield_hard, yield_now, yield_soft};

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use warpweft::sync::{Barrier, Mutex, Notify, RwLock, Semaphore};
 use warpweft::time::sleep;
 use warpweft::{ConcurrencyLimit, Dump, Finding, Runtime, TaskBuilder, WaitDump, WaitsFor};
@@ -422,13 +422,17 @@ fn a_task_that_passes_its_permits_on() {
         // One permit that was taken once could be the task's own.
         assert!(of == 1 || accusations(&dump).is_empty(), "{dump}");
         for _ in 0..20 {
+            let start = Instant::now();
             stop.notify_one();
             while permits.free() > 0 {
                 std::thread::yield_now();
             }
             std::thread::sleep(Duration::from_millis(5));
             let dump = dump_with("it waits again", &runtime, is_full);
-            assert_eq!(accusations(&dump), [], "{dump}");
+            // After a second it is said that no task is known to end the wait. A busy machine takes that long.
+            if start.elapsed() < Duration::from_millis(900) {
+                assert_eq!(accusations(&dump), [], "{dump}");
+            }
         }
         permits.close();
         accepts.wait().expect("no panic");

@@ -422,6 +422,11 @@ fn of_free_functions() -> Vec<Row> {
             .inside(|gate| drop(warpweft::spawn_job(move || gate.wait())))),
         row!(["runtime::spawn_detached"], [JOB], |case| case
             .inside(|gate| warpweft::spawn_detached(move || gate.wait()))),
+        row!(["runtime::spawn_fifo"], [JOB], |case| case
+            .inside(|gate| warpweft::spawn_fifo(move || gate.wait()))),
+        row!(["runtime::TaskBuilder::spawn_fifo"], [JOB], |case| case
+            .builder()
+            .spawn_fifo(case.gate.closure())),
         row!(["runtime::spawn_local"], [FIBER], |case| case
             .inside(|gate| drop(warpweft::spawn_local(move || gate.passed())))),
         row!(["fiber::spawn"], [FIBER], |case| case

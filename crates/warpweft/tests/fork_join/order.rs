@@ -9,8 +9,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
 use warpweft::cancel::CancelToken;
-use warpweft::{Runtime, scope, scope_fifo};
+use warpweft::{Runtime, TaskBuilder, scope, scope_fifo, spawn_fifo};
 
 fn runtime(workers: usize, policy: &str) -> Runtime {
     Runtime::builder()
@@ -125,4 +126,102 @@ fn a_panic_keeps_no_other_job_from_running() {
     });
     assert!(ended.expect("open").is_err());
     assert_eq!(ran.into_inner(), 3);
+}
+
+#[test]
+fn closures_of_a_pool_begin_in_the_order_of_their_spawns() {
+    for policy in ["fifo", "lifo", "slot", "priority:2"] {
+        let runtime = runtime(1, policy);
+        let (send, order) = mpsc::channel();
+        runtime.spawn_detached(move || {
+            for n in 0..3 {
+                let send = send.clone();
+                spawn_fifo(move || {
+                    send.send(n).expect("the test waits");
+                    // Behind all that are there.
+                    spawn_fifo(move || send.send(10 + n).expect("the test waits"));
+                });
+            }
+        });
+        assert_eq!(
+            order.iter().collect::<Vec<_>>(),
+            [0, 1, 2, 10, 11, 12],
+            "{policy}"
+        );
+    }
+}
+
+#[test]
+fn each_closure_in_order_runs_once_or_is_dropped() {
+    const EACH: usize = 500;
+    let runtime = runtime(2, "lifo");
+    let (used, ran) = (Arc::new(()), Arc::new(AtomicUsize::new(0)));
+    let closure = || {
+        let (used, ran) = (Arc::clone(&used), Arc::clone(&ran));
+        move || {
+            drop(used);
+            ran.fetch_add(1, Ordering::SeqCst);
+        }
+    };
+    let token = CancelToken::new();
+    token.cancel();
+    std::thread::scope(|scope| {
+        for under in [false, true] {
+            let (runtime, closure, token) = (&runtime, &closure, &token);
+            scope.spawn(move || {
+                for _ in 0..EACH {
+                    let spawn = || TaskBuilder::new().on(runtime).spawn_fifo(closure());
+                    // A token that is cancelled already runs nothing: the closure is made under its child.
+                    match under {
+                        true => assert!(token.run(spawn).is_err()),
+                        false => spawn(),
+                    }
+                }
+            });
+        }
+    });
+    // What the token reaches later never starts, and takes no other closure with it.
+    let late = CancelToken::new();
+    let (open, gate) = mpsc::channel::<()>();
+    let (other, second_gate) = mpsc::channel::<()>();
+    let held: Vec<_> = [gate, second_gate]
+        .into_iter()
+        .map(|gate| {
+            let (begins, begun) = mpsc::channel();
+            let held = runtime.spawn_job(move || {
+                begins.send(()).expect("the test waits");
+                gate.recv()
+            });
+            begun.recv().expect("it begins");
+            held
+        })
+        .collect();
+    for _ in 0..EACH {
+        let spawn = || TaskBuilder::new().on(&runtime).spawn_fifo(closure());
+        assert_eq!(late.run(spawn), Ok(()));
+        spawn();
+    }
+    late.cancel();
+    drop((open, other));
+    for held in held {
+        assert!(held.wait().expect("no panic").is_err());
+    }
+    while Arc::strong_count(&used) > 1 {
+        std::thread::yield_now();
+    }
+    while ran.load(Ordering::SeqCst) < 2 * EACH {
+        std::thread::yield_now();
+    }
+    assert_eq!(ran.load(Ordering::SeqCst), 2 * EACH);
+
+    // A pool that ends drops those that have not begun.
+    let (open, gate) = mpsc::channel::<()>();
+    let held = runtime.spawn_job(move || gate.recv());
+    for _ in 0..EACH {
+        TaskBuilder::new().on(&runtime).spawn_fifo(closure());
+    }
+    drop(open);
+    drop(runtime);
+    drop(held);
+    assert_eq!(Arc::strong_count(&used), 1, "none is kept");
 }
