@@ -136,8 +136,8 @@ pub use compose::{ConcurrencyLimit, EnterError, Pool, Silos, UnknownPool, stage}
 pub use cooperative::uncooperative;
 pub use execution::block_on::block_on;
 pub use fork_join::{
-    AsyncScope, ForkCx, JoinAsync, Scope, ScopeFifo, ScopedHandle, join, join_async, par_chunks_mut, par_for,
-    scope, scope_async, scope_fifo,
+    AsyncScope, BoundedScope, ForkCx, JoinAsync, Scope, ScopeFifo, ScopedHandle, join, join_async,
+    par_chunks_mut, par_for, scope, scope_async, scope_bounded, scope_fifo,
 };
 pub use io::Io;
 pub use observe::PoolCounters;

@@ -202,3 +202,12 @@ struct RcInAFutureOfAScope;
 /// warpweft::block_on(scope);
 /// ```
 struct AsyncScopeLends;
+
+/// A job of a bounded scope does not spawn there: it might wait for a place that none gives back.
+///
+/// ```compile_fail,E0521
+/// warpweft::scope_bounded(1, |scope| {
+///     scope.spawn(|| scope.spawn(|| ()));
+/// });
+/// ```
+struct JobSpawnsInItsBoundedScope;

@@ -100,13 +100,13 @@ impl fmt::Display for UnknownPool {
 
 impl std::error::Error for UnknownPool {}
 
-/// The error of a concurrency limit of 0 tasks at a time, in which no task would ever run.
+/// The error of a concurrency limit of 0 tasks or jobs at a time, in which none would ever run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConcurrencyLimitError;
 
 impl fmt::Display for ConcurrencyLimitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a view that lets 0 tasks in at a time: none would ever run; it may let in 1 or more")
+        f.write_str("a limit of 0 tasks or jobs at a time: none would ever run; it has to be at least 1")
     }
 }
 

@@ -6,6 +6,7 @@ mod eventually;
 #[path = "../support/everywhere.rs"]
 mod everywhere;
 
+mod bounded;
 mod join_async;
 mod join_panics;
 mod joins;

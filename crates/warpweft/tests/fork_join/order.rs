@@ -220,8 +220,11 @@ fn each_closure_in_order_runs_once_or_is_dropped() {
     for _ in 0..EACH {
         TaskBuilder::new().on(&runtime).spawn_fifo(closure());
     }
+    // It keeps the pool's memory.
+    let pool = runtime.first().clone();
     drop(open);
     drop(runtime);
     drop(held);
     assert_eq!(Arc::strong_count(&used), 1, "none is kept");
+    assert!(pool.is_closed());
 }

@@ -263,7 +263,7 @@ fn a_pool_that_polls_and_has_had_stuck_workers_becomes_quiet() {
         .expect("a runtime");
     let tasks: Vec<_> = (0..4)
         .map(|_| {
-            runtime.spawn_job(|| thread::sleep(Duration::from_millis(30)));
+            runtime.spawn_detached(|| thread::sleep(Duration::from_millis(30)));
             runtime.spawn(async {
                 for _ in 0..20 {
                     sleep(Duration::from_millis(1)).await;
