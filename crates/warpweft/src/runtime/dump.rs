@@ -217,20 +217,26 @@ fn collect_pool(found: &mut Collected, number: usize, pool: &dyn DynPool) {
             .then(|| core.threads.thread_with(worker))?
             .map(|(thread, _)| thread)
     };
+    let since_ns = |worker| {
+        // SAFETY: the pool has the worker, and only its atomics are read.
+        let steps = unsafe { pool.worker_ref(worker).as_ref() }.steps();
+        core.monitor.step_since_ns(worker, steps)
+    };
     let known: HashSet<_> = tasks
         .iter_mut()
         .filter(|(pool, task)| *pool == Some(number) && task.state == RawState::Running)
         .filter_map(|(_, task)| {
             task.thread = thread(task.worker?);
+            task.since_ns = since_ns(task.worker?);
             task.worker
         })
         .collect();
     let mut add = |task| tasks.push((Some(number), task));
     for worker in (0..core.info.slots).filter(|worker| !known.contains(worker)) {
-        // SAFETY: the pool has the worker, and only its atomics are read.
+        // SAFETY: as above.
         let who = unsafe { pool.worker_ref(worker).as_ref() }.running.get();
         // Most workers sleep.
-        add_running(&mut add, worker, who, || thread(worker));
+        add_running(&mut add, worker, who, || (thread(worker), since_ns(worker)));
     }
     if let Some(driver) = core.driver.get() {
         driver.each(&mut |wait| waits.push(wait));
@@ -319,7 +325,12 @@ unsafe fn of_frame(frame: &Frame) -> RawTask {
     }
 }
 
-fn add_running(add: &mut impl FnMut(RawTask), worker: usize, who: Who, thread: impl FnOnce() -> Option<u32>) {
+fn add_running(
+    add: &mut impl FnMut(RawTask),
+    worker: usize,
+    who: Who,
+    where_and_since: impl FnOnce() -> (Option<u32>, Option<u64>),
+) {
     if who.id == 0 {
         return;
     }
@@ -327,6 +338,7 @@ fn add_running(add: &mut impl FnMut(RawTask), worker: usize, who: Who, thread: i
     if site.is_some_and(is_of_runtime) {
         return;
     }
+    let (thread, since_ns) = where_and_since();
     add(RawTask {
         id: who.id,
         kind: kind(who),
@@ -335,7 +347,8 @@ fn add_running(add: &mut impl FnMut(RawTask), worker: usize, who: Who, thread: i
         origin: who.origin.addr(),
         state: RawState::Running,
         worker: Some(worker),
-        thread: thread(),
+        thread,
+        since_ns,
         ..RawTask::default()
     });
 }

@@ -36,6 +36,10 @@ struct Sample {
     /// True if one of the last steps was such a turn, so that the worker's word does not tell of it.
     was_turn: bool,
     since_ns: u64,
+    /// The same by the machine's clock.
+    began_ns: u64,
+    /// True if it was seen twice.
+    noted: bool,
     /// When the code began that is not expected to take long.
     unexpected_since_ns: u64,
     told: bool,
@@ -185,6 +189,7 @@ impl<P: Policy> Pool<P> {
     fn count_long(&self, seen: &mut [Sample], stuck_ns: u64, now: u64, due: &mut Vec<Due>) -> Long {
         let report_ns = self.core.monitor.report_ns();
         let mut long = Long::default();
+        let machine_ns = clock::now_ns();
         for (id, seen) in seen.iter_mut().enumerate() {
             let (steps, turns) = (self.workers[id].steps(), self.workers[id].fiber_turns());
             // A compensating worker is stuck only if it has made a step since it was sent.
@@ -197,11 +202,16 @@ impl<P: Policy> Pool<P> {
                     turns,
                     was_turn: turns != seen.turns,
                     since_ns: now,
+                    began_ns: machine_ns,
+                    noted: false,
                     unexpected_since_ns: now,
                     told: false,
                     reported: false,
                 };
                 continue;
+            }
+            if !std::mem::replace(&mut seen.noted, true) {
+                self.core.monitor.note_long_step(id, steps, seen.began_ns);
             }
             let is_expected = self.workers[id].worker_ref().expects_long(steps);
             if is_expected {

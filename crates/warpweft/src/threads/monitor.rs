@@ -24,6 +24,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 use warpweft_platform::atomic::{AtomicUsize, Ordering};
+use warpweft_platform::counter::Gauge;
 use warpweft_platform::sync::{Condvar, Mutex, MutexGuard};
 use warpweft_platform::thread::{JoinHandle, spawn_named, yield_now};
 use warpweft_platform::thread_word;
@@ -133,6 +134,16 @@ pub(crate) struct Monitor {
     /// The number of carried compensating workers.
     active: AtomicUsize,
     stalls: AtomicUsize,
+    /// For each worker a step that the monitor has seen twice, and when it first did.
+    long_steps: Box<[LongStep]>,
+}
+
+/// A step of a worker, for reports. The two words are not of one moment: a reader that finds its own number
+/// of a step there may rely on the time, because the time is not set again before the next step.
+#[derive(Debug, Default)]
+struct LongStep {
+    number: Gauge,
+    since_ns: Gauge,
 }
 
 impl fmt::Debug for Monitor {
@@ -164,7 +175,24 @@ impl Monitor {
             needed: AtomicUsize::new(0),
             active: AtomicUsize::new(0),
             stalls: AtomicUsize::new(0),
+            long_steps: (0..end).map(|_| LongStep::default()).collect(),
         }
+    }
+
+    /// Notes that the worker has been in the step with that number since then. Called by the monitor, once for
+    /// each such step.
+    pub(crate) fn note_long_step(&self, worker: usize, number: u64, since_ns: u64) {
+        let step = &self.long_steps[worker];
+        step.since_ns.set(since_ns);
+        step.number.set(number);
+    }
+
+    /// Returns since when the worker has been in the step with that number, if the monitor has seen it twice.
+    pub(crate) fn step_since_ns(&self, worker: usize, number: u64) -> Option<u64> {
+        let step = self.long_steps.get(worker)?;
+        (step.number.get() == number)
+            .then(|| step.since_ns.get())
+            .filter(|&ns| ns != 0)
     }
 
     /// Starts the monitor's thread, if the settings ask for one.

@@ -87,7 +87,9 @@ pub struct TaskDump {
     pub pool: Option<String>,
     /// What it does.
     pub state: TaskState,
-    /// For how long it has done so, if that is known, within about 10 ms.
+    /// For how long it has done so, if that is known, within about 10 ms. Of a task that runs it is known if the
+    /// monitor of [stuck workers](crate::Builder::stuck_after) has seen the same step twice, and within its
+    /// ticks, half of that time.
     pub since: Option<Duration>,
     /// What it waits for. It continues when one of these comes. Empty while it waits: something that is not
     /// of this crate.
