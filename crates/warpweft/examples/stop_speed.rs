@@ -1,7 +1,8 @@
 //! How soon what is stopped has stopped: cancellations, deadlines, and shutdowns.
 //!
 //! ```text
-//! stop_speed [ROUNDS]     prints a line for each: median, 90th and 99th percentile, and maximum, in µs
+//! stop_speed [ROUNDS [TEXT]]     prints a line for each of which the name has the text: median,
+//!                                90th and 99th percentile, and maximum, in µs
 //! ```
 
 use std::error::Error;
@@ -15,7 +16,7 @@ use warpweft::cancel::{CancelToken, with_deadline};
 use warpweft::time::sleep;
 use warpweft::{GracefulShutdown, Runtime, TaskBuilder, block_on, par_for};
 
-type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
+type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 /// Long after the end of the program.
 const NEVER: Duration = Duration::from_secs(100_000);
@@ -64,6 +65,9 @@ fn main() -> Result<()> {
 
 /// Measures in rounds, and prints the line.
 fn row(name: &str, rounds: usize, mut measure: impl FnMut() -> Result<Duration>) {
+    if std::env::args().nth(2).is_some_and(|text| !name.contains(&text)) {
+        return;
+    }
     let mut times = Vec::with_capacity(rounds);
     for _ in 0..rounds {
         match measure() {

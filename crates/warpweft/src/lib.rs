@@ -132,12 +132,14 @@ pub mod time;
 
 pub use admission::controller::{AdmissionStats, Admitted, Overload};
 pub use admission::settings::{QueueDelay, QueueDelayError};
-pub use compose::{ConcurrencyLimit, EnterError, Pool, Silos, UnknownPool, stage};
+pub use compose::{
+    BoundedScope, ConcurrencyLimit, EnterError, Pool, Silos, UnknownPool, scope_bounded, stage,
+};
 pub use cooperative::uncooperative;
 pub use execution::block_on::block_on;
 pub use fork_join::{
-    AsyncScope, BoundedScope, ForkCx, JoinAsync, Scope, ScopeFifo, ScopedHandle, join, join_async,
-    par_chunks_mut, par_for, scope, scope_async, scope_bounded, scope_fifo,
+    AsyncScope, ForkCx, JoinAsync, Scope, ScopeFifo, ScopedHandle, join, join_async, par_chunks_mut, par_for,
+    scope, scope_async, scope_fifo,
 };
 pub use io::Io;
 pub use observe::PoolCounters;

@@ -136,10 +136,12 @@ fn lost(repo: &Repo, launcher: &Launcher, program: &PathBuf) -> Result<()> {
         let mut command = launcher.command(path, 3);
         let (end, took) = run::limited(command.arg(program).arg(what), &log, LOST_LIMIT)?;
         let text = std::fs::read_to_string(&log)?;
-        // Some launchers end the other ranks before they can report.
+        // Some launchers end the other ranks before they can report, and may take the status of the one that
+        // ended first for that of the job.
         let is_reported = !launcher.is_patient || text.contains("rank 1 is lost");
+        let has_failed = end == End::Failure || !launcher.is_patient && end == End::Success;
         ensure!(
-            end == End::Failure && is_reported,
+            has_failed && is_reported,
             "{what}: {end:?}\n{}",
             run::tail(&log, 60)
         );

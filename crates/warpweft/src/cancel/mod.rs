@@ -61,6 +61,7 @@
 //! time in proportion to what is below.
 
 mod deadline;
+mod graceful;
 #[cfg(doctest)]
 mod must_not_compile;
 mod token;

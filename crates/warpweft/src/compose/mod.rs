@@ -57,11 +57,13 @@
 //! | `enter` | the future by which a task moves to another pool |
 //! | `silos` | several equal pools, one for each part of the keys |
 //! | `concurrency_limit` | a limit of concurrent tasks |
+//! | `scope_bounded` | a scope with a limit of jobs |
 
 pub(crate) mod concurrency_limit;
 pub(crate) mod enter;
 #[cfg(doctest)]
 mod must_not_compile;
+pub(crate) mod scope_bounded;
 pub(crate) mod silos;
 
 use crate::runtime::Builder;
@@ -69,6 +71,7 @@ pub use crate::runtime::pool::Pool;
 pub use crate::runtime::pool_error::{ConcurrencyLimitError, EnterError, UnknownPool};
 pub use concurrency_limit::ConcurrencyLimit;
 pub use enter::Enter;
+pub use scope_bounded::{BoundedScope, scope_bounded};
 pub use silos::Silos;
 
 /// Names the first pool of a chain, which [`then`](Builder::then) continues: the same as `pool.name(name)`.

@@ -69,8 +69,8 @@ pub(crate) struct ThreadFibers {
     turns_left: Cell<u32>,
     /// True if the last fiber that continued came from the mailbox.
     mailbox_was_first: Cell<bool>,
-    /// The number of turns until one goes by age, in pools with priorities.
-    until_patient: Cell<u32>,
+    /// The number of turns since one went by age, in pools with priorities.
+    turns_by_class: Cell<u32>,
     /// The fibers that will start here.
     local_spawns: SpawnLocal,
     warm: RefCell<Vec<NonNull<Fiber>>>,
@@ -108,7 +108,7 @@ impl ThreadFibers {
             on: Cell::new(ptr::null()),
             turns_left: Cell::new(0),
             mailbox_was_first: Cell::new(false),
-            until_patient: Cell::new(by_class::PATIENCE),
+            turns_by_class: Cell::new(0),
             local_spawns: SpawnLocal::default(),
             warm: RefCell::default(),
             bare: RefCell::default(),

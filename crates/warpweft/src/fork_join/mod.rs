@@ -11,7 +11,6 @@
 //! | `ranges` | loops in parallel |
 //! | `scope` | any number of jobs that borrow |
 //! | `scope_fifo` | the same, oldest first |
-//! | `scope_bounded` | the same, with a limit of jobs |
 //! | `scope_future` | futures that borrow, as tasks of a scope |
 //! | `scope_async` | a scope that is a future |
 //! | `scoped_handle` | the handle of a future of either |
@@ -29,7 +28,6 @@ pub(crate) mod panics;
 pub(crate) mod ranges;
 pub(crate) mod scope;
 pub(crate) mod scope_async;
-pub(crate) mod scope_bounded;
 pub(crate) mod scope_fifo;
 pub(crate) mod scope_future;
 pub(crate) mod scoped_handle;
@@ -40,6 +38,5 @@ pub use join_async::{JoinAsync, join_async};
 pub use ranges::{par_chunks_mut, par_for};
 pub use scope::{Scope, scope};
 pub use scope_async::{AsyncScope, scope_async};
-pub use scope_bounded::{BoundedScope, scope_bounded};
 pub use scope_fifo::{ScopeFifo, scope_fifo};
 pub use scoped_handle::ScopedHandle;

@@ -29,9 +29,9 @@ impl<'scope, 'env> ScopeFifo<'scope, 'env> {
     where
         F: FnOnce(&ScopeFifo<'scope, 'env>) + Send + 'scope,
     {
-        let turn = self.queue.enter(Box::new(job));
+        let claim = self.queue.enter(Box::new(job));
         self.scope.spawn(move |scope| {
-            let (job, queue) = turn.take();
+            let (job, queue) = claim.take();
             job(&Self { scope, queue });
         });
     }

@@ -7,7 +7,6 @@
 //! - The threads, workers and tasks are counted here. The state that the policy holds is in
 //!   `scheduler/pool.rs`.
 
-use super::current::with_current;
 use super::in_order::InOrder;
 use super::info::PoolInfo;
 use super::ledger::Ledger;
@@ -182,22 +181,6 @@ impl PoolCore {
         Snapshot {
             pools: vec![self.recorder.snapshot(&self.info.name, self.asked)],
         }
-    }
-
-    /// Returns true if what the calling thread spawns is refused: the pool drains, and the thread is not in
-    /// this runtime.
-    #[inline]
-    pub(crate) fn refuses_caller(&self) -> bool {
-        self.lifecycle.is_draining() && !self.is_caller_inside()
-    }
-
-    /// Returns true if the calling thread is in a pool of this runtime: it belongs to it, or has entered it.
-    #[cold]
-    fn is_caller_inside(&self) -> bool {
-        let runtime = &self.info.order.runtime;
-        with_current(|here| {
-            here.is_some_and(|here| Arc::ptr_eq(&here.keep().core().info.order.runtime, runtime))
-        })
     }
 
     /// Enters a task that has a place in this pool.

@@ -25,7 +25,8 @@ pub(crate) trait DynPool: PoolRef {
     /// Returns a number that changes with each task that the pool is given. O(workers).
     fn pushes(&self) -> u64;
     /// Returns true if no task of the pool exists any more: none was in a queue, ran, waited, or blocked. A
-    /// task that the pool was given meanwhile may be overlooked, and changes [`pushes`](Self::pushes). O(workers).
+    /// task that the pool was given meanwhile may be overlooked, and changes [`pushes`](Self::pushes).
+    /// O(workers).
     fn is_quiet(&self) -> bool;
     /// Returns what free functions find on a thread that carries no worker but has entered this pool.
     fn external(&self) -> WorkerRef;

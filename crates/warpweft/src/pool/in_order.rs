@@ -14,10 +14,10 @@ impl<C> InOrder<C> {
         Arc::new(Self(Mutex::new(VecDeque::new())))
     }
 
-    /// Enters a closure. Whoever runs the job that is returned calls [`Turn::take`].
-    pub(crate) fn enter(self: &Arc<Self>, closure: C) -> Turn<C> {
+    /// Enters a closure. Whoever runs the job that is returned calls [`ClosureClaim::take`].
+    pub(crate) fn enter(self: &Arc<Self>, closure: C) -> ClosureClaim<C> {
         self.0.lock().push_back(closure);
-        Turn(Some(Arc::clone(self)))
+        ClosureClaim(Some(Arc::clone(self)))
     }
 }
 
@@ -28,9 +28,9 @@ impl<C> fmt::Debug for InOrder<C> {
 }
 
 /// The right to take the oldest closure. If it is dropped, that closure is.
-pub(crate) struct Turn<C>(Option<Arc<InOrder<C>>>);
+pub(crate) struct ClosureClaim<C>(Option<Arc<InOrder<C>>>);
 
-impl<C> Turn<C> {
+impl<C> ClosureClaim<C> {
     /// Takes the oldest closure, and the queue that it comes from.
     pub(crate) fn take(mut self) -> (C, Arc<InOrder<C>>) {
         self.oldest()
@@ -45,7 +45,7 @@ impl<C> Turn<C> {
     }
 }
 
-impl<C> Drop for Turn<C> {
+impl<C> Drop for ClosureClaim<C> {
     fn drop(&mut self) {
         drop(self.oldest());
     }

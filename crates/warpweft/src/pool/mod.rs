@@ -3,6 +3,7 @@
 //! | file | job |
 //! |---|---|
 //! | `core` | the state of a pool that does not depend on its policy's type |
+//! | `draining` | which spawns a pool refuses while it drains |
 //! | `dyn_pool` | a pool of any policy |
 //! | `current` | the worker or pool that free functions find on the calling thread |
 //! | `info` | the name of a pool, and its admission if it is bounded |
@@ -17,6 +18,7 @@
 pub(crate) mod core;
 pub(crate) mod current;
 pub(crate) mod donation;
+pub(crate) mod draining;
 pub(crate) mod dyn_pool;
 pub(crate) mod in_order;
 pub(crate) mod info;

@@ -203,9 +203,9 @@ impl OwnedTasks {
             .sum()
     }
 
-    /// Calls `see` for each task, and says whether it was admitted. It does so a batch at a time, so that no
-    /// task waits long for its shard's lock.
-    pub(crate) fn for_each(&self, mut see: impl FnMut(TaskView, bool)) {
+    /// Calls `see` for each task, and says whether it was admitted, until it returns `false`. It does so a
+    /// batch at a time, so that no task waits long for its shard's lock.
+    pub(crate) fn for_each(&self, mut see: impl FnMut(TaskView, bool) -> bool) {
         for shard in &self.shards {
             let mut from = 0;
             loop {
@@ -216,8 +216,10 @@ impl OwnedTasks {
                 for (task, has_place) in slots.batch(from) {
                     // SAFETY: the task is in a shard, and cannot be removed while that shard is locked. It
                     // ends after its removal.
-                    if let Some(task) = unsafe { task_view::look(task) } {
-                        see(task, has_place);
+                    if let Some(task) = unsafe { task_view::look(task) }
+                        && !see(task, has_place)
+                    {
+                        return;
                     }
                 }
                 from += BATCH;

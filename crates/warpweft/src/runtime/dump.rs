@@ -25,6 +25,9 @@ use warpweft_task::{Runnable, TaskKind, kind_of};
 const BETWEEN_NS: u64 = 2_000_000;
 /// The same where a task blocks in the kernel: longer than most locks are held.
 const BETWEEN_BLOCKED_NS: u64 = 50_000_000;
+/// The time of a quick look for each kind of what waits, in nanoseconds: for two thousand of them or so. The
+/// report of these takes some milliseconds.
+const QUICK_NS: u64 = 250_000;
 
 impl Runtime {
     /// Returns what all tasks of this runtime do, what they wait for, and which of them can never continue.
@@ -92,9 +95,7 @@ impl Pool {
 /// Looks, and looks again if something was found that may pass. `is_whole` says that no pool of the runtime
 /// is left out.
 fn dump<'a>(is_whole: bool, pools: impl Fn() -> Vec<&'a dyn DynPool>) -> Dump {
-    let mut first = collect(&pools(), is_whole).into_dump();
-    // What has waited for so long would be the same after a moment.
-    let is_old = |finding: &Finding| matches!(finding, Finding::Unattended { .. });
+    let mut first = collect(&pools(), is_whole, u64::MAX).into_dump();
     if first.findings.iter().all(is_old) {
         return first;
     }
@@ -103,22 +104,57 @@ fn dump<'a>(is_whole: bool, pools: impl Fn() -> Vec<&'a dyn DynPool>) -> Dump {
         true => BETWEEN_BLOCKED_NS,
         false => BETWEEN_NS,
     });
-    let second = collect(&pools(), is_whole).into_dump();
-    let again: HashSet<_> = second
-        .findings
-        .iter()
-        .filter(|finding| !is_old(finding))
-        .map(|finding| keys(&second.tasks, finding))
-        .collect();
-    first
-        .findings
-        .retain(|finding| is_old(finding) || again.contains(&keys(&first.tasks, finding)));
+    let second = collect(&pools(), is_whole, u64::MAX).into_dump();
+    Found::by(&second).keep_in(&mut first);
     first
 }
 
+/// What has waited for so long would be the same after a moment.
+fn is_old(finding: &Finding) -> bool {
+    matches!(finding, Finding::Unattended { .. })
+}
+
+/// What a look has found, to be compared with what another one finds.
+pub(super) struct Found(HashSet<FindingKeys>);
+
 /// What a finding says, in terms of what does not change between two looks: its kind, its tasks and what they
 /// wait for.
-fn keys(tasks: &[TaskDump], finding: &Finding) -> (u8, Vec<(u64, Vec<u64>)>) {
+type FindingKeys = (u8, Vec<(u64, Vec<u64>)>);
+
+impl Found {
+    /// How long before the end of a shutdown its first look has to be, in nanoseconds.
+    pub(super) const BEFORE_NS: u64 = BETWEEN_BLOCKED_NS;
+
+    /// No look, or one that has found nothing.
+    pub(super) fn nothing() -> Self {
+        Self(HashSet::new())
+    }
+
+    /// The first look of a shutdown that may be in vain.
+    pub(super) fn first(pools: &[Pool]) -> Self {
+        Self::by(&quick_look(pools))
+    }
+
+    fn by(dump: &Dump) -> Self {
+        let passing = dump.findings.iter().filter(|finding| !is_old(finding));
+        Self(passing.map(|finding| keys(&dump.tasks, finding)).collect())
+    }
+
+    /// Removes what was not found by this look, too.
+    pub(super) fn keep_in(&self, dump: &mut Dump) {
+        let tasks = &dump.tasks;
+        dump.findings
+            .retain(|finding| is_old(finding) || self.0.contains(&keys(tasks, finding)));
+    }
+}
+
+/// Looks at these pools once, and within some milliseconds: of very many tasks that wait, some are left out.
+pub(super) fn quick_look(pools: &[Pool]) -> Dump {
+    let pools: Vec<_> = pools.iter().map(|pool| &**pool.any()).collect();
+    collect(&pools, true, QUICK_NS).into_dump()
+}
+
+fn keys(tasks: &[TaskDump], finding: &Finding) -> FindingKeys {
     let kind = match finding {
         Finding::Cycle { .. } => 0,
         Finding::NobodyCanWake { .. } => 1,
@@ -144,27 +180,62 @@ fn keys(tasks: &[TaskDump], finding: &Finding) -> (u8, Vec<(u64, Vec<u64>)>) {
     (kind, found)
 }
 
-fn collect(pools: &[&dyn DynPool], is_whole: bool) -> Collected {
+/// The time that a look has for one kind of what waits.
+struct Patience {
+    end_ns: u64,
+    /// How many more are looked at before the clock is.
+    until_clock: u32,
+}
+
+impl Patience {
+    fn of(ns: u64) -> Self {
+        Self {
+            end_ns: now_ns().saturating_add(ns),
+            until_clock: 0,
+        }
+    }
+
+    /// Returns true if one more may be looked at.
+    fn is_left(&mut self) -> bool {
+        if self.until_clock == 0 && self.end_ns != u64::MAX {
+            if now_ns() > self.end_ns {
+                return false;
+            }
+            self.until_clock = 64;
+        }
+        self.until_clock = self.until_clock.wrapping_sub(1);
+        true
+    }
+}
+
+/// Collects what is there. For each kind of what waits there is that much time; what runs or blocks is never
+/// left out.
+fn collect(pools: &[&dyn DynPool], is_whole: bool, each_ns: u64) -> Collected {
     let mut found = Collected {
         is_whole,
         caller: current_task().id,
         ..Collected::default()
     };
     for (number, pool) in pools.iter().enumerate() {
-        collect_pool(&mut found, number, *pool);
+        collect_pool(&mut found, number, *pool, each_ns);
     }
     if let Some(frames) = outside() {
         // SAFETY: the register is locked while it calls the closure.
         frames.for_each(|frame| found.tasks.push((None, unsafe { of_frame(frame) })));
     }
     if let Some(objects) = objects() {
-        objects.for_each(|object| object.look(&mut |wait| found.waits.push(wait)));
+        let mut patience = Patience::of(each_ns);
+        objects.for_each(|object| {
+            if patience.is_left() {
+                object.look(&mut |wait| found.waits.push(wait));
+            }
+        });
     }
     found.now_ns = now_ns();
     found
 }
 
-fn collect_pool(found: &mut Collected, number: usize, pool: &dyn DynPool) {
+fn collect_pool(found: &mut Collected, number: usize, pool: &dyn DynPool, each_ns: u64) {
     let core = pool.core();
     found.pools.push(PoolDump {
         name: core.info.name.clone(),
@@ -173,6 +244,7 @@ fn collect_pool(found: &mut Collected, number: usize, pool: &dyn DynPool) {
         closed: pool.is_closing(),
         forked: pool.is_forked(),
         ready: pool.ready(),
+        left_out: 0,
     });
     let Collected {
         tasks,
@@ -182,12 +254,22 @@ fn collect_pool(found: &mut Collected, number: usize, pool: &dyn DynPool) {
         ..
     } = found;
     let mut add = |task| tasks.push((Some(number), task));
+    let (mut patience, mut seen, mut is_all) = (Patience::of(each_ns), 0, true);
     core.owned_tasks.for_each(|task, has_place| {
-        add(RawTask {
-            has_place,
-            ..of_task(task)
-        });
+        is_all = patience.is_left();
+        if is_all {
+            add(RawTask {
+                has_place,
+                ..of_task(task)
+            });
+            seen += 1;
+        }
+        is_all
     });
+    let left_out = match is_all {
+        true => 0,
+        false => core.owned_tasks.len().saturating_sub(seen),
+    };
     core.fibers
         .for_each(|fiber| fiber.look().into_iter().for_each(&mut add));
     for frames in [core.threads.frames(), &core.threads.blocking().frames] {
@@ -239,8 +321,14 @@ fn collect_pool(found: &mut Collected, number: usize, pool: &dyn DynPool) {
         add_running(&mut add, worker, who, || (thread(worker), since_ns(worker)));
     }
     if let Some(driver) = core.driver.get() {
-        driver.each(&mut |wait| waits.push(wait));
+        let mut patience = Patience::of(each_ns);
+        driver.each(&mut |wait| {
+            if patience.is_left() {
+                waits.push(wait);
+            }
+        });
     }
+    found.pools[number].left_out = left_out;
 }
 
 fn of_task(task: TaskView) -> RawTask {

@@ -8,6 +8,7 @@
 //!   is asked afterwards whether its frame is still in the register, for its thread may run another one.
 //! - At most [`ASKED`] threads are asked at a time: there are buffers for a few more.
 
+use super::dump::{Found, quick_look};
 use super::handle::Runtime;
 use super::pool::Pool;
 use crate::coroutine::overflow::describe;
@@ -74,20 +75,22 @@ impl Dump {
     /// Looks at these pools for a program that has asked by a signal: with stacks, if they can be read.
     #[cfg(all(unix, feature = "signal"))]
     pub(crate) fn asked_for(pools: &[Pool]) -> Self {
-        Self::with_stacks(pools, PATIENCE)
+        Self::of(pools).with_stacks(pools, PATIENCE)
     }
 
-    /// Looks at these pools after a shutdown that was in vain: with stacks, if they can be read soon.
-    pub(crate) fn of_remaining(pools: &[Pool]) -> Self {
-        Self::with_stacks(pools, LAST_PATIENCE)
+    /// Looks at these pools after a shutdown that was in vain: with stacks, if they can be read soon. It has
+    /// the findings that its first look had, too.
+    pub(super) fn of_remaining(pools: &[Pool], first: &Found) -> Self {
+        let mut dump = quick_look(pools);
+        first.keep_in(&mut dump);
+        dump.with_stacks(pools, LAST_PATIENCE)
     }
 
-    fn with_stacks(pools: &[Pool], patience: Duration) -> Self {
-        let mut dump = Self::of(pools);
+    fn with_stacks(mut self, pools: &[Pool], patience: Duration) -> Self {
         if why_none().is_none() {
-            dump.read_stacks(pools, USUAL, patience);
+            self.read_stacks(pools, USUAL, patience);
         }
-        dump
+        self
     }
 
     /// Reads the stacks of at most `most` tasks, for as long as `patience` allows.

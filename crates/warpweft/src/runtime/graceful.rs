@@ -9,9 +9,10 @@
 use super::handle::Runtime;
 use super::pool::Pool;
 use super::shutdown::Remaining;
-use crate::cancel::CancelToken;
+use crate::cancel_tree::node::{Node, Reason};
 use crate::pool::dyn_pool::DynPool;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::time::Duration;
 use warpweft_platform::clock::now_ns;
 use warpweft_platform::thread::pause;
@@ -39,7 +40,7 @@ const LONGEST_PAUSE_NS: u64 = 1_000_000;
 pub struct GracefulShutdown {
     limit: Duration,
     drain: Option<Duration>,
-    token: Option<CancelToken>,
+    token: Option<Arc<Node>>,
 }
 
 impl GracefulShutdown {
@@ -59,11 +60,9 @@ impl GracefulShutdown {
         self
     }
 
-    /// Sets the token that is cancelled when that time is over. What was under it has until nine tenths of the
-    /// limit to end, and futures that wait for the cancellation have their
-    /// [grace](CancelToken::with_grace) as usual, if it is no longer.
-    pub fn then_cancel(mut self, token: &CancelToken) -> Self {
-        self.token = Some(token.clone());
+    /// Sets the token.
+    pub(crate) fn with_node(mut self, node: &Arc<Node>) -> Self {
+        self.token = Some(Arc::clone(node));
         self
     }
 
@@ -146,7 +145,7 @@ impl Runtime {
             }
             if let Some(token) = &shutdown.token {
                 // Unwind: a waker has panicked, which the panic hook has reported. The others were woken.
-                if let Err(payload) = catch_unwind(AssertUnwindSafe(|| token.cancel())) {
+                if let Err(payload) = catch_unwind(AssertUnwindSafe(|| token.cancel(Reason::Asked))) {
                     std::mem::forget(payload);
                 }
                 if self.is_quiet_until(cancelled_ns) {
@@ -184,7 +183,8 @@ impl Runtime {
 
 #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
 mod tests {
-    use super::{CancelToken, GracefulShutdown};
+    use super::GracefulShutdown;
+    use crate::cancel_tree::node::{Limits, Node};
     use std::time::Duration;
 
     const SECOND: u64 = 1_000_000_000;
@@ -193,8 +193,11 @@ mod tests {
     fn each_step_has_its_part_of_the_limit() {
         let ten = GracefulShutdown::within(Duration::from_secs(10));
         assert_eq!(ten.ends_ns(), [9 * SECOND, 9 * SECOND, 10 * SECOND]);
-        let token = CancelToken::new();
-        let cancels = ten.clone().then_cancel(&token);
+        let token = Node::root(Limits {
+            deadline_ns: u64::MAX,
+            grace_ns: 0,
+        });
+        let cancels = ten.clone().with_node(&token);
         assert_eq!(cancels.ends_ns(), [5 * SECOND, 9 * SECOND, 10 * SECOND]);
         let soon = cancels.clone().drain_for(Duration::from_secs(1));
         assert_eq!(soon.ends_ns(), [SECOND, 9 * SECOND, 10 * SECOND]);

@@ -8,6 +8,7 @@ use super::places::PlacePermits;
 use super::spawn_error::SpawnError;
 use crate::execution::stack_context::{self, StackContext};
 use crate::observe::PoolCounters;
+use crate::pool::draining::refuses_caller;
 use crate::pool::dyn_pool::DynPool;
 use crate::pool::info::{PoolInfo, SettingSources};
 use crate::pool::size::ResizeError;
@@ -71,7 +72,7 @@ impl Pool {
     pub(crate) fn check(&self) -> Result<(), SpawnError> {
         if self.0.is_forked() {
             Err(SpawnError::Forked)
-        } else if self.0.is_closing() || self.0.core().refuses_caller() {
+        } else if self.0.is_closing() || refuses_caller(self.0.core()) {
             Err(SpawnError::Closed)
         } else {
             Ok(())

@@ -6,6 +6,7 @@
 //!   it uses.
 //! - The threads are joined by one thread at most: the caller, or one that was started for that.
 
+use super::dump::Found;
 use super::handle::Runtime;
 use super::pool::Pool;
 use crate::execution::stack_context;
@@ -103,16 +104,17 @@ impl Runtime {
 
     /// Closes all pools, and waits for their threads until that time. The shutdown began at `begun_ns`.
     pub(super) fn end_by(mut self, end_ns: u64, begun_ns: u64) -> Result<(), Remaining> {
+        let mut found = Found::nothing();
         let has_ended = match self.close() {
             Close::InParent => true,
             Close::IsOwn => false,
-            Close::Wait => self.join_until(end_ns),
+            Close::Wait => self.join_until(end_ns, &mut found),
         };
         self.write_stats();
         if has_ended {
             return Ok(());
         }
-        let dump = Dump::of_remaining(self.pools());
+        let dump = Dump::of_remaining(self.pools(), &found);
         self.is_left = true;
         Err(Remaining {
             name: self.name().to_owned(),
@@ -153,8 +155,9 @@ impl Runtime {
         is_in_external_push() || self.pools().iter().map(Pool::any).any(is_of)
     }
 
-    /// Waits for all threads, until that time. Returns true if they have ended.
-    fn join_until(&self, end_ns: u64) -> bool {
+    /// Waits for all threads, until that time. Returns true if they have ended. Looks at them some time
+    /// before, so that what is found at the end can be compared.
+    fn join_until(&self, end_ns: u64, found: &mut Found) -> bool {
         let left_ns = || end_ns.saturating_sub(now_ns());
         let pools: Vec<_> = self.pools().iter().map(|pool| Arc::clone(pool.any())).collect();
         let ended = Arc::new((Mutex::new(false), Condvar::new()));
@@ -175,22 +178,28 @@ impl Runtime {
             }
             return true;
         };
-        // In the second half the names for the stacks of what is left are read, so that they are there then.
-        let (half_ns, mut is_prepared) = (left_ns() / 2, false);
-        let mut is_over = ended.0.lock();
-        while !*is_over {
-            let left = left_ns();
-            if left == 0 {
+        // Waits until that much time is left. Returns true if the threads have ended.
+        let wait_until = |then_ns: u64| {
+            let mut is_over = ended.0.lock();
+            while !*is_over {
+                match left_ns().saturating_sub(then_ns) {
+                    0 => break,
+                    wait_ns => is_over = ended.1.wait_for(is_over, wait_ns),
+                }
+            }
+            *is_over
+        };
+        let half_ns = left_ns() / 2;
+        if !wait_until(half_ns) {
+            // The names for the stacks of what is left, so that they are there then.
+            stacks::prepare();
+            if half_ns >= Found::BEFORE_NS && !wait_until(Found::BEFORE_NS) {
+                *found = Found::first(self.pools());
+            }
+            if !wait_until(0) {
                 return false;
             }
-            if left <= half_ns && !is_prepared {
-                is_prepared = true;
-                stacks::prepare();
-            }
-            let until_half = if is_prepared { 0 } else { half_ns };
-            is_over = ended.1.wait_for(is_over, left - until_half);
         }
-        drop(is_over);
         // It is about to end, and has caught nothing that could panic.
         drop(joins.join());
         true

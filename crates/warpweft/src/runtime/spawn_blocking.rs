@@ -8,6 +8,7 @@ use crate::execution::token::{inherited, start};
 use crate::observe::tasks;
 use crate::pool::current::with_current;
 use crate::pool::current::with_taker;
+use crate::pool::draining::refuses_caller;
 use crate::pool::dyn_pool::DynPool;
 use crate::threads::blocking_threads::{RejectReason, Waiter};
 use std::fmt;
@@ -391,7 +392,7 @@ where
     if pool.is_forked() {
         return refused(closure, BlockingError::Forked);
     }
-    if waiter == Waiter::New && pool.core().refuses_caller() {
+    if waiter == Waiter::New && refuses_caller(pool.core()) {
         return refused(closure, BlockingError::Closed);
     }
     let place = match threads.place(|| Arc::clone(pool) as _, waiter) {

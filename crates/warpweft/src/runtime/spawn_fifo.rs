@@ -4,13 +4,14 @@ use super::task_builder::TaskBuilder;
 use crate::execution::token::{inherited, start_or_drop, with_token};
 
 /// Spawns a closure without a handle, on the pool of the calling task, or outside of any pool on the [default
-/// runtime](crate::default_runtime). The closures that are spawned by this function on one pool **begin in the
-/// order in which they were spawned**, whatever the order of its policy is. With several workers, the earlier
-/// ones may not have ended by then. [`scope_fifo`](crate::scope_fifo) is the same with borrows.
+/// runtime](crate::default_runtime). The closures that are spawned by this function on one pool **begin in
+/// the order in which they were spawned**, whatever the order of its policy is. With several workers, the
+/// earlier ones may not have ended by then. [`scope_fifo`](crate::scope_fifo) is the same with borrows.
 ///
-/// Each is put into a queue of the pool, and a task is pushed that takes the oldest one of them. So reports may
-/// name the spawn site of another such closure, and a priority counts for the place of the task, not for the
-/// closure. Costs three allocations and a lock of the pool, twice: the closures should take microseconds.
+/// Each is put into a queue of the pool, and a task is pushed that takes the oldest one of them. So reports
+/// may name the spawn site of another such closure, and a priority counts for the place of the task, not for
+/// the closure. Costs two allocations and takes a lock of the pool twice: the closures should take
+/// microseconds.
 ///
 /// ```
 /// use warpweft::{PolicySpec, Runtime, spawn_fifo};
@@ -55,11 +56,11 @@ impl TaskBuilder<'_> {
             Some(node) => Box::new(move || start_or_drop(&node, job)),
             None => Box::new(job),
         };
-        let turn = self.pool_or_here().any().core().in_order.enter(job);
+        let claim = self.pool_or_here().any().core().in_order.enter(job);
         // Under no token: the task runs another closure than its own.
         with_token(None, || {
             self.spawn_detached(move || {
-                let (job, queue) = turn.take();
+                let (job, queue) = claim.take();
                 // A closure that is long must not keep the pool's queue.
                 drop(queue);
                 job();

@@ -28,6 +28,7 @@ use crate::observe::recorder::event::Push;
 use crate::observe::recorder::snapshot::Snapshot;
 use crate::pool::core::{PoolCore, PoolParts};
 use crate::pool::current::{WorkerRef, WorkerVtable, with_current};
+use crate::pool::draining::refuses_caller;
 use crate::pool::dyn_pool::DynPool;
 use crate::pool::owned_tasks::OwnedTasks;
 use crate::pool::size::ResizeError;
@@ -158,7 +159,7 @@ impl<P: Policy> Pool<P> {
             return self.end_late(task, access);
         }
         if why == Why::Injected {
-            if self.core.refuses_caller() {
+            if refuses_caller(&self.core) {
                 return self.end_late(task, access);
             }
             self.core.outside.add_shared(Count::Injected, 1);
@@ -458,7 +459,7 @@ impl<P: Policy> DynPool for Pool<P> {
             return task.abandon(Abandon::Forked);
         }
         let mut access = self.core.lifecycle.access();
-        if !access.is_open() || self.core.refuses_caller() {
+        if !access.is_open() || refuses_caller(&self.core) {
             return self.end_late(task, access);
         }
         access.hand_over();

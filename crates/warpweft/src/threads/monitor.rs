@@ -179,8 +179,8 @@ impl Monitor {
         }
     }
 
-    /// Notes that the worker has been in the step with that number since then. Called by the monitor, once for
-    /// each such step.
+    /// Notes that the worker has been in the step with that number since then. Called by the monitor, once
+    /// for each such step.
     pub(crate) fn note_long_step(&self, worker: usize, number: u64, since_ns: u64) {
         let step = &self.long_steps[worker];
         step.since_ns.set(since_ns);

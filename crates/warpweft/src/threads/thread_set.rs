@@ -477,11 +477,6 @@ impl ThreadSet {
         }
     }
 
-    /// Returns the number of threads in the middle of a task that waits, without a worker.
-    pub(crate) fn blocked(&self) -> usize {
-        self.state.lock().counts.blocked
-    }
-
     pub(crate) fn snapshot(&self) -> Threads {
         let (blocking, blocking_idle, blocking_queued) = self.blocking.snapshot();
         let state = self.state.lock();

@@ -429,7 +429,7 @@ fn a_task_that_passes_its_permits_on() {
             }
             std::thread::sleep(Duration::from_millis(5));
             let dump = dump_with("it waits again", &runtime, is_full);
-            // After a second it is said that no task is known to end the wait. A busy machine takes that long.
+            // After a second it is said that no task is known to end the wait. A busy machine takes as long.
             if start.elapsed() < Duration::from_millis(900) {
                 assert_eq!(accusations(&dump), [], "{dump}");
             }

@@ -172,3 +172,43 @@ fn others_are_answered_while_a_thread_is_left() {
     released(release, &used);
     assert!(waits.wait().is_err());
 }
+
+/// A report that is late would make the shutdown late: of very many tasks it names some, and what is stuck.
+#[test]
+fn of_very_many_tasks_the_stuck_one_is_named() {
+    const MANY: usize = 50_000;
+    let (runtime, release, used) = stuck(|runtime, body| {
+        drop(TaskBuilder::new().name("stuck").on(runtime).spawn_job(body));
+    });
+    for _ in 0..MANY {
+        runtime
+            .spawn(warpweft::time::sleep(Duration::from_secs(1000)))
+            .detach();
+    }
+    let sleeping = |runtime: &Runtime| runtime.metrics().pools[0].tasks.futures;
+    let start = Instant::now();
+    while sleeping(&runtime) < MANY {
+        assert!(start.elapsed() < LONG, "they sleep");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let remaining = remaining(runtime);
+    let Remaining { dump, .. } = &remaining;
+    let (listed, left_out) = (dump.tasks.len(), dump.pools[0].left_out);
+    assert!(
+        left_out > 0 && listed < MANY,
+        "{listed} are listed, and {left_out} are not"
+    );
+    assert!(listed + left_out >= MANY, "{listed} and {left_out}");
+    assert!(
+        dump.tasks
+            .iter()
+            .any(|task| task.name.as_deref() == Some("stuck")),
+        "{remaining}"
+    );
+    assert!(
+        remaining.to_string().contains("tasks that wait are left out"),
+        "{remaining}"
+    );
+    assert!(dump.to_json().contains("\"left_out\""));
+    released(release, &used);
+}

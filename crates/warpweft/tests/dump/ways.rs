@@ -320,6 +320,35 @@ fn of_parts() -> Vec<Row> {
                 });
             })
         ),
+        row!(
+            ["compose::scope_bounded", "compose::BoundedScope::spawn"],
+            [FORK, JOB],
+            |case| case.inside(|gate| {
+                let filled = warpweft::scope_bounded(2, |scope| {
+                    let part = gate.clone();
+                    scope.spawn(move || part.wait());
+                    gate.wait();
+                });
+                filled.expect("a limit");
+            })
+        ),
+        row!(
+            [
+                "compose::BoundedScope::try_spawn",
+                "compose::BoundedScope::spawn_within"
+            ],
+            [FORK, FORK, JOB],
+            |case| case.inside(|gate| {
+                let filled = warpweft::scope_bounded(2, |scope| {
+                    let (first, second) = (gate.clone(), gate.clone());
+                    assert!(scope.try_spawn(move || first.wait()).is_ok());
+                    let soon = Duration::from_secs(100);
+                    assert!(scope.spawn_within(soon, move || second.wait()).is_ok());
+                    gate.wait();
+                });
+                filled.expect("a limit");
+            })
+        ),
         row!(["cancel::CancelToken::run"], [JOB], |case| case.inside(|gate| {
             CancelToken::new().run(|| gate.wait()).expect("nobody cancels");
         })),

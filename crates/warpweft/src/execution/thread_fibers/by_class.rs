@@ -14,7 +14,7 @@ use warpweft_policy::priority;
 /// The number of fibers at the front of the line among which the most urgent one is looked for.
 const LOOKED_AT: usize = 64;
 /// Once in so many turns the line is left as it is, so that the ones that are not urgent have a turn.
-pub(super) const PATIENCE: u32 = 8;
+const ALL: u32 = 9;
 
 impl ThreadFibers {
     /// Brings the most urgent of the ready fibers to the front of the line. `levels` is the number of
@@ -35,10 +35,9 @@ impl ThreadFibers {
                 }
             }
         }
-        let patience = self.until_patient.get();
-        self.until_patient
-            .set(if patience == 0 { PATIENCE } else { patience - 1 });
-        if patience > 0 {
+        let turns = self.turns_by_class.get();
+        self.turns_by_class.set((turns + 1) % ALL);
+        if turns + 1 < ALL {
             self.bring_forward(levels);
         }
     }

@@ -69,6 +69,9 @@ pub struct PoolDump {
     /// How many tasks its policy has in queues at about this moment. Those of them that have never waited are
     /// in no list, and are not among [`Dump::tasks`].
     pub ready: usize,
+    /// How many tasks that have waited are not among [`Dump::tasks`], although they exist. It is 0, but for
+    /// what [remains](crate::Remaining) of a shutdown: that has to be told within some milliseconds.
+    pub left_out: usize,
 }
 
 /// A task, or a thread that waits, in a [`Dump`].
@@ -87,9 +90,9 @@ pub struct TaskDump {
     pub pool: Option<String>,
     /// What it does.
     pub state: TaskState,
-    /// For how long it has done so, if that is known, within about 10 ms. Of a task that runs it is known if the
-    /// monitor of [stuck workers](crate::Builder::stuck_after) has seen the same step twice, and within its
-    /// ticks, half of that time.
+    /// For how long it has done so, if that is known, within about 10 ms. Of a task that runs it is known if
+    /// the monitor of [stuck workers](crate::Builder::stuck_after) has seen the same step twice, and within
+    /// its ticks, half of that time.
     pub since: Option<Duration>,
     /// What it waits for. It continues when one of these comes. Empty while it waits: something that is not
     /// of this crate.

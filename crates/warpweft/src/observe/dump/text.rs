@@ -19,14 +19,11 @@ impl Display for Dump {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         self.all_findings(f)?;
         for pool in &self.pools {
-            write!(
-                f,
-                "pool `{}`: {} workers, policy {}, {} tasks in queues",
-                pool.name.escape_debug(),
-                pool.workers,
-                pool.policy,
-                pool.ready
-            )?;
+            write!(f, "pool `{}`: {} workers", pool.name.escape_debug(), pool.workers)?;
+            write!(f, ", policy {}, {} tasks in queues", pool.policy, pool.ready)?;
+            if pool.left_out > 0 {
+                write!(f, ", {} tasks that wait are left out", pool.left_out)?;
+            }
             if pool.closed {
                 f.write_str(", closed")?;
             }

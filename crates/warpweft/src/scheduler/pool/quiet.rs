@@ -7,11 +7,11 @@
 //!
 //! # Why this order is enough
 //!
-//! Say that a task runs when the looks are over, and no task was pushed during them. It was in a queue before
-//! the first look. A worker has taken it since, after it was seen asleep, so the look at the queues, which
-//! came before, has found the task there. A task that ran for the last time before its worker was seen asleep,
-//! and did not end, is among the ones that wait, where the last look finds it. What waits continues by a push,
-//! but for a fiber, which is among the fibers until it ends.
+//! Say that a task runs when the looks are over, and no task was pushed during them. It was in a queue
+//! before the first look. A worker has taken it since, after it was seen asleep, so the look at the queues,
+//! which came before, has found the task there. A task that ran for the last time before its worker was seen
+//! asleep, and did not end, is among the ones that wait, where the last look finds it. What waits continues
+//! by a push, but for a fiber, which is among the fibers until it ends.
 //!
 //! The looks read counters and words that workers write without fences. A process-wide barrier behind each
 //! look gives them their order.
@@ -40,9 +40,10 @@ impl<P: Policy> Pool<P> {
             return false;
         }
         barrier.heavy();
-        // A frame is registered while it waits or blocks. A closure that has blocked is still counted while its
-        // thread asks for a worker.
-        let mut waiting = core.owned_tasks.len() + core.stacks.live() + core.threads.blocked();
+        let mut waiting = core.owned_tasks.len() + core.stacks.live();
+        // A frame is registered while it waits or blocks. A closure that has blocked is still counted while
+        // its thread asks for a worker.
+        waiting += core.threads.snapshot().blocked;
         core.threads.frames().for_each(|_| waiting += 1);
         let nothing = waiting == 0 && core.threads.blocking().is_idle();
         barrier.heavy();

@@ -6,8 +6,8 @@
 //! - A job has a place from its spawn to its end, or to its drop if it never runs.
 //! - Only the body spawns. If jobs spawned, each might wait for a place that none of the others gives back.
 
-use super::scope::{Scope, scope};
 use crate::execution::block_on::block_on;
+use crate::fork_join::scope::{Scope, scope};
 use crate::runtime::pool_error::ConcurrencyLimitError;
 use crate::sync::Semaphore;
 use crate::time::timeout;
@@ -22,9 +22,9 @@ pub struct BoundedScope<'scope, 'env: 'scope> {
 }
 
 /// A job's place, until it is dropped.
-struct Place(Arc<Semaphore>);
+struct JobPermit(Arc<Semaphore>);
 
-impl Drop for Place {
+impl Drop for JobPermit {
     fn drop(&mut self) {
         self.0.add(1);
     }
@@ -34,8 +34,8 @@ impl<'scope> BoundedScope<'scope, '_> {
     /// Spawns a job, after waiting until fewer than the limit have not ended. The worker runs other tasks
     /// meanwhile, the scope's jobs among them.
     ///
-    /// If the job panics, the scope panics when all have ended. Costs as much as [`Scope::spawn`], and some 40
-    /// ns for the place.
+    /// If the job panics, the scope panics when all have ended. Costs as much as [`Scope::spawn`], and a
+    /// permit of a [`Semaphore`].
     pub fn spawn<F>(&self, job: F)
     where
         F: FnOnce() + Send + 'scope,
@@ -86,10 +86,10 @@ impl<'scope> BoundedScope<'scope, '_> {
     where
         F: FnOnce() + Send + 'scope,
     {
-        let place = Place(Arc::clone(&self.places));
+        let permit = JobPermit(Arc::clone(&self.places));
         self.scope.spawn(move |_| {
             // Dropped after the job, also if that unwinds.
-            let _place = place;
+            let _permit = permit;
             job();
         });
     }
@@ -103,8 +103,8 @@ impl fmt::Debug for BoundedScope<'_, '_> {
     }
 }
 
-/// As [`scope`](crate::scope()), but at most `limit` jobs are spawned that have not ended: what its body makes
-/// faster than the workers use it does not pile up.
+/// As [`scope`](crate::scope()), but at most `limit` jobs are spawned that have not ended: what its body
+/// makes faster than the workers use it does not pile up.
 ///
 /// ```
 /// let runtime = warpweft::Runtime::builder().workers(2).build()?;
