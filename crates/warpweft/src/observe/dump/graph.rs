@@ -34,7 +34,10 @@ pub(super) struct Index {
     ids: Addresses<usize>,
     /// All tasks of an address that several have, as the parts of a scope.
     several: HashMap<usize, Vec<usize>>,
-    pub(super) keys: Addresses<usize>,
+    /// By what their wakers know, where that is something else than what identifies them.
+    keys: Addresses<usize>,
+    /// By the number of the task: true if its wakers know what identifies it, as those of most tasks do.
+    is_own_key: Vec<bool>,
     /// By the number of the task: the word that leads to its name and spawn site; 0 if it is not known.
     origins: Vec<usize>,
     /// The tasks with a place in a bounded pool, each with that pool.
@@ -49,9 +52,23 @@ impl Index {
         }
     }
 
+    /// Returns the task that wakers know by that word.
+    pub(super) fn by_key(&self, key: usize) -> Option<usize> {
+        let own = || self.ids.get(&key).filter(|&&at| self.is_own_key[at]);
+        self.keys.get(&key).or_else(own).copied()
+    }
+
+    fn add_key(&mut self, key: usize, id: usize, at: usize) {
+        if key == id && self.ids.get(&id) == Some(&at) {
+            self.is_own_key[at] = true;
+        } else {
+            self.keys.insert(key, at);
+        }
+    }
+
     /// Returns the task that waits, and whether it is known by its waker.
     fn waiter(&self, wait: &RawWait) -> Option<(usize, bool)> {
-        let direct = self.keys.get(&wait.waiter).map(|&waiter| (waiter, true));
+        let direct = self.by_key(wait.waiter).map(|waiter| (waiter, true));
         direct.or_else(|| self.ids(wait.task).first().map(|&waiter| (waiter, false)))
     }
 
@@ -306,7 +323,8 @@ impl Collected {
         let mut index = Index {
             ids: addresses(self.tasks.len()),
             several: HashMap::new(),
-            keys: addresses(self.tasks.len()),
+            keys: addresses(0),
+            is_own_key: Vec::with_capacity(self.tasks.len()),
             origins: Vec::with_capacity(self.tasks.len()),
             places: Vec::new(),
         };
@@ -328,6 +346,7 @@ impl Collected {
             } else {
                 index.add(raw.id, at);
                 index.origins.push(raw.origin);
+                index.is_own_key.push(false);
                 tasks.push(TaskDump {
                     id: raw.id as u64,
                     kind: raw.kind,
@@ -347,13 +366,13 @@ impl Collected {
                 .places
                 .extend(pool.filter(|_| raw.has_place).map(|pool| (pool, at)));
             for key in raw.keys.into_iter().filter(|&key| key != 0) {
-                index.keys.insert(key, at);
+                index.add_key(key, raw.id, at);
             }
         }
         let mut joins = Vec::new();
         let mut forks = Vec::new();
         for (_, raw) in &self.tasks {
-            let at = |key: &usize| index.keys.get(key).copied();
+            let at = |key: &usize| index.by_key(*key);
             if let Some(joiner) = raw.joiner.iter().flatten().find_map(at) {
                 joins.push((joiner, index.ids(raw.id).to_vec()));
             }
@@ -396,6 +415,7 @@ mod tests {
             ids: addresses(4),
             several: HashMap::new(),
             keys: addresses(0),
+            is_own_key: Vec::new(),
             origins: Vec::new(),
             places: Vec::new(),
         };

@@ -56,7 +56,7 @@ impl AllPermits {
     pub(super) fn new(waits: &[RawWait], bounded: &[BoundedPool], index: &Index) -> Self {
         let mut all = Self::default();
         for wait in waits {
-            let (RawWhat::Permits { wanted, .. }, Some(&task)) = (&wait.what, index.keys.get(&wait.waiter))
+            let (RawWhat::Permits { wanted, .. }, Some(task)) = (&wait.what, index.by_key(wait.waiter))
             else {
                 continue;
             };
