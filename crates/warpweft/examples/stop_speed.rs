@@ -5,6 +5,11 @@
 //!                                90th and 99th percentile, and maximum, in µs
 //! ```
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the program's own threads sleep until the workers do"
+)]
+
 use std::error::Error;
 use std::hint::black_box;
 use std::sync::Arc;
@@ -41,7 +46,7 @@ fn main() -> Result<()> {
     });
     row("a future that sleeps, cancelled", rounds, || {
         cancelled(&runtime, |token| {
-            drop(runtime.spawn(token.run_async(sleep(NEVER))))
+            drop(runtime.spawn(token.run_async(sleep(NEVER))));
         })
     });
     row("1000 tasks that sleep, the last of them", rounds, || {
@@ -147,7 +152,7 @@ fn cancelled(runtime: &Runtime, spawn: impl FnOnce(&CancelToken)) -> Result<Dura
     let start = Instant::now();
     token.cancel();
     while live().0 > 0 {
-        std::hint::spin_loop();
+        thread::yield_now();
     }
     Ok(start.elapsed())
 }
@@ -193,7 +198,7 @@ fn stuck(kind: &str, sleepers: usize) -> Result<Duration> {
         "spawn_blocking" => drop(
             runtime
                 .try_spawn_blocking(body)
-                .map_err(|refused| refused.into_error())?,
+                .map_err(warpweft::Refused::into_error)?,
         ),
         _ => drop(body),
     }

@@ -23,6 +23,11 @@ fn drains(runtime: Runtime, ended: &AtomicUsize, work: usize) {
     assert_eq!(ended.load(Ordering::SeqCst), work, "what has ended");
 }
 
+/// Lets the others go on for long, so that the looks of the shutdown come in between.
+fn linger() {
+    (0..100).for_each(|_| thread::yield_now());
+}
+
 fn counter() -> (Arc<AtomicUsize>, impl FnOnce() + Send + Clone + 'static) {
     let ended = Arc::new(AtomicUsize::new(0));
     let counts = Arc::clone(&ended);
@@ -39,6 +44,7 @@ fn jobs_that_spawn_jobs() {
         runtime.spawn_detached(move || {
             let (first, second) = (end.clone(), end.clone());
             spawn_job(move || {
+                linger();
                 spawn_job(first).detach();
                 second();
             })
@@ -64,7 +70,10 @@ fn futures_that_yield_and_are_woken_from_outside() {
                 end();
             })
             .detach();
-        let sends = thread::spawn(move || sender.send(()).expect("it waits"));
+        let sends = thread::spawn(move || {
+            linger();
+            sender.send(()).expect("it waits");
+        });
         drains(runtime, &ended, 2);
         sends.join().expect("no panic");
     });
@@ -80,7 +89,11 @@ fn fibers_and_jobs_that_wait_on_their_threads() {
             let inner = end.clone();
             fiber::spawn(move || {
                 let (back, comes) = oneshot::channel();
-                spawn_job(move || back.send(()).expect("the fiber waits")).detach();
+                spawn_job(move || {
+                    linger();
+                    back.send(()).expect("the fiber waits");
+                })
+                .detach();
                 block_on(comes).expect("it is sent");
                 sender.send(()).expect("the job waits");
                 inner();
@@ -101,6 +114,7 @@ fn closures_that_block_and_spawn() {
         runtime.spawn_detached(move || {
             let inner = end.clone();
             let blocks = move || {
+                linger();
                 let last = inner.clone();
                 spawn_job(last).detach();
                 inner();
@@ -110,7 +124,7 @@ fn closures_that_block_and_spawn() {
                     .map_err(warpweft::Refused::into_error)
                     .expect("room"),
             );
-            warpweft::blocking(thread::yield_now);
+            warpweft::blocking(linger);
             end();
         });
         drains(runtime, &ended, 3);
