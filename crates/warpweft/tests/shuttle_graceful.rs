@@ -13,7 +13,8 @@ use std::time::Duration;
 use support::models::{check_fairly, runtime};
 use warpweft::sync::oneshot;
 use warpweft::{
-    GracefulShutdown, Runtime, ShutdownStep, block_on, fiber, spawn, spawn_job, try_spawn_blocking, yield_now,
+    GracefulShutdown, Pool, Runtime, ShutdownStep, block_on, fiber, spawn, spawn_job, try_spawn_blocking,
+    yield_now,
 };
 
 /// Shuts down without a limit, and checks that all of the work has ended.
@@ -114,7 +115,7 @@ fn closures_that_block_and_spawn() {
         runtime.spawn_detached(move || {
             let inner = end.clone();
             let blocks = move || {
-                linger();
+                (0..5).for_each(|_| linger());
                 let last = inner.clone();
                 spawn_job(last).detach();
                 inner();
@@ -131,6 +132,20 @@ fn closures_that_block_and_spawn() {
     });
 }
 
+/// How often the work goes from one pool to the other.
+const HOPS: usize = 12;
+
+/// Spawns a job on the first pool that spawns one on the other, and so on.
+fn hop(hops: usize, here: &Pool, there: &Pool, end: impl FnOnce() + Send + Clone + 'static) {
+    if let Some(hops) = hops.checked_sub(1) {
+        let (back, on) = (here.clone(), there.clone());
+        here.spawn_detached(move || {
+            hop(hops, &on, &back, end.clone());
+            end();
+        });
+    }
+}
+
 #[test]
 fn pools_that_give_each_other_work() {
     check_fairly(|| {
@@ -144,15 +159,8 @@ fn pools_that_give_each_other_work() {
             runtime.pool("second").expect("there").clone(),
         );
         let (ended, end) = counter();
-        runtime.spawn_detached(move || {
-            let back = end.clone();
-            second.spawn_detached(move || {
-                let last = back.clone();
-                first.spawn_detached(last);
-                back();
-            });
-            end();
-        });
-        drains(runtime, &ended, 3);
+        hop(HOPS, &first, &second, end);
+        drop((first, second));
+        drains(runtime, &ended, HOPS);
     });
 }
