@@ -133,14 +133,14 @@ fn closures_that_block_and_spawn() {
 }
 
 /// How often the work goes from one pool to the other.
-const HOPS: usize = 12;
+const TIMES: usize = 12;
 
 /// Spawns a job on the first pool that spawns one on the other, and so on.
-fn hop(hops: usize, here: &Pool, there: &Pool, end: impl FnOnce() + Send + Clone + 'static) {
-    if let Some(hops) = hops.checked_sub(1) {
+fn pass_on(times: usize, here: &Pool, there: &Pool, end: impl FnOnce() + Send + Clone + 'static) {
+    if let Some(times) = times.checked_sub(1) {
         let (back, on) = (here.clone(), there.clone());
         here.spawn_detached(move || {
-            hop(hops, &on, &back, end.clone());
+            pass_on(times, &on, &back, end.clone());
             end();
         });
     }
@@ -159,8 +159,8 @@ fn pools_that_give_each_other_work() {
             runtime.pool("second").expect("there").clone(),
         );
         let (ended, end) = counter();
-        hop(HOPS, &first, &second, end);
+        pass_on(TIMES, &first, &second, end);
         drop((first, second));
-        drains(runtime, &ended, HOPS);
+        drains(runtime, &ended, TIMES);
     });
 }
