@@ -8,6 +8,7 @@
 
 use crate::execution::block_on::block_on;
 use crate::fork_join::scope::{Scope, scope};
+use crate::observe::raw::BOUNDED_SCOPE;
 use crate::runtime::pool_error::ConcurrencyLimitError;
 use crate::sync::Semaphore;
 use crate::time::timeout;
@@ -140,6 +141,7 @@ pub fn scope_bounded<'env, T: Send>(
         return Err(ConcurrencyLimitError);
     }
     // There cannot be more jobs than `MAX_PERMITS`.
-    let places = Arc::new(Semaphore::new(limit.min(Semaphore::MAX_PERMITS)));
+    let limit = limit.min(Semaphore::MAX_PERMITS);
+    let places = Arc::new(Semaphore::of_tasks(limit, BOUNDED_SCOPE));
     Ok(scope(|scope| body(&BoundedScope { scope, places })))
 }

@@ -8,6 +8,9 @@ use warpweft_task::frame::Who;
 use warpweft_task::registry::Registry;
 use warpweft_task::{TaskKind, Told, told_of};
 
+/// What reports call the places of a bounded scope.
+pub(crate) const BOUNDED_SCOPE: &str = "bounded scope";
+
 /// A task, or a thread that waits, at one moment.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RawTask {

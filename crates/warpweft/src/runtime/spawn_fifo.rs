@@ -51,12 +51,17 @@ impl TaskBuilder<'_> {
     where
         F: FnOnce() + Send + 'static,
     {
+        let pool = self.pool_or_here();
+        if pool.any().is_forked() {
+            // The lock of the queue may be lost.
+            return;
+        }
         let node = inherited();
         let job: Box<dyn FnOnce() + Send> = match node {
             Some(node) => Box::new(move || start_or_drop(&node, job)),
             None => Box::new(job),
         };
-        let claim = self.pool_or_here().any().core().in_order.enter(job);
+        let claim = pool.any().core().in_order.enter(job);
         // Under no token: the task runs another closure than its own.
         with_token(None, || {
             self.spawn_detached(move || {

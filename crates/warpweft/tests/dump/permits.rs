@@ -498,3 +498,38 @@ fn a_thousand_dumps_beside_healthy_contention() {
     assert_eq!(permits.free(), 3);
     assert_eq!(limit.free(), 2);
 }
+
+/// The body of a bounded scope takes the permits of its jobs.
+#[test]
+fn a_body_that_waits_for_room_does_not_wait_for_itself() {
+    let runtime = runtime(2);
+    let (open, gate) = std::sync::mpsc::channel::<()>();
+    let gate = std::sync::Mutex::new(gate);
+    let body = named(&runtime, "body").spawn_job(move || {
+        warpweft::scope_bounded(1, |scope| {
+            for _ in 0..2 {
+                scope.spawn(|| assert!(gate.lock().expect("no panic").recv().is_err()));
+            }
+        })
+    });
+    let waits = |dump: &Dump| {
+        let mut waits = waits_of(dump, "body");
+        waits.any(|wait| {
+            wait.since
+                .is_some_and(|since| since > Duration::from_millis(1200))
+        })
+    };
+    let dump = dump_with("it waits", &runtime, waits);
+    // What the job that has the place waits for is another matter.
+    let of_body = |finding: &Finding| {
+        let mut names = finding
+            .tasks()
+            .iter()
+            .map(|&task| dump.tasks[task].name.as_deref());
+        names.any(|name| name == Some("body"))
+    };
+    assert!(!accusations(&dump).iter().any(of_body), "{dump}");
+    assert!(dump.to_string().contains("permit of a bounded scope"), "{dump}");
+    drop(open);
+    assert_eq!(body.wait().expect("no panic"), Ok(()));
+}

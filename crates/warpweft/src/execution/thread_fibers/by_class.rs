@@ -14,7 +14,7 @@ use warpweft_policy::priority;
 /// The number of fibers at the front of the line among which the most urgent one is looked for.
 const LOOKED_AT: usize = 64;
 /// Once in so many turns the line is left as it is, so that the ones that are not urgent have a turn.
-const ALL: u32 = 9;
+const ROUND: u32 = 9;
 
 impl ThreadFibers {
     /// Brings the most urgent of the ready fibers to the front of the line. `levels` is the number of
@@ -36,8 +36,8 @@ impl ThreadFibers {
             }
         }
         let turns = self.turns_by_class.get();
-        self.turns_by_class.set((turns + 1) % ALL);
-        if turns + 1 < ALL {
+        self.turns_by_class.set((turns + 1) % ROUND);
+        if turns + 1 < ROUND {
             self.bring_forward(levels);
         }
     }

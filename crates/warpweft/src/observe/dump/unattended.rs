@@ -5,6 +5,7 @@
 
 use super::stuck::{Lasts, open, sleeps};
 use super::{Dump, Finding, TaskDump, WaitDump, WaitsFor};
+use crate::observe::raw::BOUNDED_SCOPE;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -42,6 +43,8 @@ fn is_unattended(number: usize, task: &TaskDump, lasts: &Lasts) -> bool {
 /// Another task brings it, or a thread outside.
 fn is_from_a_task(on: &WaitsFor) -> bool {
     match on {
+        // The jobs of the scope give it back when they end, and are tasks or parts of their own.
+        WaitsFor::Permits { kind, .. } if *kind == BOUNDED_SCOPE => false,
         WaitsFor::Lock { .. }
         | WaitsFor::Permits { .. }
         | WaitsFor::Event { .. }
