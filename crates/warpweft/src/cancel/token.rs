@@ -45,18 +45,19 @@ impl CancelToken {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use warpweft::{Runtime, cancel::CancelToken, time::sleep};
+    /// use warpweft::{Runtime, cancel::CancelToken, spawn, time::sleep};
     ///
     /// let runtime = Runtime::builder().workers(1).build()?;
     /// let token = CancelToken::new().with_grace(Duration::from_secs(10));
     /// let asked = token.clone();
     /// let work = token.run_async(async move {
+    ///     // Not before this future runs: a future that has not begun has no grace.
+    ///     let canceller = asked.clone();
+    ///     spawn(async move { canceller.cancel() }).detach();
     ///     asked.cancelled().await;
     ///     sleep(Duration::from_millis(1)).await; // says goodbye
     ///     "goodbye"
     /// });
-    /// let canceller = token.clone();
-    /// runtime.spawn(async move { canceller.cancel() }).detach();
     /// assert_eq!(runtime.block_on(work), Ok("goodbye"));
     /// # Ok::<(), warpweft::BuildError>(())
     /// ```

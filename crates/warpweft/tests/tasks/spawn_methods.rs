@@ -27,8 +27,13 @@ const EVERYWHERE: [&str; 11] = [
 /// What a type has beside them, and why the others do not.
 fn others(of: &str) -> &'static [&'static str] {
     match of {
-        // It names a worker, or the caller's thread: that is a choice like a name or a priority.
-        "TaskBuilder" => &["spawn_fiber_local", "spawn_pinned", "spawn_pinned_local"],
+        // It names a worker, or the caller's thread, or an order: that is a choice like a name or a priority.
+        "TaskBuilder" => &[
+            "spawn_fiber_local",
+            "spawn_fifo",
+            "spawn_pinned",
+            "spawn_pinned_local",
+        ],
         // The threads for closures that block are the runtime's own matter: one reaches them from each pool.
         "Runtime" => &["spawn_blocking", "try_spawn_blocking"],
         // A pool may be bounded, so one may wait for a permit.
