@@ -8,8 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::mpsc;
+use std::time::{Duration, Instant};
 use warpweft::sync::{Mutex, Notify, oneshot};
 use warpweft::{PolicySpec, Runtime, TaskBuilder, fiber};
+
+/// Long after a fiber that is not urgent has had its turns.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 fn runtime() -> Runtime {
     let policy: PolicySpec = "priority:3".parse().unwrap();
@@ -105,7 +109,9 @@ fn fibers_that_are_not_urgent_have_turns_too() {
         .map(|_| {
             let ended = Arc::clone(&ended);
             spawn(&runtime, 0, move || {
+                let start = Instant::now();
                 while ended.load(SeqCst) == 0 {
+                    assert!(start.elapsed() < PATIENCE, "the other fiber has no turns");
                     fiber::yield_now();
                 }
             })
