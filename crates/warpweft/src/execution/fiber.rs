@@ -338,6 +338,10 @@ impl Fiber {
     /// Notes that the closure of that task begins on this stack, or has ended.
     pub(crate) fn set_task(&self, task: Option<Running>) {
         self.task.set(task);
+        if let Some(task) = task {
+            // SAFETY: its closure is about to begin on this stack.
+            self.fibers().note_class(|| unsafe { task.policy_word() });
+        }
         if task.is_none() && self.slot().is_some() {
             self.probe.close();
         }

@@ -27,6 +27,7 @@ pub(crate) mod blocking;
 pub(crate) mod bodies;
 pub(crate) mod body_link;
 pub(crate) mod class;
+mod class_mix;
 mod covered;
 pub(crate) mod current_task;
 pub(crate) mod enter_guard;

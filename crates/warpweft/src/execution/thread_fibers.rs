@@ -19,6 +19,7 @@ pub(crate) mod recorded;
 pub(crate) mod stacks;
 pub(crate) mod starting;
 
+use super::class_mix::ClassMix;
 use super::fiber::Fiber;
 use super::spawn_local::SpawnLocal;
 use super::stack_context::StackContext;
@@ -69,8 +70,7 @@ pub(crate) struct ThreadFibers {
     turns_left: Cell<u32>,
     /// True if the last fiber that continued came from the mailbox.
     mailbox_was_first: Cell<bool>,
-    /// The number of turns since one went by age, in pools with priorities.
-    turns_by_class: Cell<u32>,
+    class_mix: ClassMix,
     /// The fibers that will start here.
     local_spawns: SpawnLocal,
     warm: RefCell<Vec<NonNull<Fiber>>>,
@@ -100,6 +100,7 @@ impl ThreadFibers {
             blocking_hooks,
             detached: pool.external(),
             is_limited: pool.core().stacks.are_limited(),
+            class_mix: ClassMix::new(pool.core().info.priorities),
             pool,
             table: RefCell::default(),
             vacant: RefCell::default(),
@@ -108,7 +109,6 @@ impl ThreadFibers {
             on: Cell::new(ptr::null()),
             turns_left: Cell::new(0),
             mailbox_was_first: Cell::new(false),
-            turns_by_class: Cell::new(0),
             local_spawns: SpawnLocal::default(),
             warm: RefCell::default(),
             bare: RefCell::default(),

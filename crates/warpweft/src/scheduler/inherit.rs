@@ -15,7 +15,7 @@ use warpweft_policy::{Policy, TaskRef, priority};
 use warpweft_task::{Runnable, Why};
 
 impl<P: Policy> Pool<P> {
-    pub(super) fn levels(&self) -> usize {
+    fn levels(&self) -> usize {
         self.core.info.priorities.into()
     }
 

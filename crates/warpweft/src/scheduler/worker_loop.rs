@@ -59,8 +59,8 @@ unsafe fn run_loop<P: Policy, const RECORDED: bool>(pool: &Pool<P>, context: &St
         let worker = unsafe { Worker::<P>::from_ref(worker_ref) };
         // Fibers and tasks take turns, where there are tasks.
         if thread_handle.may_be_ready() {
-            let most = if P::INHERITS_PRIORITY {
-                context.fibers().order_by_class(pool.levels());
+            let most = if P::INHERITS_PRIORITY && context.fibers().have_classes() {
+                context.fibers().order_by_class();
                 1
             } else {
                 fibers.min(until_pause)

@@ -4,26 +4,17 @@
     reason = "outside the checkers the system's own locks are what is tested against"
 )]
 
+use super::inversion::runtime;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use warpweft::sync::{Mutex, Notify, oneshot};
-use warpweft::{PolicySpec, Runtime, TaskBuilder, fiber};
+use warpweft::{Runtime, TaskBuilder, fiber};
 
 /// Long after a fiber that is not urgent has had its turns.
 const PATIENCE: Duration = Duration::from_secs(20);
-
-fn runtime() -> Runtime {
-    let policy: PolicySpec = "priority:3".parse().unwrap();
-    Runtime::builder()
-        .workers(1)
-        .stuck_after(None)
-        .policy_spec(policy)
-        .build()
-        .unwrap()
-}
 
 /// Spawns a fiber of that level.
 fn spawn(runtime: &Runtime, level: u8, body: impl FnOnce() + Send + 'static) -> warpweft::JoinHandle<()> {
@@ -44,7 +35,7 @@ enum Waker {
 }
 
 fn order_of_turns(waker: Waker, by_latch: bool) -> Vec<u8> {
-    let runtime = runtime();
+    let runtime = runtime("priority:3");
     let order = Arc::new(std::sync::Mutex::new(Vec::new()));
     let waiting = Arc::new(AtomicUsize::new(0));
     let mut senders = Vec::new();
@@ -103,7 +94,7 @@ fn urgent_fibers_continue_first() {
 
 #[test]
 fn fibers_that_are_not_urgent_have_turns_too() {
-    let runtime = runtime();
+    let runtime = runtime("priority:3");
     let ended = Arc::new(AtomicUsize::new(0));
     let urgent: Vec<_> = (0..3)
         .map(|_| {
@@ -135,7 +126,7 @@ fn fibers_that_are_not_urgent_have_turns_too() {
 fn a_fiber_that_has_a_lock_has_the_priority_of_the_one_that_waits() {
     const YIELDS: usize = 10;
     const FLOOD: usize = 40;
-    let runtime = runtime();
+    let runtime = runtime("priority:3");
     let (lock, ended) = (Arc::new(Mutex::new(())), Arc::new(AtomicUsize::new(0)));
     let (has, between) = (Arc::new(Notify::new()), Arc::new(AtomicUsize::new(0)));
     let low = {

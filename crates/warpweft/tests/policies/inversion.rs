@@ -81,7 +81,8 @@ enum Owner {
     HasFollower,
 }
 
-fn runtime(policy: &str) -> Runtime {
+/// One worker, so that what goes first is known.
+pub(super) fn runtime(policy: &str) -> Runtime {
     let policy: PolicySpec = policy.parse().unwrap();
     Runtime::builder()
         .workers(1)

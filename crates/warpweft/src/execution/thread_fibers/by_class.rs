@@ -2,7 +2,7 @@
 //!
 //! The line stays what it is, first in, first out. Before a turn the most urgent of its first fibers is
 //! brought to its front; of several the one that has waited longest. So pools without priorities have nothing
-//! of this.
+//! of this, and threads whose fibers all have one priority pass it by: see `class_mix`.
 
 use super::ThreadFibers;
 use crate::execution::fiber::Fiber;
@@ -13,14 +13,25 @@ use warpweft_policy::priority;
 
 /// The number of fibers at the front of the line among which the most urgent one is looked for.
 const LOOKED_AT: usize = 64;
-/// Once in so many turns the line is left as it is, so that the ones that are not urgent have a turn.
-const ROUND: u32 = 9;
 
 impl ThreadFibers {
-    /// Brings the most urgent of the ready fibers to the front of the line. `levels` is the number of
-    /// priorities.
+    /// Notes that a fiber begins; `word` returns its policy word.
+    #[inline]
+    pub(crate) fn note_class(&self, word: impl FnOnce() -> u64) {
+        let is_alone = || self.thread_handle.fibers() == 0 && self.first.get().is_null();
+        self.class_mix.note(word, is_alone);
+    }
+
+    /// Returns true if the order of the ready fibers matters: they may have different priorities, or one may
+    /// have a priority that is lent to it.
+    #[inline]
+    pub(crate) fn have_classes(&self) -> bool {
+        self.class_mix.is_mixed() || donation::any()
+    }
+
+    /// Brings the most urgent of the ready fibers to the front of the line.
     #[inline(never)]
-    pub(crate) fn order_by_class(&self, levels: usize) {
+    pub(crate) fn order_by_class(&self) {
         // Those that other threads have woken. Each takes its place in the line.
         for _ in 0..LOOKED_AT {
             match self.thread_handle.next() {
@@ -35,14 +46,13 @@ impl ThreadFibers {
                 }
             }
         }
-        let turns = self.turns_by_class.get();
-        self.turns_by_class.set((turns + 1) % ROUND);
-        if turns + 1 < ROUND {
-            self.bring_forward(levels);
+        if !self.class_mix.goes_by_age() {
+            self.bring_forward();
         }
     }
 
-    fn bring_forward(&self, levels: usize) {
+    fn bring_forward(&self) {
+        let levels = self.class_mix.levels();
         let pool = self.pool.header().addr().get();
         // SAFETY: null, or a fiber in the line, which is there until it has continued.
         let Some(first) = (unsafe { self.first.get().as_ref() }) else {
