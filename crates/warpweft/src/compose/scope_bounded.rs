@@ -35,8 +35,9 @@ impl<'scope> BoundedScope<'scope, '_> {
     /// Spawns a job, after waiting until fewer than the limit have not ended. The worker runs other tasks
     /// meanwhile, the scope's jobs among them.
     ///
-    /// If the job panics, the scope panics when all have ended. Costs as much as [`Scope::spawn`], and a
-    /// permit of a [`Semaphore`].
+    /// If the job panics, the scope panics when all have ended. The wait unwinds if the
+    /// [token](crate::cancel) that counts here is cancelled. Costs as much as [`Scope::spawn`], and a permit
+    /// of a [`Semaphore`].
     pub fn spawn<F>(&self, job: F)
     where
         F: FnOnce() + Send + 'scope,

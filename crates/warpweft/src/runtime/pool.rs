@@ -293,7 +293,9 @@ impl Pool {
         self.0.core().fault.get().map(String::as_str)
     }
 
-    /// Returns true if the pool is shutting down, or has shut down.
+    /// Returns true if the pool is shutting down, or has shut down. It is false while a
+    /// [graceful](crate::Runtime::shutdown_gracefully) shutdown waits for the work to end, although spawns
+    /// from outside are refused by then.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.0.is_closing()

@@ -23,8 +23,7 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
-use warpweft_platform::atomic::{AtomicUsize, Ordering};
-use warpweft_platform::counter::Gauge;
+use warpweft_platform::atomic::{AtomicU64, AtomicUsize, Ordering};
 use warpweft_platform::sync::{Condvar, Mutex, MutexGuard};
 use warpweft_platform::thread::{JoinHandle, spawn_named, yield_now};
 use warpweft_platform::thread_word;
@@ -138,12 +137,12 @@ pub(crate) struct Monitor {
     long_steps: Box<[LongStep]>,
 }
 
-/// A step of a worker, for reports. The two words are not of one moment: a reader that finds its own number
-/// of a step there may rely on the time, because the time is not set again before the next step.
+/// A step of a worker, for reports. A reader that finds the number of a step has its time, or that of a later
+/// step, which is shorter ago.
 #[derive(Debug, Default)]
 struct LongStep {
-    number: Gauge,
-    since_ns: Gauge,
+    number: AtomicU64,
+    since_ns: AtomicU64,
 }
 
 impl fmt::Debug for Monitor {
@@ -183,15 +182,18 @@ impl Monitor {
     /// for each such step.
     pub(crate) fn note_long_step(&self, worker: usize, number: u64, since_ns: u64) {
         let step = &self.long_steps[worker];
-        step.since_ns.set(since_ns);
-        step.number.set(number);
+        step.since_ns.store(since_ns, Ordering::Relaxed);
+        // Ordering: Release pairs with the Acquire below, so that a number never comes with an older time.
+        step.number.store(number, Ordering::Release);
     }
 
     /// Returns since when the worker has been in the step with that number, if the monitor has seen it twice.
     pub(crate) fn step_since_ns(&self, worker: usize, number: u64) -> Option<u64> {
         let step = self.long_steps.get(worker)?;
-        (step.number.get() == number)
-            .then(|| step.since_ns.get())
+        let is_it = step.number.load(Ordering::Acquire) == number;
+        // 0: the monitor has noted no step of this worker yet.
+        is_it
+            .then(|| step.since_ns.load(Ordering::Relaxed))
             .filter(|&ns| ns != 0)
     }
 

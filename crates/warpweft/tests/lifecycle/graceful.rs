@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 use warpweft::cancel::CancelToken;
-use warpweft::sync::oneshot;
+use warpweft::sync::{Barrier, oneshot};
 use warpweft::time::sleep;
 use warpweft::{
     BlockingError, GracefulShutdown, JoinError, Remaining, Runtime, ShutdownStep, SpawnError, TaskBuilder,
@@ -145,10 +145,11 @@ fn begin(
     runtime: Runtime,
     shutdown: GracefulShutdown,
 ) -> thread::JoinHandle<Result<ShutdownStep, Remaining>> {
-    let first = runtime.first().clone();
+    // The pools begin one after the other.
+    let last = runtime.pools().last().expect("a pool").clone();
     let ends = thread::spawn(move || runtime.shutdown_gracefully(&shutdown));
     let start = Instant::now();
-    while first.try_spawn_job(|| ()).is_ok() {
+    while last.try_spawn_job(|| ()).is_ok() {
         assert!(start.elapsed() < LONG, "the shutdown begins");
         thread::yield_now();
     }
@@ -180,16 +181,25 @@ fn closures_that_block_are_waited_for_and_not_accepted_from_outside() {
 fn what_does_not_end_by_itself_is_cancelled_and_then_dropped() {
     let token = CancelToken::new().with_grace(LONG);
     let runtime = two_pools();
-    let listens = token.clone();
+    let begun = Arc::new(Barrier::new(3));
+    let (listens, begins) = (token.clone(), Arc::clone(&begun));
     let polite = runtime.spawn(token.run_async(async move {
+        // What has not begun has no grace.
+        begins.arrive().await;
         listens.cancelled().await;
         sleep(Duration::from_millis(5)).await;
         "goodbye"
     }));
     let fiber = {
-        let token = token.clone();
-        runtime.spawn_fiber(move || token.run(|| block_on(sleep(NEVER))))
+        let (token, begins) = (token.clone(), Arc::clone(&begun));
+        runtime.spawn_fiber(move || {
+            token.run(|| {
+                begins.arrive().wait();
+                block_on(sleep(NEVER));
+            })
+        })
     };
+    begun.arrive().wait();
     let loops = {
         let token = token.clone();
         runtime.spawn_job(move || token.run(|| warpweft::par_for(0..usize::MAX, 1, |_| ())))
@@ -222,10 +232,12 @@ fn what_does_not_end_by_itself_is_cancelled_and_then_dropped() {
 fn what_is_stuck_is_named_at_the_limit() {
     let runtime = two_pools();
     let (release, waits) = mpsc::channel::<()>();
-    let job = TaskBuilder::new()
-        .name("stuck")
-        .on(&runtime)
-        .spawn_job(move || waits.recv());
+    let (begins, begun) = mpsc::channel();
+    let job = TaskBuilder::new().name("stuck").on(&runtime).spawn_job(move || {
+        begins.send(()).expect("the test waits");
+        waits.recv()
+    });
+    begun.recv().expect("it begins");
     let limit = Duration::from_millis(100);
     let start = Instant::now();
     let remaining = runtime

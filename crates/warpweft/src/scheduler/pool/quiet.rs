@@ -13,8 +13,13 @@
 //! asleep, and did not end, is among the ones that wait, where the last look finds it. What waits continues
 //! by a push, but for a fiber, which is among the fibers until it ends.
 //!
+//! It depends on one thing elsewhere: a task counts as taken when it begins to run (`Count::Ran`), and its
+//! worker is awake by then. A worker that looks a last time before its sleep may hold a task while it is
+//! announced as asleep; the task still counts as queued.
+//!
 //! The looks read counters and words that workers write without fences. A process-wide barrier behind each
-//! look gives them their order.
+//! look gives them their order. Where the kernel has no such barrier, only processors that keep the order of
+//! stores do: elsewhere a task that ends at that moment may be overlooked, and is dropped.
 
 use super::Pool;
 use warpweft_platform::barrier::Asymmetric;
@@ -29,6 +34,11 @@ impl<P: Policy> Pool<P> {
 
     /// See `DynPool::is_quiet`.
     pub(super) fn has_nothing(&self) -> bool {
+        // Without a barrier, and only so that a busy pool is spared those below: each of them interrupts all
+        // CPUs on which the process runs.
+        if !self.everybody_sleeps() {
+            return false;
+        }
         let core = &self.core;
         let barrier = Asymmetric::new();
         barrier.heavy();
