@@ -30,8 +30,8 @@ impl ClassMix {
         self.levels
     }
 
-    /// Notes that a fiber begins; `word` returns its policy word. `is_alone` returns true if the thread has no
-    /// other one.
+    /// Notes that a fiber begins; `word` returns its policy word. `is_alone` returns true if the thread has
+    /// no other one.
     #[inline]
     pub(crate) fn note(&self, word: impl FnOnce() -> u64, is_alone: impl FnOnce() -> bool) {
         if self.levels > 1 {

@@ -34,8 +34,8 @@ impl<P: Policy> Pool<P> {
 
     /// See `DynPool::is_quiet`.
     pub(super) fn has_nothing(&self) -> bool {
-        // Without a barrier, and only so that a busy pool is spared those below: each of them interrupts all
-        // CPUs on which the process runs.
+        // Without a barrier, and only so that a busy pool does not issue those below: each of them interrupts
+        // all CPUs on which the process runs.
         if !self.everybody_sleeps() {
             return false;
         }
