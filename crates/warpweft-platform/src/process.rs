@@ -14,7 +14,7 @@
 // Not the checkers' atomics: a model does not fork.
 use std::num::NonZeroUsize;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 use crate::thread_word;
 
@@ -28,6 +28,9 @@ pub const SIGUSR2: i32 = libc::SIGUSR2;
 
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 
+/// See [`has_special_cases`].
+static SPECIAL: AtomicBool = AtomicBool::new(false);
+
 /// The function that is called in each forked child, on its thread.
 static IN_CHILD: OnceLock<fn()> = OnceLock::new();
 
@@ -37,6 +40,19 @@ static IN_CHILD: OnceLock<fn()> = OnceLock::new();
 #[must_use]
 pub fn generation() -> u64 {
     GENERATION.load(Ordering::Relaxed)
+}
+
+/// Returns false while nothing is true of this process that few programs need: it was forked, or
+/// [`note_special_case`] was called. So frequent code pays one look for all such cases.
+#[inline]
+#[must_use]
+pub fn has_special_cases() -> bool {
+    SPECIAL.load(Ordering::Relaxed)
+}
+
+/// Makes [`has_special_cases`] return true from now on.
+pub fn note_special_case() {
+    SPECIAL.store(true, Ordering::Relaxed);
 }
 
 /// Makes a forked child change its [`generation`] and call `in_child` before `fork()` returns there. It may
@@ -65,6 +81,7 @@ pub fn watch_forks(in_child: fn()) {
         }
         extern "C" fn handler() {
             GENERATION.fetch_add(1, Ordering::Relaxed);
+            SPECIAL.store(true, Ordering::Relaxed);
             // It counts threads that are not here.
             FORKING.store(0, Ordering::Relaxed);
             BETWEEN.store(0, Ordering::Relaxed);

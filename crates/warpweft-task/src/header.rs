@@ -15,7 +15,8 @@
 //! | `state` | each holder of a reference |
 //! | `vtable`, `origin` | each holder of a reference; they never change |
 //! | `pool` | the holder of the runnable changes it, and only while RUNNING; read by the thread that made the task QUEUED, and in a forked child by the handle |
-//! | `policy`, `link` before the end | the holder of the runnable |
+//! | `policy` | the holder of the runnable; as a hint also the handle |
+//! | `link` before the end | the holder of the runnable |
 //! | `link` after the end | the handle |
 //! | `waker` | see `state`: the handle while WAKER is clear, then the thread that completes over it |
 //! | closure, future | the holder of the runnable |
@@ -30,7 +31,7 @@ use std::task::Waker;
 use warpweft_platform::cell::UnsafeCell;
 #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 use warpweft_platform::{
-    atomic::{AtomicPtr, Ordering},
+    atomic::{AtomicPtr, AtomicU64, Ordering},
     process,
 };
 
@@ -69,6 +70,40 @@ impl Header {
                 *place = pool;
             }
         });
+    }
+
+    /// Sets the word of the policy.
+    ///
+    /// # Safety
+    ///
+    /// The caller holds the runnable of the task.
+    #[inline]
+    pub(crate) unsafe fn set_policy(&self, word: u64) {
+        self.policy.with_mut(|place| {
+            #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+            // SAFETY: the field is valid. The store is atomic because a handle may read the field at the same
+            // time. By contract no other thread writes it.
+            unsafe { AtomicU64::from_ptr(place) }.store(word, Ordering::Relaxed);
+            #[cfg(any(warpweft_loom, warpweft_shuttle))]
+            // SAFETY: by contract no other thread writes the field, and in a model none reads it as a hint.
+            unsafe {
+                *place = word;
+            }
+        });
+    }
+
+    /// Returns a recent word of the policy, which the holder of the runnable may be about to change. In a
+    /// model of threads it is the least urgent one.
+    ///
+    /// The caller holds a reference.
+    pub(crate) fn policy_hint(&self) -> u64 {
+        #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+        return self.policy.with(|place| {
+            // SAFETY: the field is valid. While other threads may read it, only `set_policy` writes it.
+            unsafe { AtomicU64::from_ptr(place.cast_mut()) }.load(Ordering::Relaxed)
+        });
+        #[cfg(any(warpweft_loom, warpweft_shuttle))]
+        u64::MAX
     }
 
     /// Returns true if this is a forked child and the task's pool stayed in the parent.

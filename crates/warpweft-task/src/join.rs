@@ -5,6 +5,7 @@
 use crate::block_on::block_on;
 use crate::header::Header;
 use crate::info::TaskInfo;
+use crate::lending;
 use crate::outcome::JoinError;
 use crate::state::HandleDropped;
 use crate::task_view;
@@ -92,6 +93,9 @@ impl<T: Send + 'static> JoinHandle<T> {
     /// The task is complete and the result not taken.
     unsafe fn take(&mut self) -> Result<T, JoinError> {
         self.taken = true;
+        if process::has_special_cases() {
+            lending::awaits_no_more(self.task);
+        }
         let mut outcome = MaybeUninit::<Result<T, JoinError>>::uninit();
         let vtable = self.header().vtable;
         // SAFETY: complete, by contract; we are its only handle; the place is valid and of the result's type.
@@ -100,12 +104,23 @@ impl<T: Send + 'static> JoinHandle<T> {
         unsafe { outcome.assume_init() }
     }
 
+    /// What a wait begins with in a forked child, and where tasks lend their priorities.
+    #[cold]
+    fn begin_special(&self) -> Result<(), Over> {
+        let task = self.header();
+        if process::generation() != 0 && task.stayed_in_parent() {
+            return Err(Over::InParent);
+        }
+        lending::awaits(task);
+        Ok(())
+    }
+
     /// Leaves `waker` for the thread that completes the task. `Err`: the task has ended, or will not end.
     fn leave(&self, waker: &Waker) -> Result<(), Over> {
         let task = self.header();
         let has_waker = task.state.look().map_err(|()| Over::Ended)?;
-        if process::generation() != 0 && task.stayed_in_parent() {
-            return Err(Over::InParent);
+        if process::has_special_cases() {
+            self.begin_special()?;
         }
         if has_waker {
             let same = task.waker.with(|place| {
@@ -193,6 +208,9 @@ impl<T> Drop for JoinHandle<T> {
     fn drop(&mut self) {
         let task = self.header();
         if !self.taken {
+            if process::has_special_cases() {
+                lending::awaits_no_more(self.task);
+            }
             match task.state.drop_handle() {
                 HandleDropped::Nothing => return,
                 // SAFETY: the handle's reference became the runnable's.

@@ -36,6 +36,7 @@ mod info;
 mod join;
 mod kinds;
 mod latch;
+mod lending;
 #[cfg(doctest)]
 mod must_not_compile;
 mod on_stack;
@@ -60,6 +61,7 @@ pub use header::Header;
 pub use info::TaskInfo;
 pub use join::JoinHandle;
 pub use latch::Latch;
+pub use lending::{LendingHooks, set_lending};
 pub use on_stack::{OnStackJob, StackRunner};
 pub use origin::{Told, kind_of, told_of};
 pub use outcome::{Cancelled, JoinError, Unwound};

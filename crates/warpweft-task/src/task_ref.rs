@@ -148,10 +148,8 @@ impl TaskRef {
 
     /// Sets the policy's word.
     pub fn set_policy_word(&mut self, word: u64) {
-        self.header().policy.with_mut(|place| {
-            // SAFETY: `&mut self` of the only `TaskRef`.
-            unsafe { *place = word };
-        });
+        // SAFETY: `&mut self` of the only `TaskRef`, which is the runnable.
+        unsafe { self.header().set_policy(word) };
     }
 }
 

@@ -1,9 +1,11 @@
-//! The priority of the task that runs on a stack, where tasks inherit it, or lend it to others.
+//! The priority of the task that runs on a stack, where tasks inherit it, or lend it to others: to the owner
+//! of a lock, and to a task that they await.
 
 use super::stack_context::{StackContext, here};
 use crate::pool::donation::{self, Donor};
 use warpweft_policy::priority;
 use warpweft_task::frame::Who;
+use warpweft_task::{LendingHooks, set_lending};
 
 impl StackContext {
     /// Returns the priority of the task that runs here, as a policy word; 0 if it has none, or if it is not
@@ -33,17 +35,46 @@ impl StackContext {
 /// Lends the priority of the running task to `owner`, which has the lock at that address, until the task
 /// leaves this place in its list of waiters. Nothing happens outside of pools with priorities.
 pub(crate) fn lend(lock: usize, place: usize, owner: Who) {
-    let Some(context) = here() else { return };
+    if let Some((donor, _)) = donor(lock, place, owner.id) {
+        donation::waits(donor);
+    }
+}
+
+/// Returns the running task as one that waits there, and the number of levels of its pool. `None` outside of
+/// pools with priorities.
+fn donor(lock: usize, place: usize, owner: usize) -> Option<(Donor, usize)> {
+    let context = here()?;
     let levels = usize::from(context.fibers().pool().core().info.priorities);
     if levels < 2 {
-        return;
+        return None;
     }
-    donation::waits(Donor {
+    let donor = Donor {
         lock,
         place,
         task: context.who().id,
-        owner: owner.id,
+        owner,
         pool: context.pool().addr().get(),
         level: priority::level(context.class(), levels),
-    });
+    };
+    Some((donor, levels))
+}
+
+/// A task has one handle, so its line has one place.
+const HANDLE: usize = 0;
+
+static LENDING: LendingHooks = LendingHooks {
+    awaits: |task, word| match donor(task, HANDLE, task) {
+        Some((donor, levels)) => donation::awaits(donor, word, levels),
+        None => awaits_no_more(task),
+    },
+    awaits_no_more,
+};
+
+fn awaits_no_more(task: usize) {
+    donation::left(task, HANDLE, || None);
+}
+
+/// Makes tasks lend their priorities to those that they await. Each pool with priorities calls it.
+pub(crate) fn lend_to_awaited() {
+    set_lending(&LENDING);
 }

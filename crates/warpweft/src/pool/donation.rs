@@ -3,10 +3,10 @@
 //! A task of low priority has a lock, many of middle priority are ready, and one of high priority waits for
 //! the lock. Without more, it waits for all in the middle (priority inversion). So while a task waits for a
 //! lock, the lock's owner, and the tasks that wait in front of it, have its priority, if theirs is less
-//! urgent.
+//! urgent. So does a task that another one awaits by its handle. Who is lent a priority passes it on.
 //!
 //! ```text
-//!   a task waits      ──▶ line of the lock: owner, waiters, their priorities
+//!   a task waits      ──▶ line of the lock, or of the handle: owner, waiters, their priorities
 //!   a task is pushed  ──▶ is it owner or waiter of a line?  its word gets the most urgent priority there
 //!   a task runs       ──▶ its word gets its own priority back
 //!   each 61st task    ──▶ if lines have changed: such tasks are taken out of the queues, and pushed again
@@ -18,21 +18,23 @@
 //!   address by then, that one runs too early, until the wait is over.
 //! - A word that was raised is in `raised` until the task is taken to run or to end.
 //! - `ANY` is how many entries there are. Pools whose policy has no inherited priorities never look at it.
+//! - In a forked child nothing is lent: a thread that stayed in the parent may have the lock.
 
 use std::ptr::NonNull;
 use warpweft_platform::counter::Gauge;
+use warpweft_platform::process;
 use warpweft_platform::sync::StaticMutex;
 use warpweft_policy::{TaskRef, priority};
 use warpweft_task::pool::PoolHeader;
 
 /// How many waits donate at a time. Each push of a pool with priorities looks at all of them. Of more, the
 /// most urgent ones do.
-const MOST: usize = 64;
+const MOST: usize = u64::BITS as usize;
 
-/// A task that waits for a lock.
-#[derive(Debug, Clone, Copy)]
+/// A task that waits for a lock, or for another task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Donor {
-    /// The address of the lock.
+    /// The address of the lock, or of the awaited task.
     pub(crate) lock: usize,
     /// The place in its list of waiters.
     pub(crate) place: usize,
@@ -73,27 +75,69 @@ impl Lines {
 
     /// Returns the most urgent level that is lent to a task of that pool.
     fn lent_to(&self, task: usize, pool: usize) -> Option<usize> {
+        self.lent_along(task, pool, &mut 0)
+    }
+
+    /// The same, but for what the donors lend whose bits in `seen` are set. Waits may form a circle.
+    fn lent_along(&self, task: usize, pool: usize, seen: &mut u64) -> Option<usize> {
         let waits = |lock| {
             self.donors
                 .iter()
                 .any(|donor| donor.lock == lock && donor.task == task)
         };
-        let lent = self.donors.iter().filter(|donor| donor.pool == pool);
-        lent.filter(|donor| donor.owner == task || waits(donor.lock))
-            .map(|donor| donor.level)
-            .min()
+        let mut most_urgent: Option<usize> = None;
+        for (n, donor) in self.donors.iter().enumerate() {
+            let lends = donor.pool == pool && (donor.owner == task || waits(donor.lock));
+            if !lends || *seen & 1 << n != 0 {
+                continue;
+            }
+            *seen |= 1 << n;
+            let passed_on = self.lent_along(donor.task, pool, seen);
+            let level = passed_on.map_or(donor.level, |passed_on| passed_on.min(donor.level));
+            most_urgent = Some(most_urgent.map_or(level, |other| other.min(level)));
+        }
+        most_urgent
+    }
+
+    /// Returns the own word of a task whose present one is `word`.
+    fn own_word(&self, task: usize, word: u64) -> u64 {
+        let raised = self.raised.iter().find(|&&(raised, ..)| raised == task);
+        raised.map_or(word, |&(_, own, _)| own)
     }
 }
 
-/// Returns true if some task waits for a lock, or was raised.
+/// Returns true if some task lends its priority, or was raised.
 #[inline]
 pub(crate) fn any() -> bool {
-    ANY.get() > 0
+    ANY.get() > 0 && process::generation() == 0
 }
 
 /// Notes that a task waits, or that it waits for another owner now.
 pub(crate) fn waits(donor: Donor) {
-    Lines::change(|lines| lines.enter(donor));
+    if process::generation() == 0 {
+        Lines::change(|lines| lines.enter(donor));
+    }
+}
+
+/// Notes that a task awaits the task that is `donor.lock` and has the policy word `word`, if it has something
+/// to lend: if its own priority is more urgent, or one that is lent to it. Whoever awaited it before does so
+/// no longer.
+pub(crate) fn awaits(donor: Donor, word: u64, levels: usize) {
+    if process::generation() != 0 || !any() && priority::level(word, levels) <= donor.level {
+        return;
+    }
+    Lines::change(|lines| {
+        if lines.donors.contains(&donor) {
+            return;
+        }
+        let lent = lines.lent_to(donor.task, donor.pool);
+        let level = lent.map_or(donor.level, |lent| lent.min(donor.level));
+        if level < priority::level(lines.own_word(donor.lock, word), levels) {
+            lines.enter(donor);
+        } else {
+            lines.leave(donor.lock, donor.place);
+        }
+    });
 }
 
 impl Lines {
@@ -267,6 +311,19 @@ mod tests {
         // One that had no room gets the lock.
         lines.end(20, 7, Some(9));
         assert_eq!((lines.lent_to(2, 1), lines.lent_to(9, 1)), (None, Some(0)));
+    }
+
+    /// 1 has a lock for which 2 waits, which 3 awaits by its handle.
+    #[test]
+    fn what_is_lent_is_passed_on() {
+        let mut lines = lines(&[donor(10, 0, 2, 1, 2), donor(2, 0, 3, 2, 0)]);
+        assert_eq!(
+            [1, 2, 4].map(|task| lines.lent_to(task, 1)),
+            [Some(0), Some(0), None]
+        );
+        // A deadlock: 3 has what 1 waits for.
+        lines.enter(donor(20, 0, 1, 3, 1));
+        assert_eq!([1, 2, 3].map(|task| lines.lent_to(task, 1)), [Some(0); 3]);
     }
 
     #[test]

@@ -17,6 +17,7 @@ mod quiet;
 use super::worker::Worker;
 use super::worker_loop::{abandon, enter, exit, leave, run_thread};
 use crate::driver::core::Driver;
+use crate::execution::class::lend_to_awaited;
 use crate::execution::enter_guard::EnterGuard;
 use crate::execution::forked;
 use crate::execution::stack_context::{self, StackContext};
@@ -112,6 +113,9 @@ impl<P: Policy> Pool<P> {
 
     pub(crate) fn new(shared: P::Shared, locals: Vec<P::Local>, parts: PoolParts) -> Arc<Self> {
         let (count, asked) = (locals.len(), parts.info.workers);
+        if P::INHERITS_PRIORITY && parts.info.priorities > 1 {
+            lend_to_awaited();
+        }
         Arc::new_cyclic(|this: &Weak<Self>| {
             let pool = NonNull::new(this.as_ptr().cast_mut().cast()).unwrap_or_else(|| unreachable!());
             let is_fast = P::is_fast_path(&shared, Why::Spawned);

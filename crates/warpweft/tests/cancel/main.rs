@@ -7,6 +7,9 @@
     reason = "outside the checkers the system's own threads and locks are what is tested against"
 )]
 
+#[path = "../support/in_time.rs"]
+mod in_time;
+
 mod deadlines;
 mod fibers;
 mod forks;
@@ -15,9 +18,10 @@ mod tasks;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use warpweft::Runtime;
+
+use in_time::in_time;
 
 /// Longer than any test takes.
 const HOUR: Duration = Duration::from_secs(3600);
@@ -37,24 +41,6 @@ fn until(is: impl Fn() -> bool) {
     while !is() {
         assert!(start.elapsed() < Duration::from_secs(60), "it never comes");
         std::thread::yield_now();
-    }
-}
-
-/// Calls `test` on a thread of its own. A test that hangs fails, and its thread is left.
-fn in_time(test: impl FnOnce() + Send + 'static) {
-    let (tell, end) = mpsc::channel();
-    let thread = std::thread::spawn(move || {
-        test();
-        // The test waits, or has failed.
-        let _ = tell.send(());
-    });
-    match end.recv_timeout(Duration::from_secs(60)) {
-        Err(mpsc::RecvTimeoutError::Timeout) => panic!("it hangs"),
-        Ok(()) | Err(mpsc::RecvTimeoutError::Disconnected) => {
-            thread
-                .join()
-                .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        }
     }
 }
 

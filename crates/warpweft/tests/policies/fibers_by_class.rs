@@ -4,6 +4,7 @@
     reason = "outside the checkers the system's own locks are what is tested against"
 )]
 
+use super::in_time::in_time;
 use super::inversion::runtime;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -124,6 +125,10 @@ fn fibers_that_are_not_urgent_have_turns_too() {
 /// A fiber of low priority has a lock and yields, an urgent one waits for it, and many in between are ready.
 #[test]
 fn a_fiber_that_has_a_lock_has_the_priority_of_the_one_that_waits() {
+    in_time(owner_before_others);
+}
+
+fn owner_before_others() {
     const YIELDS: usize = 10;
     const FLOOD: usize = 40;
     let runtime = runtime("priority:3");

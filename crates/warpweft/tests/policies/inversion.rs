@@ -13,11 +13,11 @@ use warpweft::sync::{Mutex, RwLock, Semaphore, oneshot};
 use warpweft::{JoinHandle, PolicySpec, Runtime, TaskBuilder, yield_now};
 
 /// How many tasks of middle priority are ready.
-const FLOOD: usize = 5_000;
+pub(super) const FLOOD: usize = 5_000;
 /// How often the low one yields while it has the lock.
-const YIELDS: usize = 10;
+pub(super) const YIELDS: usize = 10;
 /// A worker looks for tasks with a lent priority once in 61 of them.
-const FEW: usize = 2 * 61 + 3 * YIELDS;
+pub(super) const FEW: usize = 2 * 61 + 3 * YIELDS;
 
 /// Something to wait for, with one owner at a time.
 trait Lock: Send + Sync + 'static {

@@ -3,6 +3,8 @@
 
 #[path = "../support/eventually.rs"]
 mod eventually;
+#[path = "../support/in_time.rs"]
+mod in_time;
 
 mod busy_wakers;
 mod deadlines;
@@ -10,5 +12,6 @@ mod fairness;
 mod fibers_by_class;
 mod inheritance;
 mod inversion;
+mod lending;
 mod priorities;
 mod queue_nodes;
