@@ -15,6 +15,7 @@ use std::pin::Pin;
 use std::task::Poll;
 use std::time::Duration;
 use support::{Gate, check};
+use warpweft::cancel::CancelToken;
 use warpweft::{BlockingError, JoinError, Runtime, block_on, spawn_blocking, spawn_job};
 
 /// Returns a runtime of one worker and `threads` blocking threads, which stay or end at once.
@@ -106,6 +107,61 @@ fn a_waiter_that_leaves_passes_the_place_on() {
         second.wait().expect("no panic");
         leaves.join().expect("no panic");
         stays.join().expect("no panic");
+    });
+}
+
+/// The only thread is kept until the next closure was admitted, for which the cancelled one makes room.
+#[test]
+fn a_cancelled_closure_leaves_its_room() {
+    check(|| {
+        let runtime = Arc::new(runtime(1, true));
+        let (gate, begun) = (Gate::default(), Gate::default());
+        let (inside, begins) = (gate.clone(), begun.clone());
+        let first = runtime.try_spawn_blocking(move || {
+            begins.open();
+            block_on(inside);
+        });
+        block_on(begun);
+        let token = CancelToken::new();
+        let waits = token.run(|| runtime.try_spawn_blocking(|| ()).expect("room for one"));
+        let waits = waits.expect("live");
+        let there = Arc::clone(&runtime);
+        let guest = thread::spawn(move || block_on(there.spawn_blocking(|| ()).admitted()).expect("room"));
+        token.cancel();
+        assert!(matches!(waits.wait(), Err(JoinError::Cancelled)));
+        let admitted = guest.join().expect("no panic");
+        gate.open();
+        first.expect("room").wait().expect("no panic");
+        admitted.wait().expect("no panic");
+    });
+}
+
+/// It begins, or it leaves its queue, and its memory goes once.
+#[test]
+fn a_closure_is_cancelled_while_a_thread_takes_it() {
+    check(|| {
+        let runtime = Arc::new(runtime(1, true));
+        let ran = Arc::new(AtomicUsize::new(0));
+        let token = CancelToken::new();
+        let tasks: Vec<_> = (0..2)
+            .map(|_| {
+                let ran = Arc::clone(&ran);
+                let closure = move || ran.fetch_add(1, Ordering::Relaxed);
+                let task = token.run(|| runtime.spawn_blocking(closure).admitted());
+                block_on(task.expect("live")).expect("room")
+            })
+            .collect();
+        let cancels = thread::spawn(move || token.cancel());
+        let results: Vec<_> = tasks.into_iter().map(|task| task.wait()).collect();
+        cancels.join().expect("no panic");
+        let ended = results.iter().filter(|result| result.is_ok()).count();
+        assert_eq!(ended, ran.load(Ordering::Relaxed));
+        let others = results.iter().filter_map(|result| result.as_ref().err());
+        for error in others {
+            assert!(matches!(error, JoinError::Cancelled), "{error:?}");
+        }
+        drop(runtime);
+        assert_eq!(Arc::strong_count(&ran), 1);
     });
 }
 

@@ -69,6 +69,7 @@ pub(crate) mod spawn_with_token;
 pub(crate) mod stats;
 pub(crate) mod task_builder;
 pub(crate) mod under_token;
+mod while_queued;
 pub(crate) mod yields;
 
 pub use crate::execution::blocking::blocking;

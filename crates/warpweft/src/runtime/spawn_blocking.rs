@@ -2,9 +2,10 @@
 
 use super::default::default_runtime;
 use super::handle::Runtime;
+use super::while_queued::WhileQueued;
 use crate::cancel_tree::node::Node;
 use crate::execution::block_on::block_on;
-use crate::execution::token::{inherited, start};
+use crate::execution::token::{UNWINDS, inherited, start};
 use crate::observe::tasks;
 use crate::pool::current::with_current;
 use crate::pool::current::with_taker;
@@ -31,7 +32,9 @@ use warpweft_task::{JoinError, JoinHandle};
 ///
 /// A closure that has begun runs to its end. Dropping the future or the handle does not stop it, and a
 /// runtime that is shut down or dropped waits for it, **without a time limit**.
-/// [`Runtime::shutdown`](crate::Runtime::shutdown) describes how to handle one that may never end.
+/// [`Runtime::shutdown`](crate::Runtime::shutdown) describes how to handle one that may never end. One that
+/// waits for a thread ends when its [token](crate::cancel) is cancelled. A [`cancel`](JoinHandle::cancel) of
+/// its handle is seen when its turn comes.
 ///
 /// In `closure` free functions use the pool of the caller, as they do in [`blocking`](crate::blocking), which
 /// is cheaper, may borrow, and waits in place.
@@ -409,8 +412,14 @@ where
         location,
         name: None,
     };
-    let node = token();
-    let closure = move || start(node, closure);
+    let (node, ticket) = (token(), place.ticket());
+    let queued = node.as_ref().filter(|_| UNWINDS);
+    let queued = queued.map(|node| WhileQueued::new(node, pool, ticket));
+    let is_over = queued.as_ref().is_some_and(WhileQueued::is_over);
+    let closure = move || {
+        drop(queued);
+        start(node, closure)
+    };
     // SAFETY: the threads end every admitted closure before they end, and keep the pool alive until then.
     let (task, handle) = unsafe { tasks::blocking_job(closure, info) };
     let recorder = &pool.core().recorder;
@@ -421,6 +430,9 @@ where
         });
     }
     place.put(task);
+    if is_over {
+        threads.evict(ticket);
+    }
     Ok(handle)
 }
 

@@ -51,6 +51,9 @@ pub(crate) enum Waiter {
     Waiting(u64),
 }
 
+/// The number of a closure among all that were admitted. It is not used again, as an address would be.
+pub(crate) type Ticket = u64;
+
 /// A task that waits for admission.
 #[derive(Debug)]
 struct AdmissionWait {
@@ -61,7 +64,8 @@ struct AdmissionWait {
 
 #[derive(Debug, Default)]
 struct BlockingState {
-    queue: VecDeque<Runnable>,
+    /// Closures that wait for a thread, each with its ticket.
+    queue: VecDeque<(Ticket, Runnable)>,
     /// The tasks that wait for admission, the one that has waited longest first.
     waiting: VecDeque<AdmissionWait>,
     /// The number of promised places that have not been claimed yet.
@@ -102,7 +106,7 @@ pub(crate) struct QueueSlot<'a> {
 enum NextAction {
     Run(Runnable, Option<Waker>),
     /// The pool is closed: end what is left.
-    End(VecDeque<Runnable>, VecDeque<AdmissionWait>),
+    End(VecDeque<(Ticket, Runnable)>, VecDeque<AdmissionWait>),
     /// There is nothing to do. Join these threads, which have ended before.
     Leave(Vec<JoinHandle<()>>),
 }
@@ -239,7 +243,7 @@ impl BlockingThreads {
                     end_child_if(pool.is_forked());
                 }
                 NextAction::End(tasks, waiting) => {
-                    for task in tasks {
+                    for (_, task) in tasks {
                         task.abandon(Abandon::Shutdown);
                         end_child_if(pool.is_forked());
                     }
@@ -277,7 +281,7 @@ impl BlockingThreads {
                 let waiting = state.tell_all();
                 return NextAction::End(std::mem::take(&mut state.queue), waiting);
             }
-            if let Some(task) = state.queue.pop_front() {
+            if let Some((_, task)) = state.queue.pop_front() {
                 let promised = state.promise(self.room());
                 return NextAction::Run(task, promised);
             }
@@ -335,11 +339,30 @@ impl BlockingThreads {
         for waiting in &state.waiting {
             waits(waiting.waker.data().addr(), Some(waiting.since_ns));
         }
-        for task in &state.queue {
+        for (_, task) in &state.queue {
             waits(task.id_word(), None);
             queued(task);
         }
         state.idle == 0 && state.threads.len() >= self.room()
+    }
+
+    /// Ends the closure with this ticket, if it still waits for a thread: its token is cancelled. In a forked
+    /// child the queue may be lost.
+    #[cold]
+    pub(crate) fn evict(&self, ticket: Ticket) {
+        let Some(mut state) = self.state.lock_unless_lost() else {
+            return;
+        };
+        let Ok(place) = state.queue.binary_search_by_key(&ticket, |&(ticket, _)| ticket) else {
+            return;
+        };
+        let evicted = state.queue.remove(place);
+        let next = state.promise(self.room());
+        drop(state);
+        next.into_iter().for_each(wake);
+        if let Some((_, task)) = evicted {
+            task.abandon(Abandon::Cancelled);
+        }
     }
 
     /// Identifies the set in a report.
@@ -417,9 +440,15 @@ impl BlockingState {
 }
 
 impl QueueSlot<'_> {
+    /// Returns the ticket of the closure that is put here.
+    pub(crate) fn ticket(&self) -> Ticket {
+        self.state.admitted + 1
+    }
+
     pub(crate) fn put(mut self, task: Runnable) {
-        self.state.queue.push_back(task);
-        self.state.admitted += 1;
+        let ticket = self.ticket();
+        self.state.queue.push_back((ticket, task));
+        self.state.admitted = ticket;
         drop(self.state);
         self.threads.work.notify_one();
     }

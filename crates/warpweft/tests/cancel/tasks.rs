@@ -1,8 +1,9 @@
 //! Spawned tasks, futures and closures that block, under a token.
 
-use super::{Alive, HOUR, runtime, until};
+use super::{Alive, HOUR, in_time, runtime, until};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use warpweft::cancel::{self, CancelToken};
 use warpweft::time::sleep;
@@ -217,6 +218,62 @@ fn a_closure_that_blocks_sees_its_token() {
     until(|| began.load(Ordering::Acquire));
     token.cancel();
     assert!(is_cancelled::<()>(&task.wait()));
+}
+
+/// All threads are kept by closures that block, for as long as the test takes.
+#[test]
+fn a_closure_that_waits_for_a_thread_leaves_its_queue() {
+    let runtime = Runtime::builder()
+        .workers(1)
+        .max_blocking_threads(1)
+        .build()
+        .expect("threads");
+    let (open, gate) = mpsc::channel::<()>();
+    let (begins, begun) = mpsc::channel();
+    let keeps = runtime.try_spawn_blocking(move || {
+        begins.send(()).expect("the test waits");
+        gate.recv()
+    });
+    let keeps = keeps.expect("a thread");
+    begun.recv().expect("it begins");
+    for cancelled_before in [false, true] {
+        let (token, alive) = (CancelToken::new(), Alive::default());
+        let task = token.run(|| {
+            if cancelled_before {
+                token.cancel();
+            }
+            let held = alive.hold();
+            runtime.try_spawn_blocking(move || drop(held))
+        });
+        let task = task.expect("it was live").expect("room for one that waits");
+        if !cancelled_before {
+            assert!(
+                runtime.try_spawn_blocking(|| ()).is_err(),
+                "there is room for one"
+            );
+            token.cancel();
+        }
+        in_time(move || assert!(is_cancelled(&task.wait())));
+        assert_eq!(alive.count(), 0);
+    }
+    // The room that it leaves is for the next one that waits for admission.
+    let token = CancelToken::new();
+    let first = token.run(|| runtime.try_spawn_blocking(|| ()));
+    let first = first.expect("live").expect("room for one that waits");
+    let (tell, told) = mpsc::channel();
+    let second = runtime.spawn_blocking(|| 7);
+    let second = runtime.spawn(async move {
+        let mut second = std::pin::pin!(second.admitted());
+        let polled = std::future::poll_fn(|cx| std::task::Poll::Ready(second.as_mut().poll(cx).is_ready()));
+        tell.send(polled.await).expect("the test waits");
+        second.await.expect("room").await
+    });
+    assert_eq!(told.recv(), Ok(false), "there was no room");
+    token.cancel();
+    assert!(is_cancelled(&first.wait()));
+    open.send(()).expect("it waits");
+    assert_eq!(second.wait().expect("no panic").expect("no panic"), 7);
+    assert_eq!(keeps.wait().expect("no panic"), Ok(()));
 }
 
 #[test]

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::mpsc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 use warpweft::sync::{Mutex, oneshot};
 use warpweft::{JoinHandle, Priority, Runtime, TaskBuilder, block_on, spawn, yield_now};
 
@@ -269,9 +269,18 @@ fn waits_that_are_over_leave_no_trace() {
     let stage = Stage::new(&runtime);
     for gives_up in [true, false] {
         let (wake, woken): (Vec<_>, Vec<_>) = (0..MANY).map(|_| oneshot::channel::<()>()).unzip();
+        // Wakers keep the memory of the tasks, so that no later one has the address of one of them.
+        let wakers = Arc::new(std::sync::Mutex::new(Vec::new()));
         let awaited: Vec<_> = woken
             .into_iter()
-            .map(|woken| stage.on(2).spawn(async move { woken.await.unwrap() }))
+            .map(|woken| {
+                let wakers = Arc::clone(&wakers);
+                stage.on(2).spawn(async move {
+                    let keep = |cx: &mut Context<'_>| wakers.lock().unwrap().push(cx.waker().clone());
+                    poll_fn(|cx| Poll::Ready(keep(cx))).await;
+                    woken.await.unwrap();
+                })
+            })
             .collect();
         let awaits = awaited.into_iter().map(|mut awaited| {
             stage.on(0).spawn(async move {
