@@ -412,9 +412,9 @@ where
         location,
         name: None,
     };
-    let (node, ticket) = (token(), place.ticket());
+    let (node, number) = (token(), place.number());
     let queued = node.as_ref().filter(|_| UNWINDS);
-    let queued = queued.map(|node| WhileQueued::new(node, pool, ticket));
+    let queued = queued.map(|node| WhileQueued::new(node, pool, number));
     let is_over = queued.as_ref().is_some_and(WhileQueued::is_over);
     let closure = move || {
         drop(queued);
@@ -431,7 +431,7 @@ where
     }
     place.put(task);
     if is_over {
-        threads.evict(ticket);
+        threads.evict(number);
     }
     Ok(handle)
 }

@@ -3,20 +3,20 @@
 
 use crate::cancel_tree::node::Node;
 use crate::pool::dyn_pool::DynPool;
-use crate::threads::blocking_threads::Ticket;
+use crate::threads::blocking_threads::AdmissionNumber;
 use std::sync::{Arc, Weak};
 use std::task::{Wake, Waker};
 
 /// Takes the closure out of the queue when it is woken.
 struct Evicts {
     pool: Weak<dyn DynPool>,
-    ticket: Ticket,
+    number: AdmissionNumber,
 }
 
 impl Wake for Evicts {
     fn wake(self: Arc<Self>) {
         if let Some(pool) = self.pool.upgrade().filter(|pool| !pool.is_forked()) {
-            pool.core().threads.blocking().evict(self.ticket);
+            pool.core().threads.blocking().evict(self.number);
         }
     }
 }
@@ -28,9 +28,9 @@ pub(super) struct WhileQueued {
 }
 
 impl WhileQueued {
-    pub(super) fn new(node: &Arc<Node>, pool: &Arc<dyn DynPool>, ticket: Ticket) -> Self {
+    pub(super) fn new(node: &Arc<Node>, pool: &Arc<dyn DynPool>, number: AdmissionNumber) -> Self {
         let pool = Arc::downgrade(pool);
-        let waker = Waker::from(Arc::new(Evicts { pool, ticket }));
+        let waker = Waker::from(Arc::new(Evicts { pool, number }));
         Self {
             node: Arc::clone(node),
             place: node.insert_waker(waker),

@@ -52,7 +52,7 @@ pub(crate) enum Waiter {
 }
 
 /// The number of a closure among all that were admitted. It is not used again, as an address would be.
-pub(crate) type Ticket = u64;
+pub(crate) type AdmissionNumber = u64;
 
 /// A task that waits for admission.
 #[derive(Debug)]
@@ -64,8 +64,8 @@ struct AdmissionWait {
 
 #[derive(Debug, Default)]
 struct BlockingState {
-    /// Closures that wait for a thread, each with its ticket.
-    queue: VecDeque<(Ticket, Runnable)>,
+    /// Closures that wait for a thread, each with its number.
+    queue: VecDeque<(AdmissionNumber, Runnable)>,
     /// The tasks that wait for admission, the one that has waited longest first.
     waiting: VecDeque<AdmissionWait>,
     /// The number of promised places that have not been claimed yet.
@@ -106,7 +106,7 @@ pub(crate) struct QueueSlot<'a> {
 enum NextAction {
     Run(Runnable, Option<Waker>),
     /// The pool is closed: end what is left.
-    End(VecDeque<(Ticket, Runnable)>, VecDeque<AdmissionWait>),
+    End(VecDeque<(AdmissionNumber, Runnable)>, VecDeque<AdmissionWait>),
     /// There is nothing to do. Join these threads, which have ended before.
     Leave(Vec<JoinHandle<()>>),
 }
@@ -346,14 +346,14 @@ impl BlockingThreads {
         state.idle == 0 && state.threads.len() >= self.room()
     }
 
-    /// Ends the closure with this ticket, if it still waits for a thread: its token is cancelled. In a forked
+    /// Ends the closure with this number, if it still waits for a thread: its token is cancelled. In a forked
     /// child the queue may be lost.
     #[cold]
-    pub(crate) fn evict(&self, ticket: Ticket) {
+    pub(crate) fn evict(&self, number: AdmissionNumber) {
         let Some(mut state) = self.state.lock_unless_lost() else {
             return;
         };
-        let Ok(place) = state.queue.binary_search_by_key(&ticket, |&(ticket, _)| ticket) else {
+        let Ok(place) = state.queue.binary_search_by_key(&number, |&(number, _)| number) else {
             return;
         };
         let evicted = state.queue.remove(place);
@@ -440,15 +440,15 @@ impl BlockingState {
 }
 
 impl QueueSlot<'_> {
-    /// Returns the ticket of the closure that is put here.
-    pub(crate) fn ticket(&self) -> Ticket {
+    /// Returns the number of the closure that is put here.
+    pub(crate) fn number(&self) -> AdmissionNumber {
         self.state.admitted + 1
     }
 
     pub(crate) fn put(mut self, task: Runnable) {
-        let ticket = self.ticket();
-        self.state.queue.push_back((ticket, task));
-        self.state.admitted = ticket;
+        let number = self.number();
+        self.state.queue.push_back((number, task));
+        self.state.admitted = number;
         drop(self.state);
         self.threads.work.notify_one();
     }
