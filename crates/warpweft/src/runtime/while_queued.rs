@@ -1,5 +1,5 @@
-//! A closure that waits for a blocking thread, under a token: the cancellation takes it out of the queue. Else
-//! its joiner would wait until a thread is free, and closures that block may keep all of them for ever.
+//! A closure that waits for a blocking thread, under a token: the cancellation takes it out of the queue.
+//! Else its joiner would wait until a thread is free, and closures that block may keep all of them for ever.
 
 use crate::cancel_tree::node::Node;
 use crate::pool::dyn_pool::DynPool;

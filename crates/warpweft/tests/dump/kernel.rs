@@ -113,8 +113,8 @@ fn what_goes_on_is_not_named() {
     let runtime = runtime();
     let lock = Arc::new(Mutex::new(0_u64));
     let is_over = Arc::new(std::sync::atomic::AtomicBool::new(false));
-    // Whoever unlocks takes the lock again before the other one is awake. So that one waits nearly always, and
-    // at both of a dump's looks.
+    // Whoever unlocks takes the lock again before the other one is awake. So that one waits nearly always,
+    // and at both of a dump's looks.
     let tasks = [("has it for long", true), ("has it briefly", false)].map(|(name, is_long)| {
         let (lock, is_over) = (lock.clone(), is_over.clone());
         named(&runtime, name).spawn_job(move || {

@@ -276,8 +276,8 @@ fn waits_that_are_over_leave_no_trace() {
             .map(|woken| {
                 let wakers = Arc::clone(&wakers);
                 stage.on(2).spawn(async move {
-                    let keep = |cx: &mut Context<'_>| wakers.lock().unwrap().push(cx.waker().clone());
-                    poll_fn(|cx| Poll::Ready(keep(cx))).await;
+                    let waker = poll_fn(|cx: &mut Context<'_>| Poll::Ready(cx.waker().clone())).await;
+                    wakers.lock().unwrap().push(waker);
                     woken.await.unwrap();
                 })
             })
