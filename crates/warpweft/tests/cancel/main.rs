@@ -14,6 +14,7 @@ mod deadlines;
 mod fibers;
 mod forks;
 mod storm;
+mod streams;
 mod tasks;
 
 use std::sync::Arc;

@@ -2,6 +2,7 @@
 #![cfg(feature = "net")]
 #![allow(clippy::disallowed_methods, reason = "threads of the tests sleep")]
 
+use crate::busy_parent;
 use crate::children::{End, FAILED, RETURNED, Shared, end_of, fork, leave};
 use std::any::Any;
 use std::future::{pending, poll_fn};
@@ -441,5 +442,7 @@ fn what_a_task_may_do_in_the_child() {
     a_child_of_a_child_ends_with_the_task_too();
     the_main_thread_forks_and_is_told_in_the_child();
     a_fiber_that_forked_waits_for_a_thread();
+    busy_parent::a_graceful_shutdown_in_the_child_ends_at_once();
+    busy_parent::what_the_parent_was_at_does_not_hold_up_the_child();
     a_child_that_executes_a_program_is_not_disturbed();
 }

@@ -5,6 +5,7 @@
 #[path = "../support/children.rs"]
 mod children;
 
+mod busy_parent;
 mod in_callbacks;
 mod in_child;
 mod in_tasks;
