@@ -74,6 +74,15 @@ const fn unpublished(name: &'static str) -> Comparison {
     }
 }
 
+/// A workload of tasks that do something, for what a policy does to a program.
+const fn work(name: &'static str, quick: &'static [&'static str]) -> Comparison {
+    Comparison {
+        quick,
+        runtimes: &["warpweft", "rayon", "tokio", "smol", "go"],
+        ..micro(name, name)
+    }
+}
+
 /// All lines, in the order of the page.
 pub const LINES: &[Comparison] = &[
     busy("cycle", &published::CYCLE),
@@ -106,6 +115,20 @@ pub const LINES: &[Comparison] = &[
     program("producer"),
     program("producer/pairs64"),
     program("token-ring"),
+    work("packet", &[]),
+    work("packet-cache", &["n=20k"]),
+    work("packet-bimodal", &["n=20k"]),
+    work("options", &["n=5k"]),
+    work("spawn/batch", &["n=200k"]),
+    work("spawn/one", &["n=50k"]),
+    work("pingpong", &["n=50k"]),
+    work("lock/global", &["n=500k"]),
+    work("fork-join/fib", &["n=28"]),
+    work("fork-join/quicksort", &["n=200k"]),
+    work("mapreducefib", &["n=200", "wait=20", "fib=20"]),
+    work("mixed", &["millis=200"]),
+    work("http", &["n=20k"]),
+    work("timers", &["n=50k", "lead=500"]),
 ];
 
 #[cfg(test)]

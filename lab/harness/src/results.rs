@@ -39,8 +39,8 @@ pub(crate) struct ResultsArgs {
 
 /// The lines of the document before and behind the tables.
 const MARKERS: [&str; 2] = ["<!-- results: begin -->", "<!-- results: end -->"];
-/// Rounds of a quick line.
-const QUICK: &str = "--repeat 4";
+/// Rounds of a quick line: with seven that count there is an interval for each ratio.
+const QUICK: &str = "--repeat 8";
 
 /// Measures, and writes the document.
 pub(crate) fn run(lab: &Lab, arguments: &ResultsArgs, plan: ReadJobs) -> Result<(), LabError> {
@@ -141,7 +141,7 @@ fn markdown(one: &Measurement, session: &Session, rows: &[Row], unit: &str, line
     let table: String = lines.iter().map(|line| format!("| {line} |\n")).collect();
     let machine = &session.machine;
     format!(
-        "\n### {}\n\n`{} bench {line}`\n\n{}, {}, {} CPUs, {}, {} ({} build).\n\n{table}",
+        "\n### {}\n\n```sh\n{} bench {line}\n```\n\n{}, {}, {} CPUs, {}, {} ({} build).\n\n{table}",
         one.name,
         session.program,
         today(),
@@ -196,7 +196,7 @@ mod tests {
         );
         for part in [
             "### packets",
-            "`lab bench packet --runtime home,rayon --workers 1 n=10 --repeat 4`",
+            "```sh\nlab bench packet --runtime home,rayon --workers 1 n=10 --repeat 8\n```",
             "| home fifo | 1 | ",
             "| rayon | 1 | ",
         ] {

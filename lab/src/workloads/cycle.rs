@@ -26,7 +26,7 @@ impl Program for Plan {
     const ABOUT: About = About {
         name: "cycle",
         about: "rings of tasks: each unparks the next and parks",
-        unit: "hops",
+        unit: "wakes",
         params: params! {
             per_worker("rings", "rings for each worker");
             Param::number("ring", "5", 2, 1000, "tasks in a ring");

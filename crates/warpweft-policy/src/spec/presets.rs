@@ -113,7 +113,7 @@ pub(super) const PRESETS: &[Preset] = &[
     ),
     preset(
         "adaptive",
-        "learns while it runs: oldest or newest first, one or half of whom; for who does not know the workload",
+        "learns while it runs: oldest or newest first, one or half of whom; between what it tries",
         "EBSL 6",
         adaptive,
     ),

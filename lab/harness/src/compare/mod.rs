@@ -1,12 +1,14 @@
 //! `compare`: measures the lines of a comparison, and writes one page with what was published beside it.
 //!
-//! Each line is a session of interleaved rounds, within the time that is left.
+//! Each line is a session of interleaved rounds, within the time that is left. At the end it says what each
+//! policy loses in its worst line.
 //!
 //! # Invariants
 //! - A line is measured whole or not at all: contestants are compared within its rounds.
 //! - A contestant that does not complete is a figure where the line says so, and an error elsewhere.
 
 pub(crate) mod against;
+mod worst;
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -166,6 +168,10 @@ pub(crate) fn run(lab: &Lab, arguments: &CompareArgs, plan: ReadJobs) -> Result<
         let names = unmeasured.join(", ");
         writeln!(io::stdout(), "\nThe time was up before: {names}")?;
     }
+    let rows_of = compared
+        .iter()
+        .map(|one| (one.line.name, one.measured.rows.as_slice()));
+    worst::print(&mut io::stdout().lock(), &rows_of.collect::<Vec<_>>())?;
     papers.finish(
         &mut io::stdout().lock(),
         || page::html(&compared, &unmeasured, &command),
