@@ -103,7 +103,7 @@ impl Plan {
             let in_order = turns.is_sorted_by(|a, b| a >= b);
             let together = turns[0] - turns[self.ring - 1] <= 1;
             check(
-                "rings in which a hop was lost or doubled",
+                "rings in which a wake was lost or doubled",
                 &(in_order, together),
                 &(true, true),
             )?;
