@@ -46,8 +46,8 @@ pub use presets::{Go, Libfibre, Tokio};
 pub use prows::ProWs;
 pub use spec::{ParsePolicyError, PolicySpec, PolicyVisitor, Preset};
 pub use stealing::{
-    Chained, Classed, Fifo, Help, Lifo, Mixed, Overflow, Prioritised, Rebalance, Slotted, StealAmount,
-    Stealing, Victims, Woken,
+    Chained, Classed, Fifo, FifoBehind, Help, Lifo, LifoBehind, Mixed, Overflow, Prioritised, Rebalance,
+    Slotted, StealAmount, Stealing, Victims, Woken,
 };
 pub use warpweft_platform::topology::CoreLocation;
 pub use warpweft_queue::Amount;

@@ -6,8 +6,8 @@ mod wide;
 use std::num::NonZeroUsize;
 use warpweft_conformance::conformance;
 use warpweft_policy::{
-    Cforall, Chained, Edf, Fifo, Go, Help, Helping, Libfibre, Lifo, LifoOrder, Negele, Overflow,
-    Parsimonious, ProWs, Rebalance, Tokio, YieldTo,
+    Cforall, Chained, Edf, Fifo, FifoBehind, Go, Help, Helping, Libfibre, Lifo, LifoBehind, LifoOrder,
+    Negele, Overflow, Parsimonious, ProWs, Rebalance, Tokio, YieldTo,
 };
 use warpweft_queue::Amount;
 
@@ -22,7 +22,10 @@ conformance!(mod fifo_shed = Fifo::new().help(Help::Shed));
 conformance!(mod fifo_level = Fifo::new().rebalance(Rebalance::Every(NonZeroUsize::MIN)).capacity(2));
 conformance!(mod chain = Chained::new().capacity(1));
 conformance!(mod chain_one = Chained::new().capacity(1).steal(Amount::One));
+conformance!(mod fifo_behind = FifoBehind::new().capacity(2));
+conformance!(brief mod fifo_behind_locked = FifoBehind::new().capacity(2).overflow(Overflow::Locked));
 conformance!(mod lifo = Lifo::new());
+conformance!(brief mod lifo_behind = LifoBehind::new().capacity(2));
 conformance!(mod lifo_one = Lifo::new().steal(Amount::One).capacity(4));
 conformance!(mod lifo_at_least = Lifo::new().steal(Amount::AtLeast(THREE)).capacity(2));
 conformance!(mod lifo_locked = Lifo::new().capacity(2).overflow(Overflow::Locked));

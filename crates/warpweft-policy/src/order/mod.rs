@@ -12,6 +12,7 @@
 //! `PriorityOrder<SlotOrder<FifoOrder>>` is an order, too.
 
 mod any;
+mod behind;
 mod classes;
 mod learn;
 mod mixed;
@@ -25,6 +26,7 @@ use warpweft_queue::{Amount, Full, Glance, Steal};
 use warpweft_task::TaskRef;
 
 pub use any::{AnyLocalQueue, AnyOrder, AnyThief};
+pub use behind::{BehindLocalQueue, BehindOrder, BehindThief};
 pub use classes::{ClassPerLevel, Classes, OneClass};
 pub use mixed::{Mix, MixedLocalQueue, MixedOrder};
 pub use plain::{ChainOrder, FifoLocalQueue, FifoOrder, LifoLocalQueue, LifoOrder, PlainThief, StackOrder};
@@ -44,6 +46,10 @@ pub trait Order: Clone + fmt::Display + Send + Sync + 'static {
     /// goes behind the newest other one ([`LocalQueue::pop_newest`]), and not before all. By default it goes
     /// to the pool's queue.
     const NEWEST_FIRST: bool;
+
+    /// True if a task that yields to its own local queue has a place of its own there
+    /// ([`LocalQueue::give_way`]).
+    const GIVES_WAY: bool = false;
 
     /// Returns how many priorities it distinguishes; the default is none.
     fn priorities(&self) -> u8 {
@@ -93,6 +99,16 @@ pub trait LocalQueue: Send + Sized + 'static {
     #[inline]
     fn push_last(&mut self, task: TaskRef) -> Result<(), Full<TaskRef>> {
         self.push(task)
+    }
+
+    /// Adds a task that yields. Only if the order [says so](Order::GIVES_WAY).
+    ///
+    /// # Errors
+    ///
+    /// [`Full`] with the task.
+    #[inline]
+    fn give_way(&mut self, task: TaskRef) -> Result<(), Full<TaskRef>> {
+        self.push_last(task)
     }
 
     /// Makes room for a task that [`push`](LocalQueue::push) returned, and adds it as

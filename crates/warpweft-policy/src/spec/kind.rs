@@ -2,7 +2,7 @@
 
 use super::pieces::Piece;
 use crate::stealing::Axes;
-use crate::{Chained, Classed, Fifo, Lifo, Mixed, Policy, Prioritised, Slotted};
+use crate::{Chained, Classed, Fifo, FifoBehind, Lifo, LifoBehind, Mixed, Policy, Prioritised, Slotted};
 use std::fmt;
 
 /// The types of policies that a text can name. A worker's loop is compiled for each that this build has the
@@ -10,6 +10,8 @@ use std::fmt;
 #[derive(Debug, Clone)]
 pub(super) enum Kind {
     Fifo(Fifo),
+    FifoBehind(FifoBehind),
+    LifoBehind(LifoBehind),
     Chained(Chained),
     Lifo(Lifo),
     Mixed(Mixed),
@@ -25,6 +27,8 @@ impl Kind {
     pub(super) fn axes_mut(&mut self) -> Option<(&mut Axes, Axes)> {
         match self {
             Self::Fifo(policy) => Some((policy.axes_mut(), Fifo::USUAL)),
+            Self::FifoBehind(policy) => Some((policy.axes_mut(), FifoBehind::USUAL)),
+            Self::LifoBehind(policy) => Some((policy.axes_mut(), LifoBehind::USUAL)),
             Self::Chained(policy) => Some((policy.axes_mut(), Chained::USUAL)),
             Self::Lifo(policy) => Some((policy.axes_mut(), Lifo::USUAL)),
             Self::Mixed(policy) => Some((policy.axes_mut(), Mixed::USUAL)),
@@ -42,9 +46,12 @@ impl Kind {
             Self::Lifo(_) | Self::Slotted(_) | Self::Prioritised(_) => {
                 (!cfg!(feature = "policies")).then_some("policies")
             }
-            Self::Chained(_) | Self::Mixed(_) | Self::Classed(_) | Self::Piece(_) => {
-                (!cfg!(feature = "all-policies")).then_some("all-policies")
-            }
+            Self::FifoBehind(_)
+            | Self::LifoBehind(_)
+            | Self::Chained(_)
+            | Self::Mixed(_)
+            | Self::Classed(_)
+            | Self::Piece(_) => (!cfg!(feature = "all-policies")).then_some("all-policies"),
         }
     }
 
@@ -58,6 +65,10 @@ impl Kind {
             Self::Slotted(policy) => visitor.visit(policy),
             #[cfg(feature = "policies")]
             Self::Prioritised(policy) => visitor.visit(policy),
+            #[cfg(feature = "all-policies")]
+            Self::FifoBehind(policy) => visitor.visit(policy),
+            #[cfg(feature = "all-policies")]
+            Self::LifoBehind(policy) => visitor.visit(policy),
             #[cfg(feature = "all-policies")]
             Self::Chained(policy) => visitor.visit(policy),
             #[cfg(feature = "all-policies")]
@@ -85,6 +96,8 @@ impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Fifo(policy) => policy.fmt(f),
+            Self::FifoBehind(policy) => policy.fmt(f),
+            Self::LifoBehind(policy) => policy.fmt(f),
             Self::Chained(policy) => policy.fmt(f),
             Self::Lifo(policy) => policy.fmt(f),
             Self::Mixed(policy) => policy.fmt(f),

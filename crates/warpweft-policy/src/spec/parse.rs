@@ -12,7 +12,7 @@ use crate::stealing::{
 use crate::{Order, Stealing};
 use warpweft_queue::{Amount, MAX_CAPACITY};
 
-const ORDERS: &str = "an order is one of: fifo, chain, lifo, slot:N, alternate:N, stochastic:PERCENT, reverse:N, adaptive:N, priority:LEVELS, priority:LEVELS(ORDER)";
+const ORDERS: &str = "an order is one of: fifo, fifo-behind, chain, lifo, lifo-behind, slot:N, alternate:N, stochastic:PERCENT, reverse:N, adaptive:N, priority:LEVELS, priority:LEVELS(ORDER)";
 const INNER: &str = "a level has one of these orders: fifo, chain, lifo, slot:N, alternate:N, stochastic:PERCENT, reverse:N, adaptive:N";
 const OPTIONS: &str =
     "an option is one of: steal=, victims=, help=, overflow=, capacity=, yield=, woken=, rebalance=";

@@ -124,6 +124,18 @@ pub(super) const PRESETS: &[Preset] = &[
         || Kind::Slotted(Stealing::with_order(SlotOrder::new(FifoOrder, n(3)))),
     ),
     preset(
+        "fifo-behind",
+        "oldest first; a task that yields goes behind all others of its worker",
+        "Linux sched_yield, EBSL B.5",
+        || Kind::FifoBehind(Stealing::new()),
+    ),
+    preset(
+        "lifo-behind",
+        "newest first; a task that yields goes behind all others of its worker",
+        "Linux sched_yield, EBSL B.6",
+        || Kind::LifoBehind(Stealing::new()),
+    ),
+    preset(
         "priority",
         "three levels of urgency, oldest first on each",
         "Negele, EBSL 4.3",

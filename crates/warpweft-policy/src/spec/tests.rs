@@ -30,7 +30,7 @@ fn every_value_is_understood() -> Result<(), ParsePolicyError> {
 #[test]
 fn errors_name_the_place_and_what_would_be_right() {
     for (text, position, part) in [
-        ("", 0, "fifo, chain, lifo"),
+        ("", 0, "fifo, fifo-behind, chain, lifo"),
         ("filo", 0, "`filo` is not an order"),
         ("slot:", 5, "is not a number of tasks"),
         ("stochastic:100", 11, "from 1 to 99"),

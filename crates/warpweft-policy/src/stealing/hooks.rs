@@ -141,7 +141,7 @@ impl<O: Order> Policy for Stealing<O> {
         }
         let to_last = axes.woken == Woken::Last;
         let mut detours = 0;
-        if axes.yield_to == YieldTo::Global || O::NEWEST_FIRST {
+        if axes.yield_to == YieldTo::Global || O::NEWEST_FIRST || O::GIVES_WAY {
             detours |= bit(Why::Yielded);
         }
         if to_last {

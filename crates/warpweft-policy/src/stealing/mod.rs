@@ -42,7 +42,9 @@ mod victims;
 
 use crate::YieldTo;
 use crate::by_class;
-use crate::order::{AnyOrder, ChainOrder, FifoOrder, LifoOrder, MixedOrder, Order, PriorityOrder, SlotOrder};
+use crate::order::{
+    AnyOrder, BehindOrder, ChainOrder, FifoOrder, LifoOrder, MixedOrder, Order, PriorityOrder, SlotOrder,
+};
 use std::fmt;
 use warpweft_queue::Amount;
 
@@ -64,6 +66,12 @@ pub type Mixed = Stealing<MixedOrder>;
 
 /// Work stealing, oldest first, with a slot for the task that was pushed last.
 pub type Slotted = Stealing<SlotOrder<FifoOrder>>;
+
+/// Work stealing, oldest first, and tasks that yield behind all others of their worker.
+pub type FifoBehind = Stealing<BehindOrder<FifoOrder>>;
+
+/// Work stealing, newest first, and tasks that yield behind all others of their worker.
+pub type LifoBehind = Stealing<BehindOrder<LifoOrder>>;
 
 /// Work stealing with levels of urgency.
 pub type Prioritised = Stealing<PriorityOrder<FifoOrder>>;

@@ -1,15 +1,17 @@
 //! The bound that every policy of the family check_bound, whatever its order.
 
 use super::axes::PLACES;
-use super::{Fifo, Overflow, Rebalance, StealAmount, Stealing, Victims, Woken};
+use super::{Fifo, FifoBehind, LifoBehind, Overflow, Rebalance, StealAmount, Stealing, Victims, Woken};
 use crate::YieldTo;
-use crate::order::{ChainOrder, FifoOrder, LifoOrder, Mix, MixedOrder, Order, PriorityOrder, SlotOrder};
+use crate::order::{
+    BehindOrder, ChainOrder, FifoOrder, LifoOrder, Mix, MixedOrder, Order, PriorityOrder, SlotOrder,
+};
 use crate::testing::{Busy, Pool, keeps_its_bound, next_step};
 use crate::{Lifo, Policy as _, priority};
 use proptest::prelude::*;
 use std::num::NonZeroUsize;
-use warpweft_task::Why;
 use warpweft_task::test_tasks::number;
+use warpweft_task::{TaskRef, Why};
 
 fn n(number: usize) -> NonZeroUsize {
     NonZeroUsize::new(number).expect("not 0")
@@ -49,6 +51,8 @@ proptest! {
         check_bound(FifoOrder, case);
         check_bound(ChainOrder, case);
         check_bound(LifoOrder, case);
+        check_bound(BehindOrder::new(FifoOrder), case);
+        check_bound(BehindOrder::new(LifoOrder), case);
     }
 
     #[test]
@@ -67,6 +71,7 @@ proptest! {
     fn slots_and_levels(case in case(), limit in 1..600usize, levels in 1..8usize) {
         check_bound(SlotOrder::new(FifoOrder, n(limit)), case);
         check_bound(PriorityOrder::new(FifoOrder, n(levels)), case);
+        check_bound(BehindOrder::new(SlotOrder::new(LifoOrder, n(limit))), case);
         check_bound(PriorityOrder::new(SlotOrder::new(LifoOrder, n(limit)), n(levels)), case);
     }
 }
@@ -146,6 +151,81 @@ fn what_found_no_room_does_not_come_back_one_by_one() {
     }
 }
 
+/// Tasks 0 to 9 yield, as often as they are asked. Task 10 is woken behind them.
+#[test]
+fn a_woken_task_does_not_wait_for_those_that_yield() {
+    let mut pool = Pool::new(&FifoBehind::new(), 2);
+    for number in 0..10 {
+        let task = pool.task(number, 0);
+        let _ = pool.push(0, task, Why::Yielded);
+    }
+    let woken = pool.task(10, 0);
+    let _ = pool.push(0, woken, Why::Woken);
+    pool.spawn(0, [11]);
+    assert_eq!(pool.run(0, FifoBehind::next), Some(10));
+    assert_eq!(pool.run(0, FifoBehind::next), Some(11));
+    assert_eq!(
+        pool.run(0, FifoBehind::next),
+        Some(0),
+        "the oldest of those that yielded"
+    );
+    // A thief takes what others wait for first, and then half of the rest.
+    pool.spawn(0, [12]);
+    assert_eq!(pool.run(1, FifoBehind::scan), Some(12));
+    assert_eq!(pool.run(1, FifoBehind::scan), Some(1));
+    let stolen = std::iter::from_fn(|| pool.run(1, FifoBehind::search)).next();
+    assert_eq!(stolen, Some(2));
+    assert_eq!(pool.all(1), [3, 4, 5]);
+    assert_eq!(pool.all(0), [6, 7, 8, 9]);
+    pool.end_all();
+}
+
+/// The other queue never becomes empty, and of its tasks some are passed over, too.
+#[test]
+fn those_that_yield_have_turns_beside_others_without_end() {
+    let mut pool = Pool::new(&LifoBehind::new(), 1);
+    for number in 0..3 {
+        let task = pool.task(number, 0);
+        let _ = pool.push(0, task, Why::Yielded);
+    }
+    pool.spawn(0, 10..20);
+    let turns: Vec<_> = (0..6)
+        .filter_map(|_| pool.run(0, LifoBehind::poll_global))
+        .collect();
+    assert_eq!(turns, [10, 0, 11, 1, 12, 2]);
+    assert!(!pool.call(0, |shared, own, _| LifoBehind::is_only_ready(shared, own)));
+    pool.end_all();
+}
+
+#[test]
+fn a_task_that_yields_alone_is_seen() {
+    let mut pool = Pool::new(&FifoBehind::new(), 1);
+    let task = pool.task(0, 0);
+    let _ = pool.push(0, task, Why::Yielded);
+    assert!(!pool.call(0, |shared, own, _| FifoBehind::is_only_ready(shared, own)));
+    assert_eq!(pool.run(0, FifoBehind::next), Some(0));
+    assert!(pool.call(0, |shared, own, _| FifoBehind::is_only_ready(shared, own)));
+}
+
+#[test]
+fn tasks_that_yielded_are_evicted_and_drained() {
+    let mut pool = Pool::new(&FifoBehind::new().capacity(2), 1);
+    for number in 0..8 {
+        let task = pool.task(number, 0);
+        let _ = pool.push(0, task, Why::Yielded);
+    }
+    let even = |task: &TaskRef| number(task).is_some_and(|number| number % 2 == 0);
+    let extracted = pool.call(0, |shared, own, cx| FifoBehind::extract(shared, own, &even, cx));
+    let numbers: Vec<_> = extracted.iter().filter_map(number).collect();
+    assert_eq!(numbers, [0, 2, 4, 6]);
+    for task in extracted {
+        pool.end(0, task);
+    }
+    assert_eq!(pool.run(0, FifoBehind::drain), Some(1));
+    assert_eq!(pool.all(0), [3, 5, 7]);
+    pool.end_all();
+}
+
 #[test]
 fn the_bound_is_what_is_said() {
     assert_eq!(Fifo::new().steps(0, 1), 732);
@@ -157,6 +237,7 @@ fn the_bound_is_what_is_said() {
         Stealing::with_order(PriorityOrder::new(FifoOrder, n(3))).steps(0, 1),
         3 * 732
     );
+    assert_eq!(FifoBehind::new().steps(0, 1), 2 * 732);
     let slot = SlotOrder::new(FifoOrder, n(3));
     assert_eq!(
         Stealing::with_order(PriorityOrder::new(slot, n(3))).steps(0, 1),

@@ -104,6 +104,12 @@ pub(super) fn give_way<O: Order>(
         shared.queues.give_way(task, local.pick());
         return Wake::Any;
     }
+    if O::GIVES_WAY {
+        if let Err(Full(task)) = local.queue.give_way(task) {
+            let _ = no_room(shared, local, task, tally);
+        }
+        return Wake::Any;
+    }
     let newest = O::NEWEST_FIRST.then(|| local.queue.pop_newest()).flatten();
     for task in [Some(task), newest].into_iter().flatten() {
         if let Err(Full(task)) = local.queue.push_last(task) {
