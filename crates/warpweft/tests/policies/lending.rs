@@ -9,6 +9,7 @@
     reason = "a handle that has been looked at goes to another task"
 )]
 
+use super::eventually::eventually;
 use super::inversion::{FEW, FLOOD, YIELDS, runtime};
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -282,20 +283,29 @@ fn waits_that_are_over_leave_no_trace() {
                 })
             })
             .collect();
-        let awaits = awaited.into_iter().map(|mut awaited| {
-            stage.on(0).spawn(async move {
-                let polled = poll_fn(|cx| Poll::Ready(Pin::new(&mut awaited).poll(cx))).await;
-                assert!(polled.is_pending());
-                awaited
+        let awaits: Vec<_> = awaited
+            .into_iter()
+            .map(|mut awaited| {
+                let wakers = Arc::clone(&wakers);
+                stage.on(0).spawn(async move {
+                    let mut look =
+                        |cx: &mut Context<'_>| (Pin::new(&mut awaited).poll(cx), cx.waker().clone());
+                    let (polled, waker) = poll_fn(|cx| Poll::Ready(look(cx))).await;
+                    assert!(polled.is_pending());
+                    wakers.lock().unwrap().push(waker);
+                    if gives_up {
+                        drop(awaited);
+                    } else {
+                        awaited.await.unwrap();
+                    }
+                })
             })
+            .collect();
+        eventually("all wait, or have given up", || {
+            wakers.lock().unwrap().len() == 2 * MANY
         });
-        let awaits: Vec<_> = awaits.collect();
-        let mut handles: Vec<_> = awaits.into_iter().map(|task| task.wait().unwrap()).collect();
-        if gives_up {
-            handles.clear();
-        }
         wake.into_iter().for_each(|wake| wake.send(()).unwrap());
-        handles.into_iter().for_each(|handle| handle.wait().unwrap());
+        awaits.into_iter().for_each(|task| task.wait().unwrap());
         let passed_over = stage.passed_over(Awaited::Queued, Awaits::Future);
         assert!(
             passed_over <= FEW,
