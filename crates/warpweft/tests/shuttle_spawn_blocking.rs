@@ -152,7 +152,7 @@ fn a_closure_is_cancelled_while_a_thread_takes_it() {
             })
             .collect();
         let cancels = thread::spawn(move || token.cancel());
-        let results: Vec<_> = tasks.into_iter().map(|task| task.wait()).collect();
+        let results: Vec<_> = tasks.into_iter().map(warpweft::JoinHandle::wait).collect();
         cancels.join().expect("no panic");
         let ended = results.iter().filter(|result| result.is_ok()).count();
         assert_eq!(ended, ran.load(Ordering::Relaxed));

@@ -10,6 +10,8 @@
 #[path = "../support/in_time.rs"]
 mod in_time;
 
+#[cfg(feature = "macros")]
+mod cooperative;
 mod deadlines;
 mod fibers;
 mod forks;

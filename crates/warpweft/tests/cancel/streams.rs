@@ -1,15 +1,15 @@
-//! Streams, pipelines, bounded scopes and cooperative code under a token.
+//! Streams, pipelines and bounded scopes under a token.
 
 use super::{Alive, HOUR, in_time, runtime, until};
 use futures_core::Stream;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use warpweft::cancel::CancelToken;
 use warpweft::stream::{ParStream, next, pipeline};
 use warpweft::time::sleep;
-use warpweft::{JoinError, cooperate, cooperative, scope_bounded};
+use warpweft::{JoinError, scope_bounded};
 
 /// Numbers without an end.
 struct Numbers(u32, Arc<AtomicUsize>);
@@ -105,42 +105,5 @@ fn a_bounded_scope_ends_while_it_waits_for_room() {
         token.cancel();
         assert!(fiber.wait().expect("no panic").is_err());
         assert_eq!(begun.load(Ordering::Relaxed), 2, "no job began afterwards");
-    });
-}
-
-#[cooperative]
-fn computes(begun: &AtomicBool) {
-    loop {
-        begun.store(true, Ordering::Relaxed);
-    }
-}
-
-#[test]
-fn cooperative_code_stops_at_a_check() {
-    in_time(|| {
-        let runtime = runtime(2);
-        for kind in 0..4 {
-            let (token, alive) = (CancelToken::new(), Alive::default());
-            let begun = Arc::new(AtomicBool::new(false));
-            let (held, flag) = (alive.hold(), Arc::clone(&begun));
-            let direct = move || {
-                let _held = held;
-                computes(&flag);
-            };
-            let task = match kind {
-                0 => token.run(|| runtime.spawn_fiber(direct)),
-                1 => token.run(|| runtime.spawn_job(direct)),
-                2 => token.run(|| runtime.spawn(cooperate!(async move { direct() }))),
-                _ => {
-                    let ours = token.clone();
-                    Ok(runtime.spawn_job(move || assert!(ours.run(direct).is_err())))
-                }
-            };
-            until(|| begun.load(Ordering::Relaxed));
-            token.cancel();
-            let ended = task.expect("live").wait();
-            assert_eq!(ended.is_err(), kind < 3, "kind {kind}: {ended:?}");
-            assert_eq!(alive.count(), 0);
-        }
     });
 }
