@@ -10,7 +10,7 @@
 //! woken goes before all that yield. So that those do not starve, they have a turn with every second call of
 //! `passed_over`, which comes after [`INTERVAL`](crate::Policy::INTERVAL) tasks.
 
-use super::{LocalQueue, LocalQueueThief, Order};
+use super::{LocalQueue, LocalQueueThief, OneClass, Order};
 use crate::{Cx, PolicyError};
 use std::fmt;
 use warpweft_queue::{Amount, Fifo, FifoThief, Full, Glance, Owner as _, Steal, Thief as _};
@@ -29,8 +29,8 @@ pub struct BehindOrder<O> {
     inner: O,
 }
 
-impl<O: Order> BehindOrder<O> {
-    /// Makes a queue behind an order. Without priorities: levels would have to have a queue each.
+impl<O: Order<Classes = OneClass>> BehindOrder<O> {
+    /// Makes a queue behind an order. The order has no priorities: each level would need a queue behind it.
     #[must_use]
     pub fn new(inner: O) -> Self {
         Self { inner }
@@ -43,19 +43,11 @@ impl<O: Order> fmt::Display for BehindOrder<O> {
     }
 }
 
-impl<O: Order> Order for BehindOrder<O> {
+impl<O: Order<Classes = OneClass>> Order for BehindOrder<O> {
     type LocalQueue = BehindLocalQueue<O::LocalQueue>;
-    type Classes = O::Classes;
+    type Classes = OneClass;
     const NEWEST_FIRST: bool = false;
     const GIVES_WAY: bool = true;
-
-    fn priorities(&self) -> u8 {
-        self.inner.priorities()
-    }
-
-    fn shares(&self) -> &[u8] {
-        self.inner.shares()
-    }
 
     fn turns(&self) -> u64 {
         self.inner.turns().saturating_mul(2)
@@ -115,17 +107,6 @@ impl<L: LocalQueue> LocalQueue for BehindLocalQueue<L> {
     #[inline]
     fn pop(&mut self, cx: &Cx<'_>) -> Option<TaskRef> {
         self.inner.pop(cx).or_else(|| self.behind.pop())
-    }
-
-    fn first_level(&self) -> usize {
-        match self.inner.first_level() {
-            usize::MAX if !self.behind.is_empty() => 0,
-            level => level,
-        }
-    }
-
-    fn pop_level(&mut self, level: usize, cx: &Cx<'_>) -> Option<TaskRef> {
-        self.inner.pop_level(level, cx)
     }
 
     fn pop_newest(&mut self) -> Option<TaskRef> {
@@ -191,9 +172,5 @@ impl<L: LocalQueue> LocalQueueThief<BehindLocalQueue<L>> for BehindThief<L::Thie
             Steal::Empty => self.behind.steal_one(),
             other => other,
         }
-    }
-
-    fn steal_level(&self, level: usize) -> Option<TaskRef> {
-        self.inner.steal_level(level)
     }
 }
