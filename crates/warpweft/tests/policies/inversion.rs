@@ -92,6 +92,18 @@ pub(super) fn runtime(policy: &str) -> Runtime {
         .unwrap()
 }
 
+/// Holds the only worker by a job until something is sent. Returns once it does.
+pub(super) fn hold(on: TaskBuilder<'_>) -> (mpsc::Sender<()>, JoinHandle<()>) {
+    let (open, gate) = mpsc::channel();
+    let (held, holds) = mpsc::channel();
+    let gate = on.spawn_job(move || {
+        held.send(()).unwrap();
+        gate.recv().unwrap();
+    });
+    holds.recv().unwrap();
+    (open, gate)
+}
+
 /// Returns how many of the flood ran while the high one waited.
 fn passed_over<L: Lock>(runtime: &Runtime, owner: Owner) -> usize {
     let [high, middle, low] = [0, 1, 2].map(|level| runtime.priority(level).unwrap());
@@ -116,14 +128,8 @@ fn passed_over<L: Lock>(runtime: &Runtime, owner: Owner) -> usize {
         arrives.recv().unwrap();
         (task, begins)
     });
-    // The only worker is held until all is prepared.
-    let (open, gate) = mpsc::channel::<()>();
-    let (held, holds) = mpsc::channel();
-    let gate = TaskBuilder::new().on(runtime).priority(high).spawn_job(move || {
-        held.send(()).unwrap();
-        gate.recv().unwrap();
-    });
-    holds.recv().unwrap();
+    // Until all is prepared.
+    let (open, gate) = hold(TaskBuilder::new().on(runtime).priority(high));
     let flood: Vec<_> = (0..FLOOD)
         .map(|_| {
             let ran = Arc::clone(&ran);

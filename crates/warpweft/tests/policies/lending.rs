@@ -10,7 +10,7 @@
 )]
 
 use super::eventually::eventually;
-use super::inversion::{FEW, FLOOD, YIELDS, runtime};
+use super::inversion::{FEW, FLOOD, YIELDS, hold, runtime};
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -128,30 +128,17 @@ impl<'a> Stage<'a> {
     /// Returns how many of the flood ran while the high one waited.
     fn passed_over(&self, which: Awaited, awaits: Awaits) -> usize {
         let ran = Arc::new(AtomicUsize::new(0));
-        let (awaited, wake) = match which {
-            Awaited::Sleeps | Awaited::WaitsForLock => self.low_one(which),
-            _ => (self.on(2).spawn_job(|| ()), None),
-        };
-        let (open, gate) = mpsc::channel::<()>();
-        let (held, holds) = mpsc::channel();
-        let gate = self.on(0).spawn_job(move || {
-            held.send(()).unwrap();
-            gate.recv().unwrap();
-        });
-        holds.recv().unwrap();
+        // What has to run first does so before the worker is held. The others queue behind the flood.
+        let is_first = matches!(which, Awaited::Sleeps | Awaited::WaitsForLock);
+        let first = is_first.then(|| self.low_one(which));
+        let (open, gate) = hold(self.on(0));
         let flood: Vec<_> = (0..FLOOD)
             .map(|_| {
                 let ran = Arc::clone(&ran);
                 self.on(1).spawn_job(move || ran.fetch_add(1, SeqCst))
             })
             .collect();
-        let awaited = match which {
-            Awaited::Sleeps | Awaited::WaitsForLock => awaited,
-            _ => {
-                awaited.detach();
-                self.low_one(which).0
-            }
-        };
+        let (awaited, wake) = first.unwrap_or_else(|| self.low_one(which));
         let begin = move || {
             if let Some(wake) = wake {
                 spawn(async move { wake.send(()) }).detach();
