@@ -3,9 +3,8 @@
 //! # Invariants
 //!
 //! - A request that is refused has neither called the service nor read its body.
-//! - Between its admission and its start a request is once in the queue of its worker: its connection yields,
-//!   and stays behind all connections that are ready. So these are read, and ask, before it starts. The queue
-//!   that all workers share would not do: after a long task a worker looks there first.
+//! - Between its admission and its start a request stays behind all connections that are ready, by a yield of
+//!   its own connection. So these are read, and ask, before it starts.
 
 use hyper::body::{Body, Frame, SizeHint};
 use hyper::header::{HeaderValue, RETRY_AFTER};
@@ -14,7 +13,7 @@ use hyper::{Request, Response, StatusCode};
 use pin_project_lite::pin_project;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-use warpweft::{AdmissionControl, Admitted, Overload, YieldNow, yield_soft};
+use warpweft::{AdmissionControl, Overload, StartAfterOthers};
 
 /// A service of hyper that asks for admission before each request: see
 /// [`Serve::admission`](crate::Serve::admission).
@@ -43,8 +42,8 @@ where
             step: match self.admission.try_admit() {
                 Err(overload) => Step::Refused { overload },
                 Ok(admitted) => Step::Waits {
-                    yields: yield_soft(),
-                    admitted: Some((admitted, self.service.clone(), request)),
+                    start: admitted.start_after_others(),
+                    call: Some((self.service.clone(), request)),
                 },
             },
         }
@@ -70,7 +69,7 @@ pin_project! {
     {
         Refused { overload: Box<Overload> },
         /// `None` is only there while it starts.
-        Waits { yields: YieldNow, admitted: Option<(Admitted, S, Request<R>)> },
+        Waits { start: StartAfterOthers, call: Option<(S, Request<R>)> },
         Runs { #[pin] future: S::Future },
     }
 }
@@ -84,21 +83,21 @@ where
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut step = self.project().step;
         loop {
-            let (admitted, service, request) = match step.as_mut().project() {
+            let (start, service, request) = match step.as_mut().project() {
                 StepNow::Refused { overload } => return Poll::Ready(Ok(refusal(overload))),
                 StepNow::Runs { future } => {
                     let response = ready!(future.poll(cx));
                     return Poll::Ready(response.map(|response| response.map(AdmittedBody::of)));
                 }
-                StepNow::Waits { yields, admitted } => {
-                    ready!(Pin::new(yields).poll(cx));
-                    match admitted.take() {
-                        Some(admitted) => admitted,
+                StepNow::Waits { start, call } => {
+                    let start = ready!(Pin::new(start).poll(cx));
+                    match call.take() {
+                        Some((service, request)) => (start, service, request),
                         None => unreachable!("it is taken once, and then replaced"),
                     }
                 }
             };
-            step.set(match admitted.start_in_time() {
+            step.set(match start {
                 Ok(()) => Step::Runs {
                     future: service.call(request),
                 },

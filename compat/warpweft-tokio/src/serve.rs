@@ -204,8 +204,8 @@ impl<L: Listener, S, F> Serve<L, S, F> {
     /// once, with `retry-after` and without a body; the service is not called, and the request's body is not
     /// read.
     ///
-    /// `admission` is that of the pool in which the server runs, perhaps of one priority. A request that is
-    /// admitted goes through the pool's queue once, by a yield of its connection, and its handler runs then.
+    /// `admission` is that of the pool in which the server runs, perhaps of one priority. The handler of a
+    /// request that is admitted [starts after others](warpweft::Admitted::start_after_others) that are ready.
     /// The time of this wait is what counts: see [`Builder::admission`](warpweft::Builder::admission). If it
     /// has taken more than twice the target, and others wait in time, the request is refused as well. What a
     /// handler waits for later does not count.

@@ -201,6 +201,11 @@ impl Admitted {
         }
     }
 
+    /// Returns when it was admitted, in nanoseconds of the machine's clock.
+    pub(crate) fn asked_ns(&self) -> u64 {
+        self.asked
+    }
+
     /// Says that it starts.
     pub fn start(mut self) {
         // Never late, because it may not be.

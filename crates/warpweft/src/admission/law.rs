@@ -15,6 +15,8 @@
 //! - What asks while none waits is let in.
 //! - The last one that waits is not late.
 
+/// A delay of less than this part of the target is that of a queue without anything in front.
+const HAD_TO_WAIT: u64 = 8;
 /// When a started one is late, in targets.
 const LATE: u64 = 2;
 /// The mean delay takes an eighth of each new one. The least delay would not do: a worker with little to do
@@ -149,7 +151,15 @@ impl Law {
             self.refused = Some(now);
             return Start::Late(delay);
         }
-        let gap = now.saturating_sub(self.ran.max(self.waits_since));
+        // In an overload who has to wait came while all workers were busy, and so they were since the last
+        // start. Otherwise they may have had nothing to do until some waited.
+        let had_to_wait = delay > self.target / HAD_TO_WAIT;
+        let busy_since = if had_to_wait && self.is_overloaded() && self.spacing.is_some() {
+            self.ran
+        } else {
+            self.ran.max(self.waits_since)
+        };
+        let gap = now.saturating_sub(busy_since);
         self.ran = now;
         let mean = self.spacing.unwrap_or(gap.min(self.interval)).max(LEAST);
         let gap = gap.min(mean.saturating_mul(OUTLIER));

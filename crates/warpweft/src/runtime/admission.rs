@@ -3,13 +3,16 @@
 use super::pool::Pool;
 use super::priority::{Priority, Rank};
 use super::spawn_error::SpawnError;
+use super::yields::{YieldNow, yield_soft};
 use crate::admission::controller::{AdmissionStats, Admitted, Controller, Overload};
 use crate::admission::settings::QueueDelay;
 use crate::execution::stack_context;
+use crate::scheduler::poll_interval::LOOK_NS;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
+use warpweft_platform::clock;
 use warpweft_policy::priority;
 
 impl Pool {
@@ -50,16 +53,13 @@ impl Pool {
 /// those of one priority, or those without. Clones are the same.
 ///
 /// [`try_spawn`](Pool::try_spawn) and its kin ask by themselves. This is for work that is a part of a
-/// task, such as a request of a connection: it asks, stays behind what is ready by
-/// [`yield_soft`](crate::yield_soft), and says that it starts.
+/// task, such as a request of a connection: it asks, and [starts after others](Admitted::start_after_others).
 ///
 /// ```
-/// use warpweft::{Overload, QueueDelay, Runtime, yield_soft};
+/// use warpweft::{Overload, QueueDelay, Runtime};
 ///
 /// async fn serve(admission: &warpweft::AdmissionControl) -> Result<&'static str, Box<Overload>> {
-///     let admitted = admission.try_admit()?;
-///     yield_soft().await;
-///     admitted.start_in_time()?;
+///     admission.try_admit()?.start_after_others().await?;
 ///     Ok("the page")
 /// }
 ///
@@ -126,6 +126,70 @@ impl fmt::Debug for AdmissionControl {
             .field("priority", &self.priority)
             .field("queue_delay", &self.queue_delay())
             .finish_non_exhaustive()
+    }
+}
+
+impl Admitted {
+    /// Stays behind all tasks that are ready on this worker, among them those that the sockets have woken
+    /// meanwhile. Then it says that it starts, unless it has waited so long that it should end at once.
+    ///
+    /// So whoever comes asks before long work begins, and is refused at once rather than after it. On a
+    /// [standby poller](crate::Builder::stuck_after) it waits for another worker. It costs a yield, and a
+    /// second one if tasks ran meanwhile for 100 µs or more.
+    ///
+    /// # Errors
+    ///
+    /// As [`start_in_time`](Self::start_in_time).
+    pub fn start_after_others(self) -> StartAfterOthers {
+        StartAfterOthers {
+            yields: yield_soft(),
+            asked_ns: self.asked_ns(),
+            yielded_again: false,
+            admitted: Some(self),
+        }
+    }
+}
+
+/// The future of [`Admitted::start_after_others`].
+#[derive(Debug)]
+#[must_use = "nothing starts unless it is awaited"]
+pub struct StartAfterOthers {
+    yields: YieldNow,
+    asked_ns: u64,
+    /// Once only: those that come later do the same, and would overtake it.
+    yielded_again: bool,
+    /// `None` once it has started.
+    admitted: Option<Admitted>,
+}
+
+impl Future for StartAfterOthers {
+    type Output = Result<(), Box<Overload>>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        loop {
+            ready!(Pin::new(&mut self.yields).poll(cx));
+            let now = clock::now_ns();
+            // The worker has looked at its sockets after such a time, and what they woke is behind this task.
+            if self.yielded_again || now.saturating_sub(self.asked_ns) < LOOK_NS {
+                break;
+            }
+            self.yielded_again = true;
+            self.yields = yield_soft();
+        }
+        let Some(admitted) = self.admitted.take() else {
+            panic!("a future was polled again after it had ended");
+        };
+        Poll::Ready(admitted.start_in_time())
+    }
+}
+
+/// Returns a closure that was admitted: its call says that it starts.
+pub(super) fn starting<T>(admitted: Option<Admitted>, closure: impl FnOnce() -> T) -> impl FnOnce() -> T {
+    move || {
+        if let Some(admitted) = admitted {
+            admitted.start();
+        }
+        closure()
     }
 }
 

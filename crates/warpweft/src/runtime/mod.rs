@@ -80,7 +80,7 @@ pub use crate::threads::pool_thread::{EnteredThread, PoolThread};
 pub use crate::threads::stall::{Behind, Stall};
 pub use crate::threads::thread_context::ThreadRole;
 pub use crate::threads::thread_set::Threads;
-pub use admission::AdmissionControl;
+pub use admission::{AdmissionControl, StartAfterOthers};
 pub use build_error::{BuildError, EnvironmentError};
 pub use builder::Builder;
 pub use deadline::{Deadline, NoDeadlines};

@@ -1,7 +1,7 @@
 //! [`TaskBuilder`]: the one place where tasks are spawned. The free functions, `Runtime`, `Pool` and the
 //! limits call it.
 
-use super::admission::Starts;
+use super::admission::{Starts, starting};
 use super::deadline::Deadline;
 use super::default::default_runtime;
 use super::handle::Runtime;
@@ -237,13 +237,8 @@ impl<'a> TaskBuilder<'a> {
         let pool = self.pool_or_here();
         let admitted = pool.ask(self.rank)?;
         let destination = pool.try_permit()?;
-        let node = inherited();
-        let job = move || {
-            if let Some(admitted) = admitted {
-                admitted.start();
-            }
-            start(node, job)
-        };
+        let (node, job) = (inherited(), starting(admitted, job));
+        let job = move || start(node, job);
         // SAFETY: a runtime's pool ends its tasks before itself.
         Ok(self.admit(&pool, destination, |info| unsafe { tasks::job(job, info) }))
     }
@@ -268,13 +263,8 @@ impl<'a> TaskBuilder<'a> {
         let destination = pool.try_permit()?;
         let reserved = pool.any().core().stacks.reserve();
         let reserved = reserved.map_err(|_| SpawnError::NoStack)?;
-        let node = inherited();
-        let body = move || {
-            if let Some(admitted) = admitted {
-                admitted.start();
-            }
-            start(node, body)
-        };
+        let (node, body) = (inherited(), starting(admitted, body));
+        let body = move || start(node, body);
         // SAFETY: a runtime's pool ends its tasks before itself.
         let make = |info| unsafe { tasks::on_stack_job(body, StartOn(reserved), info) };
         Ok(self.admit(&pool, destination, make))

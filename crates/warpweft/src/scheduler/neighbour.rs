@@ -9,20 +9,22 @@
 //! - A worker that runs anything else looks at no neighbour: it would only disturb the order of what it
 //!   takes.
 //! - The line with the counts of another worker is read once in [`LOOKS`] looks, so that workers that all
-//!   yield do not slow each other down.
+//!   yield do not slow each other down. After one was stuck it is read more often, and then less and less.
 
 use std::cell::Cell;
 
-/// The number of looks between two looks at the other worker: some 20 µs of yields.
+/// The most looks from one look at the other worker to the next: some 20 µs of yields.
 const LOOKS: u32 = 16;
 /// Of this number of steps one may be no yield.
 const OTHERS: u64 = 16;
 
 /// The other worker that a worker looks at, and what it saw.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Neighbour {
     /// The looks since the last look at the other worker.
     looks: Cell<u32>,
+    /// The number of looks from one look at the other worker to the next.
+    interval: Cell<u32>,
     /// The worker's own steps and yields at that look.
     own: Cell<(u64, u64)>,
     /// How many workers further the other one is.
@@ -31,6 +33,19 @@ pub(crate) struct Neighbour {
     steps: Cell<Option<u64>>,
     /// True if it was stuck.
     stuck: Cell<bool>,
+}
+
+impl Default for Neighbour {
+    fn default() -> Self {
+        Self {
+            looks: Cell::default(),
+            interval: Cell::new(LOOKS),
+            own: Cell::default(),
+            further: Cell::default(),
+            steps: Cell::default(),
+            stuck: Cell::default(),
+        }
+    }
 }
 
 impl Neighbour {
@@ -46,7 +61,7 @@ impl Neighbour {
     ) -> bool {
         let looks = self.looks.get() + 1;
         self.looks.set(looks);
-        if workers < 2 || looks < LOOKS && !self.stuck.get() {
+        if workers < 2 || looks < self.interval.get() && !self.stuck.get() {
             return false;
         }
         self.looks.set(0);
@@ -55,12 +70,16 @@ impl Neighbour {
         if steps.saturating_sub(yields) > steps / OTHERS {
             self.steps.set(None);
             self.stuck.set(false);
+            self.interval.set(LOOKS);
             return false;
         }
         let further = self.further.get() % (workers - 1);
         let now = steps_of((me + 1 + further) % workers);
         let is_stuck = match (self.steps.get(), now) {
-            (Some(before), Some(now)) if before == now => true,
+            (Some(before), Some(now)) if before == now => {
+                self.interval.set(1);
+                true
+            }
             (None, Some(now)) => {
                 self.steps.set(Some(now));
                 false
@@ -69,6 +88,7 @@ impl Neighbour {
             _ => {
                 self.steps.set(None);
                 self.further.set(further + 1);
+                self.interval.set(LOOKS.min(self.interval.get() * 2));
                 false
             }
         };
@@ -125,5 +145,32 @@ mod tests {
         while !is_stuck(7) {}
         assert!(is_stuck(7) && is_stuck(7));
         assert!(!is_stuck(8) && !is_stuck(8));
+    }
+
+    #[test]
+    fn after_one_was_stuck_the_looks_are_frequent_for_a_while() {
+        let neighbour = Neighbour::default();
+        let (mut look, steps) = (0, std::cell::Cell::new(1));
+        let mut looks_until = |seen: &dyn Fn() -> bool| {
+            let before = look;
+            loop {
+                look += 1;
+                let is_stuck = neighbour.is_stuck(0, 2, (look * 61, look * 61), |_| Some(steps.get()));
+                if is_stuck || seen() {
+                    return look - before;
+                }
+            }
+        };
+        assert_eq!(looks_until(&|| false), u64::from(2 * LOOKS));
+        steps.set(2);
+        assert!(looks_until(&|| false) < 8, "it is stuck again soon");
+        steps.set(3);
+        // Now it makes a step between any two looks.
+        let moves = || {
+            steps.set(steps.get() + 1);
+            steps.get() > 10 * u64::from(LOOKS)
+        };
+        looks_until(&moves);
+        assert_eq!(neighbour.interval.get(), LOOKS);
     }
 }

@@ -10,7 +10,7 @@ use std::cell::Cell;
 use warpweft_platform::clock::thread_cpu_ns;
 
 /// A busy pool looks at its poller after this time, at the next end of a task.
-const LOOK_NS: u64 = 100_000;
+pub(crate) const LOOK_NS: u64 = 100_000;
 /// While a standby poller is wanted, the workers do not look at the poller for this time.
 const STANDBY_NS: u64 = 10_000_000;
 /// A worker that computes for this time without a look at the poller wants a standby poller.

@@ -96,6 +96,11 @@ impl<P: Policy> Worker<P> {
     /// As [`Worker::call`].
     #[cold]
     unsafe fn push_yielded(&self, task: Runnable, to: YieldTo) {
+        if !self.shares() {
+            // The standby poller is for what is over soon. This one stays behind others, so it may be long.
+            // It counts as one that came from outside.
+            return self.pool().push_from_outside(task, Why::Yielded);
+        }
         self.counters().add(Count::Yields, 1);
         let task = self.pool().lend(task);
         // SAFETY: by contract.

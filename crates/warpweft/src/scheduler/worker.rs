@@ -240,8 +240,10 @@ impl<P: Policy> Worker<P> {
         // SAFETY: by contract the reference belongs to a worker of this table, so of this type.
         let worker = unsafe { Self::from_ref(worker_ref) };
         let core = &worker.pool().core;
-        // Work that the policy does not know: the yielding task would keep the worker from it.
+        // Work that the policy does not know: the yielding task would keep the worker from it. A compensating
+        // worker has other workers' work.
         if worker.worker_ref.is_in_policy()
+            || worker.is_compensating
             || !worker.pinned.is_empty()
             || core.lifecycle.is_closing()
             || core.monitor.is_any_long()

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
+use warpweft::cancel::CancelToken;
 use warpweft::sync::oneshot;
 use warpweft::{
     AdmissionControl, BuildError, Builder, EnterError, JoinHandle, Overload, QueueDelay, QueueDelayError,
@@ -121,6 +122,29 @@ fn each_kind_of_task_says_when_it_starts() {
         // Meanwhile one starts at once.
         assert!(pool.try_spawn(async {}).expect("none waits").wait().is_ok());
         assert!(control(&runtime).stats().delay < stats.delay, "{kind}");
+    }
+}
+
+#[test]
+fn what_is_cancelled_before_it_starts_is_not_measured() {
+    let runtime = one("fifo").build().expect("a small pool");
+    let pool = runtime.first().clone();
+    let spawns: [&dyn Fn() -> Result<JoinHandle<()>, SpawnError>; 4] = [
+        &|| pool.try_spawn(async {}),
+        &|| pool.try_spawn_job(|| ()),
+        &|| pool.try_spawn_fiber(|| ()),
+        &|| pool.try_spawn_local(|| async {}),
+    ];
+    for (kind, spawn) in spawns.into_iter().enumerate() {
+        let release = keep_busy(&runtime);
+        let token = CancelToken::new();
+        let task = token.run(spawn).expect("not yet").expect("none waits");
+        thread::sleep(TARGET);
+        token.cancel();
+        drop(release);
+        assert!(task.wait().is_err());
+        let stats = control(&runtime).stats();
+        assert_eq!((stats.waiting, stats.delay), (0, Duration::ZERO), "{kind}");
     }
 }
 

@@ -6,12 +6,14 @@
 )]
 
 use crate::eventually::eventually;
+use std::io::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
+use warpweft::net::TcpListener;
 use warpweft::policy::Count;
-use warpweft::{Fifo, Runtime, spawn_job};
+use warpweft::{Fifo, Runtime, spawn_job, yield_soft};
 use warpweft_platform::clock::thread_cpu_ns;
 
 const STUCK_AFTER: Duration = Duration::from_millis(20);
@@ -104,6 +106,51 @@ fn what_waits_behind_a_computation_without_end_goes_on() {
 #[test]
 fn what_waits_behind_one_computation_is_stolen_by_the_others() {
     assert_eq!(behind_a_hog(2), 0);
+}
+
+/// What a socket wakes begins beside the long tasks, and goes to a worker when it gives way.
+#[test]
+fn what_yields_on_the_standby_poller_is_left_to_a_worker() {
+    let runtime = runtime(1);
+    let thread = warpweft_platform::thread_state::thread;
+    let worker = runtime.spawn_job(thread).wait().expect("no panic");
+    let (address, told) = std::sync::mpsc::channel();
+    let (tell, threads) = std::sync::mpsc::channel();
+    let serves = runtime.spawn(async move {
+        let listener = TcpListener::bind(([127, 0, 0, 1], 0)).expect("a port");
+        let _ = address.send(listener.local_addr().expect("it is bound"));
+        let (stream, _) = listener.accept().await.expect("a client");
+        let mut byte = [0];
+        while stream.read_exact(&mut byte).await.is_ok() {
+            let began = thread();
+            yield_soft().await;
+            let _ = tell.send((began, thread()));
+        }
+    });
+    serves.detach();
+    let mut client = std::net::TcpStream::connect(told.recv().expect("it binds")).expect("it listens");
+    let over = Arc::new(AtomicBool::new(false));
+    let told = Arc::clone(&over);
+    let long = runtime.spawn(async move {
+        while !told.load(Ordering::Relaxed) {
+            compute(STUCK_AFTER / 4);
+            warpweft::yield_now().await;
+        }
+    });
+    let start = Instant::now();
+    let mut beside = 0;
+    while beside < 5 {
+        client.write_all(&[7]).expect("it is open");
+        let (began, went_on) = threads.recv().expect("it reads");
+        assert!(
+            began == worker || went_on == worker,
+            "it computes beside the worker"
+        );
+        beside += u32::from(began != worker);
+        assert!(start.elapsed() < Duration::from_secs(60), "nobody looks out");
+    }
+    over.store(true, Ordering::Relaxed);
+    long.wait().expect("no panic");
 }
 
 /// The report of a stall counts the tasks behind the stuck one. Meanwhile that one ends, the pool ends, and

@@ -62,6 +62,24 @@ fn delayed(law: &mut Law, at: u64, delay: u64) {
     (0..20).for_each(|_| assert_eq!(law.start(at, at + delay, false), Start::Run));
 }
 
+/// Each comes while the one before it runs, and nobody waits at that time.
+#[test]
+fn the_time_between_starts_is_known_where_only_one_waits() {
+    let (mut law, mut now) = overloaded();
+    let task = 24 * MS / 10;
+    law.ask(now).expect("none waits");
+    law.start(now, now, false);
+    for _ in 0..30 {
+        let asked = now + task / 2;
+        now += task;
+        law.ask(asked).expect("none waits");
+        law.start(asked, now, false);
+    }
+    assert!(law.is_overloaded());
+    let admitted = (0..10).take_while(|_| law.ask(now + MS).is_ok()).count();
+    assert_eq!(admitted, 3, "three of them take longer than the target");
+}
+
 #[test]
 fn delays_within_the_target_begin_the_interval_anew() {
     let mut law = law();
