@@ -3,9 +3,10 @@
 use crate::frame::{Frame, FrameKind, here};
 use crate::latch::Latch;
 use crate::wakeup::Wakeup;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use warpweft_platform::counter::Replaceable;
 use warpweft_platform::process;
 use warpweft_platform::thread_word;
 
@@ -21,6 +22,18 @@ pub struct BlockingHooks {
     /// Calls the closure at once, and again whenever the waker that it was given is called, until it returns
     /// true. Returns false, without a call, if this stack has no waker.
     pub drive: fn(PollOnce<'_>) -> bool,
+}
+
+/// Waits for a handle where the wait may be stopped. Returns false, without a call, where it may not.
+pub type StoppableWait = fn(PollOnce<'_>) -> bool;
+
+static NEVER_STOPS: StoppableWait = |_| false;
+
+static STOPPABLE_WAIT: Replaceable<StoppableWait> = Replaceable::new(&NEVER_STOPS);
+
+/// Makes all handles of the process ask `wait` from now on, before they block a thread.
+pub fn set_stoppable_wait(wait: &'static StoppableWait) {
+    STOPPABLE_WAIT.set(wait);
 }
 
 // The runtime sets it on its threads. It is here because waiting reads it.
@@ -72,20 +85,10 @@ fn wait_in_child(wakeup: &Wakeup) {
 /// In a child made by `fork()` that has no other thread, if the future waits: nothing could end the wait.
 pub fn block_on<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
-    if let Some(hooks) = hooks() {
-        let mut output = None;
-        let mut poll = |cx: &mut Context<'_>| match future.as_mut().poll(cx) {
-            Poll::Ready(value) => {
-                output = Some(value);
-                true
-            }
-            Poll::Pending => false,
-        };
-        if (hooks.drive)(&mut poll)
-            && let Some(output) = output
-        {
-            return output;
-        }
+    if let Some(hooks) = hooks()
+        && let Some(output) = through(hooks.drive, future.as_mut())
+    {
+        return output;
     }
     let wakeup = Arc::new(Wakeup::default());
     let waker = Waker::from(Arc::clone(&wakeup));
@@ -96,4 +99,23 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
         }
         wait(&wakeup);
     }
+}
+
+/// As [`block_on`], but unwinds if the code that waits is stopped.
+pub(crate) fn block_stoppably<F: Future>(future: F) -> F::Output {
+    let mut future = pin!(future);
+    through(*STOPPABLE_WAIT.get(), future.as_mut()).unwrap_or_else(|| block_on(future))
+}
+
+/// Lets `wait` wait for the future. `None`: it does not, and the future was not polled.
+fn through<F: Future>(wait: fn(PollOnce<'_>) -> bool, mut future: Pin<&mut F>) -> Option<F::Output> {
+    let mut output = None;
+    let mut poll = |cx: &mut Context<'_>| match future.as_mut().poll(cx) {
+        Poll::Ready(value) => {
+            output = Some(value);
+            true
+        }
+        Poll::Pending => false,
+    };
+    if wait(&mut poll) { output } else { None }
 }

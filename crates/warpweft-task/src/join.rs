@@ -2,7 +2,7 @@
 //!
 //! It is also the *promise* of EBSL: `schedule` returns one, `await` redeems it.
 
-use crate::block_on::block_on;
+use crate::block_on::block_stoppably;
 use crate::header::Header;
 use crate::info::TaskInfo;
 use crate::lending;
@@ -77,8 +77,13 @@ impl<T: Send + 'static> JoinHandle<T> {
     ///
     /// The task panicked, was cancelled, or its pool shut down. Or this is a child made by `fork()`, and the
     /// pool stayed in the parent.
+    ///
+    /// # Panics
+    ///
+    /// Under a token of cancellation that is cancelled, the calling code unwinds, as in any wait. The task
+    /// continues.
     pub fn wait(self) -> Result<T, JoinError> {
-        block_on(self)
+        block_stoppably(self)
     }
 
     /// Lets the task continue alone. It does the same as dropping the handle.

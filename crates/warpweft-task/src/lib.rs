@@ -56,7 +56,7 @@ mod waker;
 mod wakeup;
 mod why;
 
-pub use block_on::{BlockingHooks, PollOnce, block_on, set_wait};
+pub use block_on::{BlockingHooks, PollOnce, StoppableWait, block_on, set_stoppable_wait, set_wait};
 pub use header::Header;
 pub use info::TaskInfo;
 pub use join::JoinHandle;

@@ -158,6 +158,8 @@ impl CancelToken {
     /// # Errors
     ///
     /// [`Cancelled`], if the token was cancelled before the future had a value: it never ran, or was dropped.
+    /// If only the token that counts here already was cancelled, the stack unwinds further; with `panic =
+    /// "abort"` that is this error, too.
     ///
     /// # Panics
     ///
@@ -167,11 +169,14 @@ impl CancelToken {
         future: F,
     ) -> impl Future<Output = Result<F::Output, Cancelled>> + use<F> {
         let (token, ours) = (self.below_current(), self.clone());
-        let run = UnderToken::new(token.0, future);
+        let run = UnderToken::new(Arc::clone(&token.0), future);
         async move {
             match run.await {
                 Some(value) => Ok(value),
-                None => match ours.reason() {
+                None => match ours
+                    .reason()
+                    .or_else(|| token.reason().filter(|_| !here::UNWINDS))
+                {
                     Some(cancelled) => Err(cancelled),
                     None => here::unwind(),
                 },

@@ -10,6 +10,7 @@
 //! - A frame keeps its node, or another frame does that waits for the code in it.
 //! - No stack unwinds for its token while it panics, in a hook of a policy, in uncooperative code, or where a
 //!   frame must not be left.
+//! - What a destructor makes while its thread panics has no token: it could not unwind for it.
 
 use super::fiber::Fiber;
 use super::stack_context::{StackContext, here};
@@ -24,7 +25,7 @@ use std::task::{Poll, Waker};
 use warpweft_platform::clock;
 use warpweft_platform::thread::panicking;
 use warpweft_platform::thread_word;
-use warpweft_task::Cancelled;
+use warpweft_task::{Cancelled, StoppableWait, set_stoppable_wait};
 
 /// True if a cancellation unwinds stacks. Otherwise they see it when they ask.
 pub(crate) const UNWINDS: bool = cfg!(panic = "unwind");
@@ -58,6 +59,7 @@ mod used {
 
     pub(super) fn set() {
         if !get() {
+            super::set_stoppable_wait(&super::WAIT_UNDER_TOKEN);
             USED.store(true, Ordering::Relaxed);
         }
     }
@@ -70,8 +72,26 @@ mod used {
         true
     }
 
-    pub(super) fn set() {}
+    pub(super) fn set() {
+        super::set_stoppable_wait(&super::WAIT_UNDER_TOKEN);
+    }
 }
+
+/// How a handle waits under a token, unless it is on a fiber that may switch: that one looks at its token
+/// itself.
+static WAIT_UNDER_TOKEN: StoppableWait = |look| {
+    let switches = here()
+        .and_then(StackContext::fiber)
+        .is_some_and(Fiber::may_switch);
+    match inherited().filter(|_| !switches) {
+        None => false,
+        Some(node) => {
+            let is_ready = |is: bool| if is { Poll::Ready(()) } else { Poll::Pending };
+            block_under(node, std::future::poll_fn(|cx| is_ready(look(cx))));
+            true
+        }
+    }
+};
 
 /// Returns the frame that decides which token counts on the calling stack; null if there is none.
 fn frame_here() -> *const TokenFrame {
@@ -90,10 +110,13 @@ pub(crate) fn inherited() -> Option<Arc<Node>> {
     if used::get() { current() } else { None }
 }
 
-/// Returns the token that counts on the calling stack.
+/// Returns the token that counts on the calling stack for what is made there.
 #[cold]
 #[inline(never)]
 pub(crate) fn current() -> Option<Arc<Node>> {
+    if panicking() {
+        return None;
+    }
     // SAFETY: the node of a frame of this stack is there.
     unsafe { shared(token_here()) }
 }
@@ -173,6 +196,15 @@ impl StackContext {
     /// Returns the token that counts on this stack; null if there is none.
     pub(crate) fn cancel_token(&self) -> *const Node {
         self.forks().token()
+    }
+
+    /// Returns the token of the jobs of a scope that is opened on this stack; null if they have none.
+    pub(crate) fn token_of_jobs(&self) -> *const Node {
+        let token = self.cancel_token();
+        if !token.is_null() && panicking() {
+            return ptr::null();
+        }
+        token
     }
 
     /// Returns true if the token that counts here is cancelled, and the stack may be unwound.
@@ -373,27 +405,27 @@ pub(crate) fn start_or_drop(node: &Arc<Node>, f: impl FnOnce()) {
     }
 }
 
-/// Calls `f`, or drops it and unwinds if the token is cancelled. The caller is under that token already.
+/// Calls `f`, or drops it if the token is cancelled. The caller is under that token already.
 ///
 /// # Safety
 ///
 /// The node is null or there.
 #[inline]
-pub(crate) unsafe fn start_here<R>(node: *const Node, f: impl FnOnce() -> R) -> R {
+pub(crate) unsafe fn start_here<R>(node: *const Node, f: impl FnOnce() -> R) -> Option<R> {
     // SAFETY: by contract.
     if UNWINDS && unsafe { node.as_ref() }.is_some_and(Node::is_cancelled) {
         drop(f);
-        unwind();
+        return None;
     }
-    f()
+    Some(f())
 }
 
-/// As [`start`]. Without a token `f` is just called, under none.
+/// As [`start_here`], and enters the token. Without one `f` is just called, under none.
 ///
 /// # Safety
 ///
 /// As [`with_raw_token`].
-pub(crate) unsafe fn start_raw<R>(node: *const Node, f: impl FnOnce() -> R) -> R {
+pub(crate) unsafe fn start_raw<R>(node: *const Node, f: impl FnOnce() -> R) -> Option<R> {
     // SAFETY: by contract.
     let f = || unsafe { with_raw_token(node, f) };
     // SAFETY: null, or there by contract. The token is entered in `f`.

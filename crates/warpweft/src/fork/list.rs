@@ -78,6 +78,9 @@ pub(crate) struct List {
     checked: Cell<bool>,
     /// The youngest frame with a token, or with none on top of one; null if there is none.
     frame: Cell<*const TokenFrame>,
+    /// In a checked list: the oldest fork of a destructor that runs while the thread panics. It and all
+    /// younger ones have no token. It may have been removed.
+    sheltered: Cell<*const ForkRecord>,
     /// In a checked list, and while something is on offer: what `watch` and `expect` would be.
     decision: Cell<(*const AtomicU64, u64)>,
     /// How often a token was looked at since the last look at the clock, and after how many the next one is.
@@ -103,6 +106,7 @@ impl List {
             foot: ForkRecord::foot(),
             checked: Cell::new(false),
             frame: Cell::new(ptr::null()),
+            sheltered: Cell::new(ptr::null()),
             decision: Cell::new((ptr::null(), CLOSED)),
             looks: Cell::new((0, 0)),
             looked_ns: Cell::new(0),
@@ -262,9 +266,14 @@ impl List {
         Some((self.told(latent, self.token_of(latent)), ptr::null()))
     }
 
-    /// Returns true if that record of the list is latent. It walks the list; only scopes call it.
+    /// Returns true if that record of the list is latent. It walks the list; only scopes and lists that are
+    /// checked call it.
     fn is_in_latent_part(&self, record: *const ForkRecord) -> bool {
-        let mut at = self.public.get();
+        self.is_behind(self.public.get(), record)
+    }
+
+    /// Returns true if that record is in the list behind `at`, which is in it, or the foot.
+    fn is_behind(&self, mut at: *const ForkRecord, record: *const ForkRecord) -> bool {
         while at != self.tail.get() {
             // SAFETY: it is the foot or in the list, so it is alive.
             let here = unsafe { &*at };

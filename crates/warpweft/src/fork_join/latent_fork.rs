@@ -17,6 +17,7 @@ use std::cell::UnsafeCell;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
+use warpweft_task::Cancelled;
 
 /// A fork of one kind. `repr(C)`: a pointer to the record is a pointer to the fork.
 #[derive(Debug)]
@@ -64,6 +65,7 @@ impl<R: Send, B: FnOnce(ForkCx<'_>) -> R + Send> LatentFork<B, R> {
         // SAFETY: an older frame of the owner, which waits for the fork, keeps the token.
         let body = || unsafe { start_raw(token, body) };
         let outcome = as_part_of(done, || catch_unwind(AssertUnwindSafe(body)));
+        let outcome = outcome.and_then(|result| result.ok_or(Box::new(Cancelled) as _));
         // SAFETY: only the thief writes the result until `done` is set.
         unsafe { (*fork.result.get()).write(outcome) };
         // SAFETY: the fork was taken by the thief that runs this.

@@ -26,6 +26,7 @@ use crate::fork::list::List;
 use crate::fork::stealable_job::{By, StealableJob, Stolen};
 use crate::observe::spans::SpawnSpan;
 use crate::observe::tasks;
+use crate::pool::panics::Outcome;
 use crate::runtime::pool::Pool;
 use std::cell::RefCell;
 use std::fmt;
@@ -75,6 +76,16 @@ unsafe fn run_own(job: NonNull<StealableJob>) {
     unsafe { run(job, By::Owner) };
 }
 
+/// Returns why a job has not come to its end: its panic, or that its token was cancelled before it began. Jobs
+/// that never begin are not unwound, because there may be many.
+fn cut_short(outcome: Outcome<Option<()>>) -> Option<Panic> {
+    match outcome {
+        Ok(Some(())) => None,
+        Ok(None) => Some(Box::new(Cancelled)),
+        Err(panic) => Some(panic),
+    }
+}
+
 /// A job in its box.
 #[repr(C)]
 struct ScopeJob<F> {
@@ -106,7 +117,7 @@ impl<F: FnOnce()> ScopeJob<F> {
                 }))
             }),
         };
-        if let Err(panic) = outcome {
+        if let Some(panic) = cut_short(outcome) {
             jobs.note(panic).into_iter().for_each(report_displaced);
         }
         if by == By::Taker && jobs.end_one() {
@@ -127,7 +138,7 @@ impl RemoteJob {
         let body = || unsafe { start_raw(self.token(), body) };
         // Unwind: the panic continues in the scope's frame.
         let outcome = catch_unwind(AssertUnwindSafe(body));
-        if let Err(panic) = outcome {
+        if let Some(panic) = cut_short(outcome) {
             self.note(panic);
         }
         self.end();
@@ -345,7 +356,7 @@ impl ForkCx<'_> {
                 given: AtomicUsize::new(1),
                 done: Latch::new(),
                 panic: FirstPanic::new(None),
-                token: context.cancel_token(),
+                token: context.token_of_jobs(),
             },
             owner: context,
             pool: context.pool(),

@@ -6,7 +6,7 @@ use super::pool::Pool;
 use super::pool_error::EnterError;
 use super::spawn_error::SpawnError;
 use super::task_builder::TaskBuilder;
-use crate::execution::block_on;
+use crate::execution::block_on::block_on;
 use crate::execution::enter_guard::EnterGuard;
 use crate::execution::fiber_start::NoUnwindGuard;
 use crate::execution::fork_cx::{ForkCx, with_forks};
@@ -16,8 +16,7 @@ use crate::pool::current::with_current;
 use crate::pool::panics::Outcome;
 use crate::threads::thread_context::ThreadRole;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use warpweft_task::block_on;
-use warpweft_task::{JoinError, JoinHandle};
+use warpweft_task::JoinError;
 
 /// What the caller's frame lends to the job.
 struct BorrowedCall<F, R> {
@@ -90,7 +89,7 @@ impl TaskBuilder<'_> {
                 self.copy_on(&pool).spawn_pinned(worker, job)
             })
             .collect();
-        let ends: Vec<_> = jobs.into_iter().map(JoinHandle::wait).collect();
+        let ends: Vec<_> = jobs.into_iter().map(warpweft_task::block_on).collect();
         stay.end();
         for end in ends {
             match end {
@@ -173,7 +172,7 @@ fn lend<R: Send>(
     // SAFETY: the job is run or dropped before `wait` returns, and nothing unwinds before.
     let job = unsafe { unbound(Box::new(move || lent.run())) };
     let stay = NoUnwindGuard::new();
-    let end = builder.spawn_job(job).wait();
+    let end = warpweft_task::block_on(builder.spawn_job(job));
     stay.end();
     match (end, loan.result) {
         (Ok(()), Some(Ok(result))) => Ok(result),
@@ -312,7 +311,7 @@ impl Pool {
         }
         // The permit is returned at the end of this function.
         let _place = match self.claim()? {
-            Some(claim) => Some(block_on::block_on(claim).map_err(|_| EnterError::Closed)?),
+            Some(claim) => Some(block_on(claim).map_err(|_| EnterError::Closed)?),
             None => None,
         };
         self.install(|_| closure()).map_err(EnterError::of)

@@ -13,11 +13,13 @@ mod in_time;
 #[cfg(feature = "macros")]
 mod cooperative;
 mod deadlines;
+mod destructors;
 mod fibers;
 mod forks;
 mod storm;
 mod streams;
 mod tasks;
+mod waits;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

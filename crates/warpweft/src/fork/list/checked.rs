@@ -8,6 +8,8 @@
 //!
 //! - The list is checked while one of its frames has a token.
 //! - The frames are a list from the youngest to the oldest. The nodes of all are there.
+//! - A fork that a destructor makes while its thread panics has no token: its frame could not unwind if the
+//!   other half did not run. `sheltered` knows these forks.
 
 use super::{CLOSED, FREE, List};
 use crate::cancel_tree::node::Node;
@@ -15,6 +17,7 @@ use crate::fork::record::ForkRecord;
 use crate::fork::token_frame::TokenFrame;
 use std::ptr::{self, NonNull};
 use warpweft_platform::atomic::Ordering;
+use warpweft_platform::thread::panicking;
 
 /// The most looks at a token between two looks at the clock, which take as long as a join.
 const LOOKS_PER_CLOCK: u32 = 64;
@@ -103,6 +106,7 @@ impl List {
     /// Puts the oldest latent fork or job on offer, if the offer is free and there is one. Returns true if it
     /// did.
     pub(crate) fn offer_unusually(&self) -> bool {
+        self.shelter();
         // SAFETY: null, or valid by the contract of `attach`.
         let Some(offer) = (unsafe { self.offer.get().as_ref() }) else {
             return false;
@@ -131,9 +135,28 @@ impl List {
         published
     }
 
+    /// Notes the oldest fork that was made while the thread panics. Each fork of a checked list comes here as
+    /// the youngest one.
+    fn shelter(&self) {
+        if !panicking() {
+            self.sheltered.set(ptr::null());
+        } else if !self.is_behind(&raw const self.foot, self.sheltered.get()) {
+            self.sheltered.set(self.tail.get());
+        }
+    }
+
+    fn is_sheltered(&self, record: *const ForkRecord) -> bool {
+        let oldest = self.sheltered.get();
+        self.is_behind(&raw const self.foot, oldest)
+            && (ptr::eq(oldest, record) || self.is_behind(oldest, record))
+    }
+
     /// Returns the token under which the oldest latent record was made; null if there was none.
     pub(super) fn token_of(&self, oldest: NonNull<ForkRecord>) -> *const Node {
         debug_assert_eq!(self.oldest_latent(), Some(oldest));
+        if panicking() && self.is_sheltered(oldest.as_ptr()) {
+            return ptr::null();
+        }
         // SAFETY: null, or a frame that was entered and not left.
         let frames = std::iter::successors(unsafe { self.frame.get().as_ref() }, |frame| {
             // SAFETY: as above.
