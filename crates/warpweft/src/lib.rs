@@ -36,6 +36,8 @@
 //! | a stream of futures | [`par_buffered`](stream::ParStream::par_buffered), [`pipeline`](stream::pipeline) | as a stream |
 //! | two or many closures that borrow from here | [`join`], [`scope`], [`par_for`], [`par_chunks_mut`] | when all have ended |
 //! | a file, or a name of a host | [`fs`], [`net::lookup`] | by awaiting |
+//! | work that may have to stop: by a request, at a deadline | [`CancelToken::run`](cancel::CancelToken::run), [`cancel::with_deadline`], and their `_async` forms | as `Ok`, or [`Cancelled`](cancel::Cancelled) |
+//! | a signal that asks the process to end | [`signal`] | by awaiting |
 //!
 //! A thread that is no worker uses [`Runtime::spawn`], [`Runtime::install`], [`JoinHandle::wait`] and
 //! [`block_on`]. The last three wait. A task may call them, too: its thread passes its worker on to another
