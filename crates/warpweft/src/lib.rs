@@ -65,7 +65,7 @@
 //! | `macros` | on | the attributes `cooperative`, `main` and `test` | `syn` |
 //! | `net` | on | [`net`], sockets | `socket2` |
 //! | `process` | on | `process`, programs that are started and waited for; on Unix | `signal-hook-registry` |
-//! | `signal` | on | [`signal`], Ctrl-C | `signal-hook-registry` |
+//! | `signal` | on | [`signal`], Ctrl-C and on Unix `SIGTERM` and `SIGHUP` | `signal-hook-registry` |
 //! | `policies` | on | texts of the policies `lifo`, `slot` and `priority`, beside `fifo` | code of a pool for each |
 //! | `stacks` | off | reports of stuck workers, dumps and shutdowns in vain have the stacks of the code that is stuck | `backtrace`, `framehop`; on Linux |
 //! | `tracing` | off | tasks and fibers carry spans of the crate `tracing` | `tracing`; see "Spans" below |
