@@ -79,9 +79,9 @@
 //! neither forks nor waits.
 //!
 //! What a destructor spawns depends on where it runs. The locals of a fiber or a closure are dropped under
-//! the cancelled token, so what they spawn never starts. A future is dropped outside of its token, and what
-//! its destructors spawn does run, unless another cancelled token counts there. Clean-up that must run is
-//! spawned in [`detached`].
+//! the cancelled token, so what they spawn never starts. A future is dropped where it awaits, outside of its
+//! token, and what its destructors spawn does run. That does not hold if the future runs under a second
+//! cancelled token, or is unwound in its poll. Clean-up that must run is spawned in [`detached`].
 //!
 //! # Costs
 //!
