@@ -34,6 +34,7 @@ chapters! {
     dump = "17-dump.md",
     recorder = "18-recorder.md",
     system = "20-system.md",
+    cancellation = "21-cancellation.md",
     cookbook = "cookbook.md",
     from_rayon = "from-rayon.md",
     from_tokio = "from-tokio.md",

@@ -36,6 +36,8 @@
 //! | a stream of futures | [`par_buffered`](stream::ParStream::par_buffered), [`pipeline`](stream::pipeline) | as a stream |
 //! | two or many closures that borrow from here | [`join`], [`scope`], [`par_for`], [`par_chunks_mut`] | when all have ended |
 //! | a file, or a name of a host | [`fs`], [`net::lookup`] | by awaiting |
+//! | work that may have to stop: by a request, at a deadline | [`CancelToken::run`](cancel::CancelToken::run), [`cancel::with_deadline`], and their `_async` forms | as `Ok`, or [`Cancelled`](cancel::Cancelled) |
+//! | a signal that asks the process to end | [`signal`] | by awaiting |
 //!
 //! A thread that is no worker uses [`Runtime::spawn`], [`Runtime::install`], [`JoinHandle::wait`] and
 //! [`block_on`]. The last three wait. A task may call them, too: its thread passes its worker on to another
@@ -63,7 +65,7 @@
 //! | `macros` | on | the attributes `cooperative`, `main` and `test` | `syn` |
 //! | `net` | on | [`net`], sockets | `socket2` |
 //! | `process` | on | `process`, programs that are started and waited for; on Unix | `signal-hook-registry` |
-//! | `signal` | on | [`signal`], Ctrl-C | `signal-hook-registry` |
+//! | `signal` | on | [`signal`], Ctrl-C and on Unix `SIGTERM` and `SIGHUP` | `signal-hook-registry` |
 //! | `policies` | on | texts of the policies `lifo`, `slot` and `priority`, beside `fifo` | code of a pool for each |
 //! | `stacks` | off | reports of stuck workers, dumps and shutdowns in vain have the stacks of the code that is stuck | `backtrace`, `framehop`; on Linux |
 //! | `tracing` | off | tasks and fibers carry spans of the crate `tracing` | `tracing`; see "Spans" below |

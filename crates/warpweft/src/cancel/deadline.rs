@@ -74,9 +74,12 @@ fn until(deadline: Instant) -> CancelToken {
 /// Calls `f` under a token that is cancelled at `deadline`, for closures and fibers: see
 /// [`CancelToken::run`]. Of nested deadlines the earliest counts.
 ///
+/// The deadline stops `f` where it forks, waits or asks. Code that does none of these after the deadline
+/// gives its value all the same, late and complete, as `Ok`.
+///
 /// # Errors
 ///
-/// [`Cancelled`], if `f` had no value by then.
+/// [`Cancelled`], if `f` was stopped.
 ///
 /// # Panics
 ///
@@ -102,11 +105,11 @@ pub fn with_deadline<T>(deadline: Instant, f: impl FnOnce() -> T) -> Result<T, C
 /// deadlines the earliest counts.
 ///
 /// Unlike [`timeout_at`](crate::time::timeout_at) it reaches all that the future spawns, and the future may
-/// have a grace.
+/// have a grace. A poll that computes beyond the deadline and then has the value gives it as `Ok`.
 ///
 /// # Errors
 ///
-/// [`Cancelled`], if the future had no value by then.
+/// [`Cancelled`], if the future was stopped.
 ///
 /// # Panics
 ///

@@ -36,7 +36,7 @@
 //! | code that asks: [`is_cancelled`], [`check`] | sees it, or unwinds there |
 //! | [cooperative](mod@crate::cooperative) code | unwinds at the next check that is due |
 //! | a fiber that waits or yields, for whatever | unwinds there |
-//! | another closure in [`block_on`](crate::block_on), or in the `wait` of this crate's locks and channels | unwinds there |
+//! | another closure that blocks its thread in a `block_on` or a `wait` of this crate | unwinds there |
 //! | a future | is polled once more, and dropped if it still waits: see below |
 //! | other code | continues to its end |
 //!
@@ -44,15 +44,44 @@
 //! [`Cancelled`], or to the end of the task, whose joiner gets
 //! [`JoinError::Cancelled`](crate::JoinError::Cancelled). No function returns a value that it has not
 //! computed. Frames on which other threads work wait for them first, as in any panic. Code that catches the
-//! unwinding meets it again at its next wait or fork.
+//! unwinding meets it again at its next wait, yield or fork, or where it asks, and not before. The type of
+//! the payload is not public.
+//!
+//! **The second half of a join** that no thief has taken is run by its own frame if the first half returns,
+//! even after the cancellation; it ends at its next fork. If the first half was unwound, the second one is
+//! dropped. Jobs of a [scope](crate::scope()) and pieces of a loop do not start after the cancellation.
 //!
 //! **A future** that waits for [`cancelled`](CancelToken::cancelled) under the token is asked to end, and has
 //! a [grace](CancelToken::with_grace) to do so, a second unless the token says otherwise. Then it is dropped.
-//! Any other future is dropped at once.
+//! Any other future is dropped at once. A future somewhere in the tree gets its token by [`current`].
 //!
 //! **Nothing is unwound** while the thread panics, in a hook of a policy, or in
 //! [`uncooperative`](crate::uncooperative) code, and where frames are lent to other threads. With `panic =
-//! "abort"` no stack is unwound, and nothing is dropped: code sees the cancellation when it asks.
+//! "abort"` no stack is unwound: code sees the cancellation when it asks, and only the future of a
+//! [`run_async`](CancelToken::run_async) is dropped.
+//!
+//! # What comes back
+//!
+//! [`CancelToken::run`], [`CancelToken::run_async`], [`with_deadline`] and [`with_deadline_async`] return
+//! [`Cancelled`] if the work was stopped. Work that reaches its value all the same, because it never asks,
+//! gives `Ok` with that complete value, however late. The same holds for the joiner of a task under the
+//! token. [`JoinHandle::cancel`](crate::JoinHandle::cancel) is different: after it a joiner never gets a
+//! value.
+//!
+//! The joiner of a task that its deadline has ended gets
+//! [`JoinError::Cancelled`](crate::JoinError::Cancelled), as of any other token. Only the [`Cancelled`] that
+//! `run` and its kin return says whether it was a deadline.
+//!
+//! # Locks and clean-up
+//!
+//! The unwinding poisons a `std::sync::Mutex` that is locked in the code, as any panic does. The locks of
+//! [`sync`](crate::sync) are released and not poisoned. Use these, or locks of `std` only around code that
+//! neither forks nor waits.
+//!
+//! **Destructors** that run while a stack unwinds, for a cancellation or any other panic, are under no token:
+//! what they fork, spawn and wait for is done. So is what a future's destructor spawns, because a future is
+//! dropped outside of its token, unless another token that is cancelled counts there. [`detached`] says it
+//! for other code.
 //!
 //! # Costs
 //!

@@ -95,6 +95,27 @@ impl CancelToken {
     /// Waits until the token is cancelled: `.await` it, or [`wait`](Wait::wait) in a fiber or on a thread.
     ///
     /// A future that waits for this under the token gets a [grace](Self::with_grace) when it is cancelled.
+    /// [`current`] returns the token to wait for:
+    ///
+    /// ```
+    /// use warpweft::{Runtime, cancel, cancel::CancelToken, sync::oneshot};
+    ///
+    /// let runtime = Runtime::builder().workers(1).build()?;
+    /// let token = CancelToken::new();
+    /// let (started, has_started) = oneshot::channel();
+    /// let session = token.run(|| {
+    ///     runtime.spawn(async move {
+    ///         let token = cancel::current().expect("it is spawned under one");
+    ///         let _ = started.send(());
+    ///         token.cancelled().await;
+    ///         "goodbye"
+    ///     })
+    /// })?;
+    /// let _ = has_started.wait(); // one that has not begun never starts
+    /// token.cancel();
+    /// assert_eq!(session.wait()?, "goodbye");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn cancelled(&self) -> Wait<impl Future<Output = ()> + Send + Sync + Unpin + use<>> {
         let mut waiting = TokenWait {
             node: Arc::clone(&self.0),
@@ -113,9 +134,12 @@ impl CancelToken {
     /// Calls `f` under the token, and under the one that counts here already: either of them stops it. In a
     /// fiber `f` may wait as usual.
     ///
+    /// If `f` reaches its value although the token is cancelled, because it never forks, waits or asks, that
+    /// value is the result.
+    ///
     /// # Errors
     ///
-    /// [`Cancelled`], if the token was cancelled before `f` had a value: `f` never ran, or was unwound.
+    /// [`Cancelled`], if `f` was stopped: it never ran, or was unwound.
     ///
     /// # Panics
     ///
@@ -155,11 +179,14 @@ impl CancelToken {
 
     /// Runs `future` under the token, and under the one that counts where this is called.
     ///
+    /// If the future reaches its value in the poll in which it is cancelled or in the next one, or in its
+    /// [grace](Self::with_grace), that value is the result.
+    ///
     /// # Errors
     ///
-    /// [`Cancelled`], if the token was cancelled before the future had a value: it never ran, or was dropped.
-    /// If only the token that counts here already was cancelled, the stack unwinds further; with `panic =
-    /// "abort"` that is this error, too.
+    /// [`Cancelled`], if the future was stopped: it never ran, or was unwound or dropped. If only the token
+    /// that counts here already was cancelled, the stack unwinds further; with `panic = "abort"` that is this
+    /// error, too.
     ///
     /// # Panics
     ///
@@ -222,7 +249,7 @@ pub(super) fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The error of what was stopped by its token.
+/// The error of what was stopped by its token. Work that reached its value all the same has no error.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Cancelled(Reason);
 
@@ -292,7 +319,9 @@ pub fn check() {
     here::check();
 }
 
-/// Calls `f` under no token: what it spawns outlives the cancellation, and so does `f` itself.
+/// Calls `f` under no token: what it spawns outlives the cancellation, and so does `f` itself. For clean-up
+/// that must run: the locals of a fiber or a closure are dropped under the cancelled token, and what they
+/// spawn there never starts.
 ///
 /// ```
 /// use warpweft::cancel::{self, CancelToken};

@@ -114,7 +114,7 @@ impl fmt::Debug for BoundedScope<'_, '_> {
 /// runtime.install(|_| {
 ///     warpweft::scope_bounded(16, |scope| {
 ///         for page in 0..1000_u64 {
-///             // Made when there is a place for its job.
+///             // At most 17 of them exist at a time: one waits for a place.
 ///             let page = vec![page; 64];
 ///             let sum = &sum;
 ///             scope.spawn(move || {

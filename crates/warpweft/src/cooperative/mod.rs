@@ -30,14 +30,18 @@
 //!
 //! # What happens when a check is due
 //!
-//! | code of | yields by | when cancelled |
-//! |---|---|---|
-//! | a fiber | a switch to its thread's loop, as [`fiber::yield_now`](crate::fiber::yield_now) | is unwound |
-//! | an `async fn` or `async` block | awaiting, as [`yield_now`](crate::yield_now) | is dropped where it awaits |
-//! | a job | nothing: there is no other stack | is unwound, if it has a handle |
-//! | a plain function that a future calls | nothing | continues to the next check that awaits |
-//! | another worker's half of a `join`, a job of a `scope` | nothing | continues |
-//! | a thread of no pool | nothing | |
+//! | code of | yields by | its handle was cancelled | its token was cancelled |
+//! |---|---|---|---|
+//! | a fiber | a switch to its thread's loop, as [`fiber::yield_now`](crate::fiber::yield_now) | is unwound | is unwound |
+//! | an `async fn` or `async` block | awaiting, as [`yield_now`](crate::yield_now) | is dropped where it awaits | is dropped where it awaits, after its grace if it has one |
+//! | a job | nothing: there is no other stack | is unwound | is unwound |
+//! | a detached closure | nothing | has no handle | is unwound |
+//! | a plain function that a future calls | nothing | continues to the next check that awaits | is unwound |
+//! | another worker's half of a `join`, a job of a `scope` | nothing | continues | is unwound |
+//! | a thread of no pool, or of [`spawn_blocking`](crate::spawn_blocking) | nothing | continues | continues, but [`cancel::check`](crate::cancel::check) unwinds |
+//!
+//! A *handle* is a [`JoinHandle`](crate::JoinHandle), and a *token* a
+//! [`CancelToken`](crate::cancel::CancelToken), or a deadline, under which the code runs.
 //!
 //! - **Unwound** means: as by a panic that no hook reports, so that what the frames hold is dropped. The
 //!   joiner gets [`JoinError::Cancelled`](crate::JoinError::Cancelled). Code that catches it continues to the

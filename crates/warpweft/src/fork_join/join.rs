@@ -51,10 +51,13 @@ impl<'stack> ForkCx<'stack> {
     /// in any case**: if `first` panics before another worker has taken `second`, `second` runs here, and
     /// then the panic of `first` continues.
     ///
-    /// The exception is a stack that must end: a fiber whose runtime shuts down,
-    /// [cooperative](mod@crate::cooperative) code whose task was cancelled or whose runtime shuts down, and a
-    /// body whose [effect](mod@crate::effect) was discontinued. These are unwound. If that happens in
-    /// `first`, a `second` that no other worker has taken is dropped and never runs.
+    /// The exception is a stack that must end: code whose [token](crate::cancel) is cancelled, a fiber whose
+    /// runtime shuts down, [cooperative](mod@crate::cooperative) code whose task was cancelled or whose
+    /// runtime shuts down, and a body whose [effect](mod@crate::effect) was discontinued. These are unwound.
+    /// If that happens in `first`, a `second` that no other worker has taken is dropped and never runs. Under
+    /// a token that is cancelled already, neither of them starts. If it is cancelled while `first` runs, and
+    /// `first` returns, this frame still runs `second`, which ends at its next fork; one that another worker
+    /// takes afterwards does not start.
     // Out of line, so that a small recursive `first` and `second` are inlined here: then the leaves of the
     // recursion cost no call. If this were inlined into them instead, fib would take half as long again.
     #[inline(never)]

@@ -23,8 +23,9 @@ use std::ops::Range;
 /// # Panics
 ///
 /// If a call panics, after all pieces have ended, with the panic of the lowest such piece. The rest of that
-/// piece is skipped. The other pieces run in any case, with the exception that [`ForkCx::join`] names.
-/// Outside of a task, if the runtime cannot be built or is shutting down.
+/// piece is skipped. The other pieces run in any case, unless their [token](crate::cancel) is cancelled, with
+/// the other exceptions that [`ForkCx::join`] names. Outside of a task, if the runtime cannot be built or is
+/// shutting down.
 pub fn par_for(range: Range<usize>, grain: usize, body: impl Fn(usize) + Sync) {
     fn halves<const CHECKED: bool>(
         cx: ForkCx<'_>,
@@ -71,8 +72,9 @@ fn stop_if_cancelled<const CHECKED: bool>(cx: ForkCx<'_>) {
 ///
 /// # Panics
 ///
-/// If `len` is 0. If a call panics, as [`par_for`]: the other pieces run in any case. Outside of a task, if
-/// the runtime cannot be built or is shutting down.
+/// If `len` is 0. If a call panics, as [`par_for`]: the other pieces run in any case, unless their
+/// [token](crate::cancel) is cancelled. Outside of a task, if the runtime cannot be built or is shutting
+/// down.
 pub fn par_chunks_mut<T: Send>(slice: &mut [T], len: usize, body: impl Fn(usize, &mut [T]) + Sync) {
     fn halves<T: Send, const CHECKED: bool>(
         cx: ForkCx<'_>,

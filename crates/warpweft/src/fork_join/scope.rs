@@ -400,9 +400,11 @@ impl ForkCx<'_> {
 /// # Panics
 ///
 /// If `body` or a job panics, when all have ended: with the body's panic, or else the first one of the jobs.
-/// **All jobs run in any case**, even those that no worker had taken when `body` was unwound for any reason.
-/// It also panics if the pool is shut down before a job has run that another job has spawned on another
-/// thread. Outside of a task, if that runtime cannot be built or is shutting down.
+/// **All jobs run in any case**, even those that no worker had taken when `body` was unwound for any reason,
+/// **unless their [token](crate::cancel) is cancelled**: a job that has not started then is dropped, and the
+/// scope unwinds when the others have ended. It also panics if the pool is shut down before a job has run
+/// that another job has spawned on another thread. Outside of a task, if that runtime cannot be built or is
+/// shutting down.
 pub fn scope<'env, T: Send>(body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T + Send) -> T {
     ForkCx::find(|cx| cx.scope(body))
 }

@@ -247,6 +247,11 @@ impl Builder {
     /// time. Tasks of other workers, sockets and timers continue; the fibers that the stuck thread has
     /// started wait for it.
     ///
+    /// While the workers compute for long without a look at sockets and timers, one compensating worker is
+    /// the *standby poller*: it sleeps in the poller, and also runs what it wakes there. So the pool may run
+    /// one task more at a time than it has workers, although none is stuck. It takes nothing from the
+    /// workers, and returns what it has to them after a task that took long.
+    ///
     /// The monitor is one thread, which looks twice in that time while any worker is awake. It costs nothing
     /// on the path of a task. Compensating workers have numbers from [`max_workers`](Runtime::max_workers)
     /// on, which policies and closures see.

@@ -208,8 +208,9 @@ impl Pool {
     /// continue there, with one of the remaining workers. A task that is pinned to it wakes it, and it rests
     /// again afterwards. A worker that is added begins at once.
     ///
-    /// Any thread may call it, tasks of the pool included. Costs a lock, and some microseconds for each
-    /// worker that comes or goes; a thread is started only for a worker that has never had one.
+    /// Any thread may call it, tasks of the pool included. Costs a lock, and some 10 to 50 µs for each worker
+    /// that comes or goes. A worker that has never had a thread gets one before this returns, which takes
+    /// longer: thousands of them take seconds.
     ///
     /// # Errors
     ///

@@ -9,9 +9,11 @@ use crate::execution::token::{inherited, start_or_drop, with_token};
 /// earlier ones may not have ended by then. [`scope_fifo`](crate::scope_fifo) is the same with borrows.
 ///
 /// Each is put into a queue of the pool, and a task is pushed that takes the oldest one of them. So reports
-/// may name the spawn site of another such closure, and a priority counts for the place of the task, not for
-/// the closure. Costs two allocations and takes a lock of the pool twice: the closures should take
-/// microseconds.
+/// may name the spawn site of another such closure. **A priority is the task's, not the closure's**: it
+/// counts for the position of the task among the others of the pool, and the task then runs the oldest
+/// closure, whatever priority that one was spawned with. An urgent one makes the oldest one begin sooner, and
+/// begins after all that were spawned before it. Costs two allocations and takes a lock of the pool twice:
+/// the closures should take microseconds.
 ///
 /// ```
 /// use warpweft::{PolicySpec, Runtime, spawn_fifo};

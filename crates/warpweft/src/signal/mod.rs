@@ -1,4 +1,6 @@
-//! Signals of the operating system.
+//! Signals of the operating system, as futures: [`ctrl_c`] everywhere; on Unix also `terminate`, `hangup`,
+//! and `Signals`, which hears several, also between two waits. Chapter 20 of the guide has a program that
+//! ends gracefully.
 
 #[cfg_attr(unix, path = "by_pipe.rs")]
 #[cfg_attr(not(unix), path = "by_thread.rs")]

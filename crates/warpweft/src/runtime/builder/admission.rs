@@ -14,6 +14,11 @@ impl Builder {
     /// gets [`SpawnError::Overloaded`](crate::SpawnError::Overloaded). One is always admitted while none
     /// waits. The state ends after an interval in which none was refused.
     ///
+    /// What is spawned by `try_spawn` and its kin is never shed: what was admitted before the overload was
+    /// noticed is worked off, and starts late. Only
+    /// [`Admitted::start_in_time`](crate::Admitted::start_in_time), which requests of `serve` call, ends what
+    /// has waited too long.
+    ///
     /// Each priority is a class, and so are the tasks without one. Other spawns are neither refused nor
     /// measured, and cost nothing more. One that asks costs two reads of the clock and two short locks, about
     /// 0.1 µs. Under a policy that runs the youngest task first, less is refused: many tasks start at once.
