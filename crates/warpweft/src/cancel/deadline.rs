@@ -1,5 +1,7 @@
 //! Deadlines: tokens that cancel themselves.
 
+#[cfg(not(any(warpweft_loom, warpweft_shuttle, warpweft_sim)))]
+use super::left_deadlines;
 use super::token::{CancelToken, Cancelled, current};
 use crate::cancel_tree::node::{Limits, Node, Reason};
 use crate::time::{Sleep, sleep_until};
@@ -14,12 +16,20 @@ struct AtDeadline(Weak<Node>);
 
 impl Wake for AtDeadline {
     fn wake(self: Arc<Self>) {
-        if let Some(node) = self.0.upgrade()
-            // A runtime that shuts down wakes its timers early.
-            && node.limits().deadline_ns <= clock::now_ns()
-        {
-            node.cancel(Reason::Deadline);
+        if let Some(node) = self.0.upgrade() {
+            ends(&node);
         }
+    }
+}
+
+/// Cancels the node, whose timer is over, at its deadline. A runtime that shuts down wakes its timers early.
+fn ends(node: &Arc<Node>) {
+    if node.limits().deadline_ns <= clock::now_ns() {
+        node.cancel(Reason::Deadline);
+    } else {
+        // The checkers have no time that passes.
+        #[cfg(not(any(warpweft_loom, warpweft_shuttle, warpweft_sim)))]
+        left_deadlines::keep(node);
     }
 }
 
@@ -27,7 +37,8 @@ impl CancelToken {
     /// Creates a child that is cancelled at `deadline` by itself, or at the deadline of this token if that is
     /// earlier. The error is [a deadline's](Cancelled::is_deadline) then.
     ///
-    /// Costs a timer beside the child, in the runtime of the caller or else in the default one.
+    /// Costs a timer beside the child, in the runtime of the caller or else in the default one. If that one
+    /// shuts down before, a thread of the process keeps the deadline, until it or the token is gone.
     ///
     /// # Panics
     ///
@@ -50,11 +61,7 @@ impl CancelToken {
         let waker = Waker::from(Arc::new(AtDeadline(Arc::downgrade(&node))));
         match Pin::new(&mut sleep).poll(&mut Context::from_waker(&waker)) {
             Poll::Pending => node.keep_timer(Box::new(sleep)),
-            Poll::Ready(()) if deadline_ns <= clock::now_ns() => {
-                node.cancel(Reason::Deadline);
-            }
-            // The runtime shuts down, which ends what waits there.
-            Poll::Ready(()) => {}
+            Poll::Ready(()) => ends(&node),
         }
         Self(node)
     }

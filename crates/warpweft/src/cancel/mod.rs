@@ -91,6 +91,8 @@
 
 mod deadline;
 mod graceful;
+#[cfg(not(any(warpweft_loom, warpweft_shuttle, warpweft_sim)))]
+mod left_deadlines;
 #[cfg(doctest)]
 mod must_not_compile;
 mod token;

@@ -76,8 +76,8 @@ unsafe fn run_own(job: NonNull<StealableJob>) {
     unsafe { run(job, By::Owner) };
 }
 
-/// Returns why a job has not come to its end: its panic, or that its token was cancelled before it began. Jobs
-/// that never begin are not unwound, because there may be many.
+/// Returns why a job has not come to its end: its panic, or that its token was cancelled before it began.
+/// Jobs that never begin are not unwound, because there may be many.
 fn cut_short(outcome: Outcome<Option<()>>) -> Option<Panic> {
     match outcome {
         Ok(Some(())) => None,

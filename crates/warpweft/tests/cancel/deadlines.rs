@@ -160,3 +160,29 @@ fn a_future_on_a_thread_outside_ends_at_its_deadline() {
         start.elapsed()
     );
 }
+
+/// The runtime that would have woken the code at the deadline is gone.
+#[test]
+fn a_deadline_outlives_the_runtime_that_kept_it() {
+    in_time(|| {
+        let living = runtime(1);
+        for begins_before in [false, true] {
+            let dead = runtime(1);
+            let due = after(50);
+            let token = dead.block_on(async move { CancelToken::new().with_deadline(due) });
+            let later = token.run_async(with_deadline_async(after(100), sleep(HOUR)));
+            let mut dead = Some(dead);
+            if !begins_before {
+                drop(dead.take());
+            }
+            let fiber = token.run(|| living.spawn_fiber(|| fiber::wait(sleep(HOUR))));
+            let task = living.spawn(later);
+            drop(dead);
+            assert!(fiber.expect("not yet").wait().is_err());
+            let end = task.wait().expect("it returns");
+            let end = end.and_then(|inner| inner);
+            assert!(end.is_err_and(|cancelled| cancelled.is_deadline()));
+            assert!(Instant::now() >= due && token.is_cancelled());
+        }
+    });
+}

@@ -16,7 +16,7 @@ impl Builder {
     ///
     /// What is spawned by `try_spawn` and its kin is never shed: what was admitted before the overload was
     /// noticed is worked off, and starts late. Only
-    /// [`Admitted::start_in_time`](crate::Admitted::start_in_time), which requests of `serve` call, ends what
+    /// [`start_after_others`](crate::Admitted::start_after_others), which requests of `serve` await, ends what
     /// has waited too long.
     ///
     /// Each priority is a class, and so are the tasks without one. Other spawns are neither refused nor
