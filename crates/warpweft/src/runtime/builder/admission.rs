@@ -16,8 +16,8 @@ impl Builder {
     ///
     /// What is spawned by `try_spawn` and its kin is never shed: what was admitted before the overload was
     /// noticed is worked off, and starts late. Only
-    /// [`start_after_others`](crate::Admitted::start_after_others), which requests of `serve` await, ends what
-    /// has waited too long.
+    /// [`start_after_others`](crate::Admitted::start_after_others), which requests of `serve` await, ends
+    /// what has waited too long.
     ///
     /// Each priority is a class, and so are the tasks without one. Other spawns are neither refused nor
     /// measured, and cost nothing more. One that asks costs two reads of the clock and two short locks, about
