@@ -38,7 +38,7 @@
 //! | a detached closure | nothing | has no handle | is unwound |
 //! | a plain function that a future calls | nothing | continues to the next check that awaits | is unwound |
 //! | another worker's half of a `join`, a job of a `scope` | nothing | continues | is unwound |
-//! | a thread of no pool, or of [`spawn_blocking`](crate::spawn_blocking) | nothing | continues | continues, but [`cancel::check`](crate::cancel::check) unwinds |
+//! | a thread of no pool, or of [`spawn_blocking`](crate::spawn_blocking) | nothing | continues | is unwound |
 //!
 //! A *handle* is a [`JoinHandle`](crate::JoinHandle), and a *token* a
 //! [`CancelToken`](crate::cancel::CancelToken), or a deadline, under which the code runs.
