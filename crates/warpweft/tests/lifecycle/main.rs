@@ -6,10 +6,14 @@
     reason = "outside the checkers the system's own threads and locks are what is tested against"
 )]
 
+#[path = "../support/in_time.rs"]
+mod in_time;
+
 mod ending;
 mod graceful;
 mod policies;
 
+use in_time::in_time;
 use warpweft::Runtime;
 
 fn one() -> Runtime {

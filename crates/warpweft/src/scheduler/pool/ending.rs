@@ -56,14 +56,12 @@ impl<P: Policy> Pool<P> {
         // Sleeping tasks are ended here. If the runnable of a task is elsewhere, an external thread is about
         // to push it, and will end the task; or the policy keeps it, perhaps for ever.
         while self.core.owned_tasks.len() != 0 {
-            let sleeping = self.core.owned_tasks.reclaim(1024);
-            if sleeping.is_empty() {
+            if !self.end_sleeping() {
                 if self.core.ledger.remaining(held) > 0 {
                     break;
                 }
                 yield_now();
             }
-            sleeping.into_iter().for_each(end);
             self.end_lost();
         }
         self.core.lifecycle.wait_for_accesses();
@@ -71,6 +69,19 @@ impl<P: Policy> Pool<P> {
         self.core.ledger.set_over();
         self.end_lost();
         self.settle(held, keep);
+    }
+
+    /// Ends some of the tasks that sleep, because the pool closes. Returns false if there were none.
+    ///
+    /// Each worker does so as it leaves, because another one may be in a task that does not end, and others
+    /// wait for what sleeps.
+    pub(crate) fn end_sleeping(&self) -> bool {
+        let sleeping = self.core.owned_tasks.reclaim(1024);
+        let is_any = !sleeping.is_empty();
+        for task in sleeping {
+            forked::abandon(self, task, Abandon::Shutdown);
+        }
+        is_any
     }
 
     /// Settles the ledger of a pool that has ended. `keep` keeps the pool while its policy holds tasks, of
