@@ -11,8 +11,13 @@ use super::worker::Worker;
 use crate::execution::stack_context::{self, StackContext};
 use crate::pool::donation::{self, Debtors};
 use std::ptr::NonNull;
-use warpweft_policy::{Policy, TaskRef, priority};
+use warpweft_policy::{Policy, TaskRef, WorkerId, priority};
 use warpweft_task::{Runnable, Why};
+
+/// Between two looks, queues of this length are searched for tasks that were lent a priority.
+const PROMOTED_FROM: u64 = 256;
+/// And queues that are longer by this number for each task that has run since the last search.
+const PROMOTED_EACH: u64 = 4;
 
 impl<P: Policy> Pool<P> {
     fn levels(&self) -> usize {
@@ -34,10 +39,18 @@ impl<P: Policy> Pool<P> {
 
 impl<P: Policy> Worker<P> {
     /// Notes that the worker runs `task` next.
+    ///
+    /// # Safety
+    ///
+    /// As [`call`](Self::call).
     #[inline]
-    pub(super) fn runs(&self, task: &mut Runnable) {
+    pub(super) unsafe fn runs(&self, task: &mut Runnable) {
         if P::INHERITS_PRIORITY {
-            Self::restore(task);
+            if donation::any() {
+                Self::restore(task);
+                // SAFETY: by contract.
+                unsafe { self.promote_soon() };
+            }
             self.worker_ref().class.set(priority::keep(task.policy_word(), 0));
         }
     }
@@ -94,11 +107,30 @@ impl<P: Policy> Worker<P> {
         }
     }
 
+    /// Does the same between two looks, if that costs little for each task: a task that is lent a priority is
+    /// the next one then.
+    ///
+    /// # Safety
+    ///
+    /// As [`call`](Self::call).
+    #[cold]
+    unsafe fn promote_soon(&self) {
+        let since = self.steps().wrapping_sub(self.promoted_at.get());
+        let own = P::queued(self.pool().shared(), WorkerId(self.id()));
+        let shared = P::queued_shared(self.pool().shared());
+        let queued = own.unwrap_or(0).saturating_add(shared.unwrap_or(0)) as u64;
+        if queued <= PROMOTED_FROM + PROMOTED_EACH * since {
+            // SAFETY: by contract.
+            unsafe { self.promote() };
+        }
+    }
+
     /// # Safety
     ///
     /// As [`call`](Self::call).
     #[cold]
     unsafe fn promote_all(&self, debtors: &Debtors) {
+        self.promoted_at.set(self.steps());
         let levels = self.pool().levels();
         let wanted = |task: &TaskRef| debtors.has(task, levels);
         // SAFETY: by contract.

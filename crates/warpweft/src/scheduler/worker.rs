@@ -47,6 +47,8 @@ pub(crate) struct Worker<P: Policy> {
     pub(crate) sleep_history: SleepHistory,
     pub(super) neighbour: Neighbour,
     yield_interval: YieldInterval,
+    /// The worker's steps when it last searched its queues for tasks that were lent a priority.
+    pub(super) promoted_at: Cell<u64>,
     /// True if it makes up for workers that are stuck.
     pub(crate) is_compensating: bool,
     /// For a compensating worker: true if a thread carries it.
@@ -95,6 +97,7 @@ impl<P: Policy> Worker<P> {
             sleep_history: SleepHistory::default(),
             neighbour: Neighbour::default(),
             yield_interval: YieldInterval::default(),
+            promoted_at: Cell::new(0),
             is_compensating,
             carried: AtomicBool::new(false),
             cancellations: (cancelled, Cell::new(cancelled)),
@@ -395,7 +398,8 @@ impl<P: Policy> Worker<P> {
         }
         self.counters().add(Count::Ran, 1);
         self.worker_ref.running.set(task.id_word(), task.origin_word());
-        self.runs(&mut task);
+        // SAFETY: by contract.
+        unsafe { self.runs(&mut task) };
         let word = if P::WATCHES_COMPLETIONS {
             task.policy_word()
         } else {

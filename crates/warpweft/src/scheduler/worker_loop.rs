@@ -395,8 +395,6 @@ pub(crate) fn run_thread<P: Policy>(pool: &Pool<P>, context: &StackContext) {
         if pool.core.lifecycle.is_closing() {
             // SAFETY: this thread occupies `context`; if a hook has panicked it is not on the stack any more.
             unsafe { leave(pool, context) };
-            // Others may wait for its fibers, and other workers may be in tasks that do not end.
-            context.fibers().unwind_ready(context);
         } else if let Some(worker) = context.release_worker() {
             if worker < pool.core.asked {
                 // A worker rests after its thread has become a spare one, which may have to continue it.

@@ -57,12 +57,17 @@ enum Awaits {
 struct Stage<'a> {
     runtime: &'a Runtime,
     levels: [Priority; 3],
+    flood: usize,
 }
 
 impl<'a> Stage<'a> {
     fn new(runtime: &'a Runtime) -> Self {
         let levels = [0, 1, 2].map(|level| runtime.priority(level).unwrap());
-        Self { runtime, levels }
+        Self {
+            runtime,
+            levels,
+            flood: FLOOD,
+        }
     }
 
     fn on(&self, level: usize) -> TaskBuilder<'a> {
@@ -132,7 +137,7 @@ impl<'a> Stage<'a> {
         let is_first = matches!(which, Awaited::Sleeps | Awaited::WaitsForLock);
         let first = is_first.then(|| self.low_one(which));
         let (open, gate) = hold(self.on(0));
-        let flood: Vec<_> = (0..FLOOD)
+        let flood: Vec<_> = (0..self.flood)
             .map(|_| {
                 let ran = Arc::clone(&ran);
                 self.on(1).spawn_job(move || ran.fetch_add(1, SeqCst))
@@ -196,6 +201,32 @@ fn an_awaited_task_is_lent_the_priority_of_who_awaits_it() {
                 assert!(
                     passed_over <= 2 * FEW,
                     "{policy}: {awaits:?} awaits {which:?}: {passed_over} of {FLOOD} went first"
+                );
+            }
+        }
+    }
+}
+
+/// Where few are ready, the worker finds the awaited one in its queue at once.
+#[test]
+fn in_a_short_queue_an_awaited_task_is_the_next_one() {
+    for policy in POLICIES {
+        let runtime = runtime(policy);
+        let stage = Stage {
+            flood: 200,
+            ..Stage::new(&runtime)
+        };
+        for which in [
+            Awaited::Queued,
+            Awaited::Job,
+            Awaited::Sleeps,
+            Awaited::WaitsForLock,
+        ] {
+            for awaits in [Awaits::Future, Awaits::Fiber, Awaits::Job] {
+                let passed_over = stage.passed_over(which, awaits);
+                assert!(
+                    passed_over <= 2,
+                    "{policy}: {awaits:?} awaits {which:?}: {passed_over} went first"
                 );
             }
         }
