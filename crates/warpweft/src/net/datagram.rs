@@ -1,6 +1,7 @@
 //! Unix datagram sockets.
 
 use super::incoming::try_from_std;
+use super::paths::at_path;
 use crate::driver::pollable::lend_pollable;
 use crate::io::handle::Async;
 use rustix::net::RecvFlags;
@@ -40,9 +41,11 @@ impl UnixDatagram {
     ///
     /// # Errors
     ///
-    /// The system's error for the path; no more descriptors; and as [`Async::new`].
+    /// As [`UnixListener::bind`](super::UnixListener::bind).
     pub fn bind(path: impl AsRef<Path>) -> io::Result<Self> {
-        Self::from_std(std::os::unix::net::UnixDatagram::bind(path)?)
+        Self::from_std(at_path("bind to", path.as_ref(), |path| {
+            std::os::unix::net::UnixDatagram::bind(path)
+        })?)
     }
 
     /// Returns a socket without a path: it can send, but no socket can answer it.
@@ -83,9 +86,10 @@ impl UnixDatagram {
     ///
     /// # Errors
     ///
-    /// There is no socket at `path`.
+    /// With the path: there is no socket; [`InvalidInput`](io::ErrorKind::InvalidInput) if it is empty or too
+    /// long.
     pub fn connect(&self, path: impl AsRef<Path>) -> io::Result<()> {
-        self.0.get_ref().connect(path)
+        at_path("connect to", path.as_ref(), |path| self.0.get_ref().connect(path))
     }
 
     /// Waits for room, and sends a datagram to the socket of [`connect`](Self::connect).

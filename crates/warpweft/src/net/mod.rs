@@ -63,6 +63,8 @@ pub(crate) mod halves;
 pub(crate) mod incoming;
 pub(crate) mod names;
 pub(crate) mod options;
+#[cfg(unix)]
+mod paths;
 pub(crate) mod stream;
 pub(crate) mod tcp;
 pub(crate) mod udp;
