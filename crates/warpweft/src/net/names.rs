@@ -222,6 +222,17 @@ pub(super) fn not_connected(error: io::Error, address: SocketAddr) -> io::Error 
     named(error, format!("connect to {address}"))
 }
 
+/// Returns the error of a datagram that could not be sent at once.
+pub(super) fn busy_if_full(error: io::Error) -> io::Error {
+    match error.kind() {
+        ErrorKind::WouldBlock => io::Error::new(
+            ErrorKind::ResourceBusy,
+            "there is no room for the datagram: try again later, or use `send_to`, which waits",
+        ),
+        _ => error,
+    }
+}
+
 /// Returns the addresses of a target, in the order in which they should be tried. The system looks names up,
 /// on a thread of [`spawn_blocking`](crate::spawn_blocking). If the future is dropped, the look-up runs to
 /// its end. An address is returned at once.

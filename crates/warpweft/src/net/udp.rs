@@ -1,7 +1,7 @@
 //! UDP sockets.
 
 use super::incoming::try_from_std;
-use super::names::{Target, TargetAddresses, first_of, not_bound, not_connected, nowhere};
+use super::names::{Target, TargetAddresses, busy_if_full, first_of, not_bound, not_connected, nowhere};
 use crate::driver::pollable::lend_pollable;
 use crate::io::handle::Async;
 use crate::io::named::{named, named_as};
@@ -89,6 +89,25 @@ impl UdpSocket {
         };
         let sent = self.0.write_with(|socket| socket.send_to(bytes, address)).await;
         sent.map_err(|error| self.not_sent_to(error, address))
+    }
+
+    /// Sends a datagram to `target`, at once or not at all. A name is looked up in place: see [`Target`].
+    ///
+    /// # Errors
+    ///
+    /// As [`send_to`](Self::send_to); [`ResourceBusy`](io::ErrorKind::ResourceBusy) if there is no room for
+    /// it.
+    pub fn try_send_to(&self, bytes: &[u8], target: impl Target) -> io::Result<usize> {
+        let address = match target.addresses() {
+            TargetAddresses::One(address) => address,
+            addresses => self.fitting(&addresses.resolve_here()?)?,
+        };
+        loop {
+            match self.0.get_ref().send_to(bytes, address) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                sent => return sent.map_err(|error| self.not_sent_to(busy_if_full(error), address)),
+            }
+        }
     }
 
     #[cold]
