@@ -20,7 +20,10 @@ const LIMIT: Duration = Duration::from_secs(12);
 /// Waits until the process is asked to end: by Ctrl-C, a service manager, or because the terminal is gone.
 #[cfg(unix)]
 async fn asked_to_end() -> io::Result<()> {
-    signal::Signals::new(&signal::Signal::ALL)?.next().await.map(drop)
+    signal::Signals::new(&signal::Signal::TO_END)?
+        .next()
+        .await
+        .map(drop)
 }
 
 /// Waits for Ctrl-C.

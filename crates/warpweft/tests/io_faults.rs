@@ -37,8 +37,11 @@ fn limit_descriptors(now: u64, most: u64) {
     assert_eq!(set, 0);
 }
 
+/// Some errors are named by an address: the system's is their source.
 fn no_more(error: &std::io::Error) -> bool {
-    error.raw_os_error() == Some(libc::EMFILE)
+    let source = error.get_ref().and_then(|named| named.source());
+    let system = source.and_then(|source| source.downcast_ref()).unwrap_or(error);
+    system.raw_os_error() == Some(libc::EMFILE)
 }
 
 #[test]
@@ -248,6 +251,9 @@ fn each_signal_is_heard_by_each_listener_also_between_two_waits() {
                         (libc::SIGINT, Signal::Interrupt),
                         (libc::SIGTERM, Signal::Terminate),
                         (libc::SIGHUP, Signal::Hangup),
+                        (libc::SIGQUIT, Signal::Quit),
+                        (libc::SIGUSR1, Signal::User1),
+                        (libc::SIGUSR2, Signal::User2),
                     ] {
                         send(number);
                         assert_eq!(all.next().await.expect("a signal"), signal);
@@ -269,6 +275,60 @@ fn each_signal_is_heard_by_each_listener_also_between_two_waits() {
             });
         },
     );
+}
+
+#[test]
+fn a_flood_of_signals_hides_no_other() {
+    use warpweft::signal::{Signal, Signals};
+    in_child("a_flood_of_signals_hides_no_other", || {
+        const MANY: usize = 20_000;
+        both_ways(|runtime| {
+            runtime.block_on(async {
+                let none = Signals::new(&[]).expect_err("it would hear nothing");
+                assert_eq!(none.kind(), ErrorKind::InvalidInput);
+                assert!(none.to_string().contains("give at least one"), "{none}");
+                let signals = Signals::new(&Signal::ALL).expect("descriptors");
+                let twice = Signals::new(&[Signal::Hangup; 2]).expect("descriptors");
+                let raise = |signal| {
+                    // SAFETY: it sends a signal, which has a handler, to this thread. It returns afterwards.
+                    assert_eq!(unsafe { libc::raise(signal) }, 0);
+                };
+                (0..MANY).for_each(|_| raise(libc::SIGHUP));
+                raise(libc::SIGTERM);
+                let first = timeout(Duration::from_secs(20), signals.next()).await;
+                assert_eq!(first.expect("in time").expect("a signal"), Signal::Terminate);
+                for listener in [&signals, &twice] {
+                    for _ in 0..MANY {
+                        assert_eq!(listener.next().await.expect("a signal"), Signal::Hangup);
+                    }
+                    let more = timeout(Duration::from_millis(1), listener.next()).await;
+                    assert!(more.is_err(), "each is heard once: {more:?}");
+                }
+            });
+        });
+    });
+}
+
+#[test]
+fn a_signal_that_asks_for_a_dump_is_heard_by_a_listener_too() {
+    use warpweft::signal::{Signal, Signals, dump_on_signal, record_on_signal};
+    in_child("a_signal_that_asks_for_a_dump_is_heard_by_a_listener_too", || {
+        both_ways(|runtime| {
+            let (tell, told) = std::sync::mpsc::channel();
+            let told_too = tell.clone();
+            let _dumps = dump_on_signal(runtime, move |_| tell.send(Signal::User2).expect("it waits"));
+            let _snapshots =
+                record_on_signal(runtime, move |_| told_too.send(Signal::User1).expect("it waits"));
+            let signals = runtime.block_on(async { Signals::new(&Signal::ALL) });
+            let signals = signals.expect("descriptors");
+            for (number, signal) in [(libc::SIGUSR1, Signal::User1), (libc::SIGUSR2, Signal::User2)] {
+                // SAFETY: it sends a signal, which has a handler, to this thread.
+                assert_eq!(unsafe { libc::raise(number) }, 0);
+                assert_eq!(runtime.block_on(signals.next()).expect("a signal"), signal);
+                assert_eq!(told.recv_timeout(Duration::from_secs(20)), Ok(signal));
+            }
+        });
+    });
 }
 
 /// An idle pool makes no system calls, with sockets and far timers too: its threads' context switches say so.

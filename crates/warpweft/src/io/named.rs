@@ -26,7 +26,12 @@ impl Error for Named {
 
 /// Returns the error with what was attempted in front of its text. The kind stays.
 pub(crate) fn named(error: io::Error, attempt: String) -> io::Error {
-    io::Error::new(error.kind(), Named { attempt, error })
+    named_as(error.kind(), error, attempt)
+}
+
+/// As [`named`], with another kind than the system's.
+pub(crate) fn named_as(kind: io::ErrorKind, error: io::Error, attempt: String) -> io::Error {
+    io::Error::new(kind, Named { attempt, error })
 }
 
 #[cfg(test)]

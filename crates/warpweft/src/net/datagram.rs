@@ -1,14 +1,20 @@
 //! Unix datagram sockets.
 
 use super::incoming::try_from_std;
+use super::names::busy_if_full;
+use super::paths::at_path;
 use crate::driver::pollable::lend_pollable;
 use crate::io::handle::Async;
-use rustix::net::RecvFlags;
+use crate::time::sleep;
+use rustix::net::{RecvFlags, SocketAddrAny, SocketAddrUnix};
 use socket2::SockRef;
+use std::ffi::OsStr;
 use std::io::{self, IoSlice};
 use std::net::Shutdown;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::SocketAddr;
 use std::path::Path;
+use std::time::Duration;
 
 /// A socket for datagrams within this machine. None is lost on the way, and they arrive in order. Several
 /// tasks may use it at a time.
@@ -40,9 +46,11 @@ impl UnixDatagram {
     ///
     /// # Errors
     ///
-    /// The system's error for the path; no more descriptors; and as [`Async::new`].
+    /// As [`UnixListener::bind`](super::UnixListener::bind).
     pub fn bind(path: impl AsRef<Path>) -> io::Result<Self> {
-        Self::from_std(std::os::unix::net::UnixDatagram::bind(path)?)
+        Self::from_std(at_path("bind to", path.as_ref(), |path| {
+            std::os::unix::net::UnixDatagram::bind(path)
+        })?)
     }
 
     /// Returns a socket without a path: it can send, but no socket can answer it.
@@ -83,9 +91,10 @@ impl UnixDatagram {
     ///
     /// # Errors
     ///
-    /// There is no socket at `path`.
+    /// With the path: there is no socket; [`InvalidInput`](io::ErrorKind::InvalidInput) if it is empty or too
+    /// long.
     pub fn connect(&self, path: impl AsRef<Path>) -> io::Result<()> {
-        self.0.get_ref().connect(path)
+        at_path("connect to", path.as_ref(), |path| self.0.get_ref().connect(path))
     }
 
     /// Waits for room, and sends a datagram to the socket of [`connect`](Self::connect).
@@ -108,22 +117,66 @@ impl UnixDatagram {
             .await
     }
 
+    /// Waits for room, and sends a datagram to the socket at `path`. If the future is dropped, nothing was
+    /// sent.
+    ///
+    /// The system reports room only to a socket that is [connected](Self::connect) to the receiver. A wait
+    /// therefore costs another socket, so connect and use `send` if you send much.
+    ///
+    /// # Errors
+    ///
+    /// See [`UnixDatagram`], with the path; also if the datagram is too long; no more descriptors, if it has
+    /// to wait.
+    pub async fn send_to(&self, bytes: &[u8], path: impl AsRef<Path>) -> io::Result<usize> {
+        let path = path.as_ref();
+        loop {
+            // No room is no reason to wait here, where no room is reported.
+            let sent = self.0.write_with(|socket| match socket.send_to(bytes, path) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+                sent => sent.map(Some),
+            });
+            match sent.await.transpose() {
+                None => self.room_at(path).await?,
+                Some(sent) => return at_path("send to", path, |_| sent),
+            }
+        }
+    }
+
     /// Sends a datagram to the socket at `path`, at once or not at all.
     ///
     /// # Errors
     ///
-    /// See [`UnixDatagram`]; [`ResourceBusy`](io::ErrorKind::ResourceBusy) if there is no room for it. The
-    /// system does not report when there will be, unless the sockets are [connected](Self::connect).
-    pub fn send_to(&self, bytes: &[u8], path: impl AsRef<Path>) -> io::Result<usize> {
-        loop {
-            return match self.0.get_ref().send_to(bytes, path.as_ref()) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(io::Error::new(
-                    io::ErrorKind::ResourceBusy,
-                    "the receiver has as many datagrams as it takes: try again later, or connect and use `send`",
-                )),
-                sent => sent,
-            };
+    /// As [`send_to`](Self::send_to); [`ResourceBusy`](io::ErrorKind::ResourceBusy) if there is no room for
+    /// it.
+    pub fn try_send_to(&self, bytes: &[u8], path: impl AsRef<Path>) -> io::Result<usize> {
+        at_path("send to", path.as_ref(), |path| {
+            loop {
+                match self.0.get_ref().send_to(bytes, path) {
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    sent => return sent.map_err(busy_if_full),
+                }
+            }
+        })
+    }
+
+    /// Waits until there may be room at `path`, and for what this socket sends.
+    #[cold]
+    async fn room_at(&self, path: &Path) -> io::Result<()> {
+        // A new one for each wait: the path may have another receiver meanwhile.
+        let connected = Self::unbound()?;
+        match connected.connect(path) {
+            Ok(()) => connected.0.writable().await?,
+            // The receiver is connected to this socket, for which it has no limit.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+            Err(error) => return Err(error),
+        }
+        // What was sent and not received fills a buffer of this socket, too. If it is connected to another
+        // receiver, the system would report room there.
+        if self.peer_addr().is_err() {
+            self.0.writable().await
+        } else {
+            sleep(LOOK_AGAIN).await;
+            Ok(())
         }
     }
 
@@ -155,6 +208,20 @@ impl UnixDatagram {
         self.0
             .read_with(|socket| Ok(rustix::net::recv(socket, &mut *buffer, RecvFlags::PEEK)?.0))
             .await
+    }
+
+    /// As [`peek`](Self::peek), with the sender.
+    ///
+    /// # Errors
+    ///
+    /// See [`UnixDatagram`].
+    pub async fn peek_from(&self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+        let peeked = self.0.read_with(|socket| {
+            let (_, length, sender) = rustix::net::recvfrom(socket, &mut *buffer, RecvFlags::PEEK)?;
+            Ok((length, sender))
+        });
+        let (length, sender) = peeked.await?;
+        Ok((length, address_of(sender)?))
     }
 
     /// Ends one direction, or both: a `send` of the peer is then an error, or a `send` here.
@@ -189,6 +256,22 @@ impl UnixDatagram {
     pub fn get_ref(&self) -> &std::os::unix::net::UnixDatagram {
         self.0.get_ref()
     }
+}
+
+/// How long a connected socket waits before it tries another receiver again: see `UnixDatagram::room_at`.
+const LOOK_AGAIN: Duration = Duration::from_millis(1);
+
+/// Converts an address to that of `std`. A socket without a path has an address without a name.
+fn address_of(sender: Option<SocketAddrAny>) -> io::Result<SocketAddr> {
+    let sender = sender.and_then(|sender| SocketAddrUnix::try_from(sender).ok());
+    let Some(sender) = sender else {
+        return SocketAddr::from_pathname("");
+    };
+    #[cfg(target_os = "linux")]
+    if let Some(name) = sender.abstract_name() {
+        return <SocketAddr as std::os::linux::net::SocketAddrExt>::from_abstract_name(name);
+    }
+    SocketAddr::from_pathname(OsStr::from_bytes(sender.path_bytes().unwrap_or_default()))
 }
 
 lend_pollable!([] UnixDatagram, 0);

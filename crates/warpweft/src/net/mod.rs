@@ -49,8 +49,8 @@
 //! | `connect` | yes; also `connect_timeout` | yes | yes | yes |
 //! | `pair` | | | yes | yes |
 //! | `read`, `read_exact`, `read_vectored`, `write`, `write_all`, `write_vectored`, `AsyncRead`, `AsyncWrite` | yes | | yes | |
-//! | `send`, `send_vectored`, `send_to`, `recv`, `recv_from` | | yes | | yes |
-//! | `peek` | yes | yes; also `peek_from` | yes | yes |
+//! | `send`, `send_vectored`, `send_to`, `try_send_to`, `recv`, `recv_from` | | yes | | yes |
+//! | `peek` | yes | yes; also `peek_from` | yes | yes; also `peek_from` |
 //! | `shutdown` | yes | | yes | yes |
 //! | `into_split`, `reunite` | yes | | yes | |
 //! | `local_addr`, `peer_addr` | yes | yes | yes | yes |
@@ -63,6 +63,8 @@ pub(crate) mod halves;
 pub(crate) mod incoming;
 pub(crate) mod names;
 pub(crate) mod options;
+#[cfg(unix)]
+mod paths;
 pub(crate) mod stream;
 pub(crate) mod tcp;
 pub(crate) mod udp;

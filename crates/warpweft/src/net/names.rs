@@ -117,10 +117,21 @@ fn host_and_port(text: &str) -> Result<(&str, u16), String> {
     let Some((host, port)) = text.rsplit_once(':') else {
         return Err(String::from("it has no port"));
     };
-    if text.parse::<Ipv6Addr>().is_ok() || host.contains(':') && !host.starts_with('[') {
+    if text.contains("://") {
+        return Err(String::from(
+            "it is a URL, of which only the host and the port are an address",
+        ));
+    }
+    if text.parse::<Ipv6Addr>().is_ok() || host.contains("::") && !host.starts_with('[') {
         return Err(String::from(
             "an address of version 6 is in brackets, before its port",
         ));
+    }
+    if host.contains(':') && !host.starts_with('[') {
+        return Err(String::from(match host.matches(':').count() {
+            1 => "it has two ports",
+            _ => "it has several colons; only an address of version 6 has, in brackets, before its port",
+        }));
     }
     if host.is_empty() {
         return Err(String::from(
@@ -206,6 +217,22 @@ pub(super) fn not_bound(error: io::Error, address: SocketAddr) -> io::Error {
     named(error, format!("bind to {address}"))
 }
 
+/// Returns the system's error with the address to which a socket could not connect.
+pub(super) fn not_connected(error: io::Error, address: SocketAddr) -> io::Error {
+    named(error, format!("connect to {address}"))
+}
+
+/// Returns the error of a datagram that could not be sent at once.
+pub(super) fn busy_if_full(error: io::Error) -> io::Error {
+    match error.kind() {
+        ErrorKind::WouldBlock => io::Error::new(
+            ErrorKind::ResourceBusy,
+            "there is no room for the datagram: try again later, or use `send_to`, which waits",
+        ),
+        _ => error,
+    }
+}
+
 /// Returns the addresses of a target, in the order in which they should be tried. The system looks names up,
 /// on a thread of [`spawn_blocking`](crate::spawn_blocking). If the future is dropped, the look-up runs to
 /// its end. An address is returned at once.
@@ -262,6 +289,10 @@ mod tests {
             "[::1]",
             "[localhost]:80",
             "[::1",
+            "http://localhost:80",
+            "http://localhost",
+            "127.0.0.1:80:80",
+            "1:2:3:80",
         ] {
             let TargetAddresses::Wrong(text) = wrong.addresses() else {
                 panic!("{wrong} is a target");
@@ -283,6 +314,11 @@ mod tests {
             ("a:99999", "65535"),
             ("::1", "in brackets"),
             ("::1:80", "in brackets"),
+            ("fe80::1%eth0:80", "in brackets"),
+            ("2001:db8:0:0:0:0:0:1:80", "in brackets"),
+            ("http://localhost:80", "is a URL"),
+            ("https://[::1]:80/index", "is a URL"),
+            ("127.0.0.1:80:80", "two ports"),
             ("[::g]:80", "`[::g]` is no address of version 6"),
         ] {
             let error = wrong.addresses().resolve_here().expect_err(wrong);

@@ -1,7 +1,7 @@
 //! TCP connections and listeners.
 
 use super::incoming::{Incoming, poll_listener, try_from_std};
-use super::names::{Target, TargetAddresses, first_of, not_bound, nowhere};
+use super::names::{Target, TargetAddresses, first_of, not_bound, not_connected, nowhere};
 use super::stream;
 use crate::driver::pollable::lend_pollable;
 use crate::io::handle::Async;
@@ -34,8 +34,8 @@ impl TcpStream {
     ///
     /// # Errors
     ///
-    /// The system's error for the last address: no listener, no route, no more descriptors; and as
-    /// [`lookup`](super::lookup) and [`Async::new`].
+    /// The system's error for the last address, with the address: no listener, no route, no more descriptors;
+    /// and as [`lookup`](super::lookup) and [`Async::new`].
     pub async fn connect(target: impl Target) -> io::Result<Self> {
         connect_to(target, |_, _| Ok(())).await
     }
@@ -97,6 +97,14 @@ pub(super) async fn connect_to(
 }
 
 async fn connect(
+    address: SocketAddr,
+    prepare: &impl Fn(&Socket, SocketAddr) -> io::Result<()>,
+) -> io::Result<TcpStream> {
+    let connected = try_connect(address, prepare).await;
+    connected.map_err(|error| not_connected(error, address))
+}
+
+async fn try_connect(
     address: SocketAddr,
     prepare: &impl Fn(&Socket, SocketAddr) -> io::Result<()>,
 ) -> io::Result<TcpStream> {

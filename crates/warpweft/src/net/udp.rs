@@ -1,11 +1,12 @@
 //! UDP sockets.
 
 use super::incoming::try_from_std;
-use super::names::{Target, TargetAddresses, first_of, not_bound, nowhere};
+use super::names::{Target, TargetAddresses, busy_if_full, first_of, not_bound, not_connected, nowhere};
 use crate::driver::pollable::lend_pollable;
 use crate::io::handle::Async;
+use crate::io::named::{named, named_as};
 use socket2::SockRef;
-use std::io::{self, IoSlice};
+use std::io::{self, ErrorKind, IoSlice};
 use std::net::SocketAddr;
 
 /// A UDP socket. Several tasks may send and receive at a time; one of the receivers gets each datagram.
@@ -65,10 +66,13 @@ impl UdpSocket {
     ///
     /// # Errors
     ///
-    /// See [`UdpSocket`]; and as [`lookup`](super::lookup).
+    /// See [`UdpSocket`], with the address; and as [`lookup`](super::lookup).
     pub fn connect(&self, target: impl Target) -> io::Result<()> {
         let addresses = target.addresses().resolve_here()?;
-        first_of(&addresses, |address| self.0.get_ref().connect(address))
+        first_of(&addresses, |address| {
+            let connected = self.0.get_ref().connect(address);
+            connected.map_err(|error| not_connected(error, address))
+        })
     }
 
     /// Sends a datagram to `target`. Of several addresses it takes the first that is of the same version of
@@ -76,13 +80,59 @@ impl UdpSocket {
     ///
     /// # Errors
     ///
-    /// See [`UdpSocket`]; also if the datagram is too long; and as [`lookup`](super::lookup).
+    /// See [`UdpSocket`], with the address; also if the datagram is too long, or the address is of another
+    /// version of IP than this socket; and as [`lookup`](super::lookup).
     pub async fn send_to(&self, bytes: &[u8], target: impl Target) -> io::Result<usize> {
         let address = match target.addresses() {
             TargetAddresses::One(address) => address,
             addresses => self.fitting(&addresses.resolve().await?)?,
         };
-        self.0.write_with(|socket| socket.send_to(bytes, address)).await
+        let sent = self.0.write_with(|socket| socket.send_to(bytes, address)).await;
+        sent.map_err(|error| self.not_sent_to(error, address))
+    }
+
+    /// Sends a datagram to `target`, at once or not at all. A name is looked up in place: see [`Target`].
+    ///
+    /// # Errors
+    ///
+    /// As [`send_to`](Self::send_to); [`ResourceBusy`](io::ErrorKind::ResourceBusy) if there is no room for
+    /// it.
+    pub fn try_send_to(&self, bytes: &[u8], target: impl Target) -> io::Result<usize> {
+        let address = match target.addresses() {
+            TargetAddresses::One(address) => address,
+            addresses => self.fitting(&addresses.resolve_here()?)?,
+        };
+        loop {
+            match self.0.get_ref().send_to(bytes, address) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                sent => return sent.map_err(|error| self.not_sent_to(busy_if_full(error), address)),
+            }
+        }
+    }
+
+    #[cold]
+    fn not_sent_to(&self, error: io::Error, address: SocketAddr) -> io::Error {
+        let mut attempt = format!("send to {address}");
+        match self.local_addr() {
+            Ok(local) if local.is_ipv4() && address.is_ipv6() => {
+                attempt.push_str(" of version 6 by a socket of version 4");
+            }
+            _ => {}
+        }
+        named(error, attempt)
+    }
+
+    #[cold]
+    fn not_sent(&self, error: io::Error) -> io::Error {
+        match self.peer_addr() {
+            Ok(address) => self.not_sent_to(error, address),
+            Err(none) if none.kind() == ErrorKind::NotConnected => named_as(
+                ErrorKind::NotConnected,
+                error,
+                String::from("send by a socket without a peer: call `connect` before, or `send_to`"),
+            ),
+            Err(_) => error,
+        }
     }
 
     /// Returns the first address of this socket's family, or just the first.
@@ -96,9 +146,11 @@ impl UdpSocket {
     ///
     /// # Errors
     ///
-    /// See [`UdpSocket`]; also if the datagram is too long, or the socket is not connected.
+    /// See [`UdpSocket`], with the address; also if the datagram is too long;
+    /// [`NotConnected`](io::ErrorKind::NotConnected) without `connect`.
     pub async fn send(&self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write_with(|socket| socket.send(bytes)).await
+        let sent = self.0.write_with(|socket| socket.send(bytes)).await;
+        sent.map_err(|error| self.not_sent(error))
     }
 
     /// As [`send`](Self::send), of bytes from several buffers, one after the other.
@@ -107,9 +159,11 @@ impl UdpSocket {
     ///
     /// As `send`.
     pub async fn send_vectored(&self, buffers: &[IoSlice<'_>]) -> io::Result<usize> {
-        self.0
+        let sent = self
+            .0
             .write_with(|socket| SockRef::from(socket).send_vectored(buffers))
-            .await
+            .await;
+        sent.map_err(|error| self.not_sent(error))
     }
 
     /// Receives a datagram, and returns its length and its sender. Bytes that do not fit into `buffer` are

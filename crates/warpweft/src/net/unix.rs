@@ -1,6 +1,7 @@
 //! Unix stream sockets.
 
 use super::incoming::{Incoming, poll_listener, try_from_std};
+use super::paths::at_path;
 use super::stream::Stream;
 use super::stream::sealed::Sealed;
 use crate::driver::pollable::lend_pollable;
@@ -25,21 +26,22 @@ impl UnixStream {
     ///
     /// # Errors
     ///
-    /// No listener at `path`; [`ResourceBusy`](io::ErrorKind::ResourceBusy) if the listener has as many
-    /// waiting connections as it takes, because the system does not report when that ends; and as
-    /// [`Async::new`].
+    /// With the path: no listener there; [`ResourceBusy`](io::ErrorKind::ResourceBusy) if the listener has as
+    /// many waiting connections as it takes, because the system does not report when that ends;
+    /// [`InvalidInput`](io::ErrorKind::InvalidInput) if it is empty or too long. Also as [`Async::new`].
     pub async fn connect(path: impl AsRef<Path>) -> io::Result<Self> {
         let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
         socket.set_nonblocking(true)?;
-        socket
-            .connect(&SockAddr::unix(path.as_ref())?)
-            .map_err(|error| match error.kind() {
+        at_path("connect to", path.as_ref(), |path| {
+            let connected = socket.connect(&SockAddr::unix(path)?);
+            connected.map_err(|error| match error.kind() {
                 io::ErrorKind::WouldBlock => io::Error::new(
                     io::ErrorKind::ResourceBusy,
                     "the listener takes no more waiting connections now: try again later",
                 ),
                 _ => error,
-            })?;
+            })
+        })?;
         Self::from_nonblocking(OwnedFd::from(socket).into())
     }
 
@@ -118,9 +120,13 @@ impl UnixListener {
     ///
     /// # Errors
     ///
-    /// The system's error for the path; no more descriptors; and as [`Async::new`].
+    /// With the path: it exists, also if its listener has ended; its folder does not, or must not be written
+    /// to; [`InvalidInput`](io::ErrorKind::InvalidInput) if it is empty or too long. Also: no more
+    /// descriptors; and as [`Async::new`].
     pub fn bind(path: impl AsRef<Path>) -> io::Result<Self> {
-        Self::from_std(std::os::unix::net::UnixListener::bind(path)?)
+        Self::from_std(at_path("listen at", path.as_ref(), |path| {
+            std::os::unix::net::UnixListener::bind(path)
+        })?)
     }
 
     /// Converts a listener of `std`.

@@ -5,6 +5,8 @@ use super::orphans;
 use super::pipes::{ChildStderr, ChildStdin, ChildStdout};
 use crate::driver::forked;
 use crate::io::both::both;
+use crate::io::named::named;
+use rustix::io::Errno;
 use std::io;
 use std::process::{ExitStatus, Output};
 use warpweft_platform::process::generation;
@@ -116,14 +118,16 @@ impl Child {
     ///
     /// # Errors
     ///
-    /// The runtime has shut down; or another part of the program has reaped the child.
+    /// The runtime has shut down; or another part of the program has reaped the child, with the number of the
+    /// process.
     pub async fn wait(&mut self) -> io::Result<ExitStatus> {
         drop(self.stdin.take());
         if generation() != self.here {
             return Err(forked());
         }
         let running = self.running();
-        running.ending.wait(&mut running.child).await
+        let ended = running.ending.wait(&mut running.child).await;
+        ended.map_err(|error| explain(error, &running.child))
     }
 
     /// Returns the status if the child has ended.
@@ -132,7 +136,9 @@ impl Child {
     ///
     /// As [`wait`](Self::wait).
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
-        self.running().child.try_wait()
+        let child = &mut self.running().child;
+        let ended = child.try_wait();
+        ended.map_err(|error| explain(error, child))
     }
 
     /// Reads the output and the errors that are piped, and waits until the child has ended. The child's input
@@ -178,6 +184,17 @@ impl Child {
     pub fn kill(&mut self) -> io::Result<()> {
         self.running().child.kill()
     }
+}
+
+/// Says which child is gone, and why.
+#[cold]
+fn explain(error: io::Error, child: &std::process::Child) -> io::Error {
+    if error.raw_os_error() != Some(Errno::CHILD.raw_os_error()) {
+        return error;
+    }
+    let gone =
+        "whose status another part of the program has taken, or the system because `SIGCHLD` is ignored";
+    named(error, format!("wait for process {}, {gone}", child.id()))
 }
 
 impl Drop for Child {

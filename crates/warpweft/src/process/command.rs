@@ -179,14 +179,15 @@ impl Command {
     fn explain(&self, error: io::Error) -> io::Error {
         let program = self.std.get_program();
         let mut attempt = format!("start `{}`", program.display());
-        if let Some(folder) = self.std.get_current_dir() {
-            attempt.push_str(&format!(" in `{}`", folder.display()));
-            if error.kind() == ErrorKind::NotFound && !folder.is_dir() {
-                attempt.push_str(", which is no folder");
-            }
-        }
-        if error.kind() == ErrorKind::NotFound && !program.as_encoded_bytes().contains(&b'/') {
+        let is_missing = error.kind() == ErrorKind::NotFound;
+        let folder = self.std.get_current_dir();
+        let may_be_folder = is_missing || error.kind() == ErrorKind::NotADirectory;
+        if let Some(folder) = folder.filter(|folder| may_be_folder && !folder.is_dir()) {
+            attempt.push_str(&format!(" in `{}`, which is no folder", folder.display()));
+        } else if is_missing && !program.as_encoded_bytes().contains(&b'/') {
             attempt.push_str(", which no folder of `PATH` has");
+        } else if let Some(folder) = folder {
+            attempt.push_str(&format!(" in `{}`", folder.display()));
         }
         named(error, attempt)
     }

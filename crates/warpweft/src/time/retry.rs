@@ -1,11 +1,16 @@
 //! Repeating what fails for a while.
 
-use super::sleep::{Sleep, nanoseconds, sleep};
+use super::sleep::{nanoseconds, sleep};
 use super::timeout::timeout_at;
+use crate::cooperative::pause::pause;
 use crate::execution::block_on::block_on;
+use crate::execution::stack_context::{StackContext, here};
 use std::error::Error;
 use std::fmt;
+use std::future::poll_fn;
 use std::io::{self, ErrorKind};
+use std::pin::Pin;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 use warpweft_platform::clock;
 use warpweft_platform::random::Rng;
@@ -16,7 +21,8 @@ use warpweft_platform::random::Rng;
 /// up to [`longest_delay`](Self::longest_delay). Of each delay the second half is random, so that clients
 /// that failed together do not come back together ("equal jitter" of M. Brooker, [Exponential Backoff And
 /// Jitter][jitter], 2015). The delays are [sleeps](super::sleep): a runtime under the simulator has them in
-/// virtual time, and draws the same ones for the same seed.
+/// virtual time, and draws the same ones for the same seed. A delay of zero still lets others run: the task
+/// yields, and a time limit or a cancellation is noticed there.
 ///
 /// [jitter]: https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/
 ///
@@ -70,7 +76,7 @@ impl Retry {
         self
     }
 
-    /// Sets the delay before the second attempt.
+    /// Sets the delay before the second attempt. All delays are zero if this one is.
     #[must_use]
     pub fn first_delay(mut self, delay: Duration) -> Self {
         self.first_delay = delay;
@@ -145,14 +151,15 @@ impl Retry {
             };
             match result {
                 Ok(output) => return Ok(output),
-                Err(error) => attempts.after(error, &mut is_worth_it)?.await,
+                Err(error) => wait(attempts.after(error, &mut is_worth_it)?).await,
             }
         }
     }
 
     /// Calls `operation` again and again until it returns `Ok`: [`run`](Self::run) in direct style, for
-    /// closures and fibers. The delays give the worker away. A call that is under way when the time is over
-    /// runs to its end, and counts.
+    /// closures and fibers. The delays give the worker away. In a closure none is shorter than 50 µs, because
+    /// it cannot yield as a fiber does. A call that is under way when the time is over runs to its end, and
+    /// counts.
     ///
     /// ```
     /// use std::time::Duration;
@@ -189,10 +196,29 @@ impl Retry {
         loop {
             match operation() {
                 Ok(output) => return Ok(output),
-                Err(error) => block_on(attempts.after(error, &mut is_worth_it)?),
+                Err(error) => wait_here(attempts.after(error, &mut is_worth_it)?),
             }
         }
     }
+}
+
+/// Waits, and yields at least once: otherwise a task whose delays are zero keeps its worker for ever.
+async fn wait(delay: Duration) {
+    let mut sleep = sleep(delay);
+    if poll_fn(|cx| Poll::Ready(Pin::new(&mut sleep).poll(cx).is_ready())).await {
+        pause().await;
+    } else {
+        sleep.await;
+    }
+}
+
+/// The shortest delay in a closure. A hand-over to another thread and back takes up to half of it.
+const SHORTEST: Duration = Duration::from_micros(50);
+
+/// Does what [`wait`] does in direct style. A stack that cannot yield sleeps.
+fn wait_here(delay: Duration) {
+    let is_long = delay >= SHORTEST || here().is_some_and(StackContext::give_way);
+    block_on(sleep(if is_long { delay } else { SHORTEST }));
 }
 
 /// The attempts of one call.
@@ -231,7 +257,11 @@ impl<'a, E> Attempts<'a, E> {
     }
 
     /// Returns the delay after an attempt that failed, or the error of the whole.
-    fn after(&mut self, error: E, is_worth_it: &mut impl FnMut(&E) -> bool) -> Result<Sleep, RetryError<E>> {
+    fn after(
+        &mut self,
+        error: E,
+        is_worth_it: &mut impl FnMut(&E) -> bool,
+    ) -> Result<Duration, RetryError<E>> {
         self.made = self.made.saturating_add(1);
         let is_last = self.made == self.retry.attempts && self.made != u32::MAX;
         let reason = if !is_worth_it(&error) {
@@ -242,8 +272,12 @@ impl<'a, E> Attempts<'a, E> {
             None
         };
         let delay = jittered(self.delay_ns);
-        let ends = clock::now_ns().saturating_add(delay);
-        let in_vain = self.end_ns.is_some_and(|end| ends > end).then_some(GaveUp::Time);
+        let now = clock::now_ns();
+        let in_vain = match self.end_ns {
+            Some(end) if now > end => Some(GaveUp::Time),
+            Some(end) if now.saturating_add(delay) > end => Some(GaveUp::NextTooLate),
+            _ => None,
+        };
         if let Some(reason) = reason.or(in_vain) {
             return Err(RetryError {
                 attempts: self.made,
@@ -256,7 +290,7 @@ impl<'a, E> Attempts<'a, E> {
             .delay_ns
             .saturating_mul(2)
             .min(nanoseconds(self.retry.longest_delay));
-        Ok(sleep(Duration::from_nanos(delay)))
+        Ok(Duration::from_nanos(delay))
     }
 }
 
@@ -273,8 +307,10 @@ fn jittered(delay_ns: u64) -> u64 {
 pub enum GaveUp {
     /// There were as many as are allowed.
     Attempts,
-    /// The time is over, or would be after the next delay.
+    /// The time is over.
     Time,
+    /// The time would be over before the next attempt, because its delay is longer than the rest.
+    NextTooLate,
     /// The error is none that goes away.
     NotWorthIt,
 }
@@ -298,6 +334,7 @@ impl<E: fmt::Display> fmt::Display for RetryError<E> {
         f.write_str(match self.reason {
             GaveUp::Attempts => ", as many as are allowed",
             GaveUp::Time => ", because the time is over",
+            GaveUp::NextTooLate => ", because the time would be over before the next attempt",
             GaveUp::NotWorthIt => ", because the error does not go away",
         })?;
         match &self.last {

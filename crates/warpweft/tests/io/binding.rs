@@ -94,12 +94,14 @@ fn datagrams_go_to_names() {
         let (one, other) = (UdpSocket::bind(HERE)?, UdpSocket::bind(HERE)?);
         let port = other.local_addr()?.port();
         // Of the addresses of the name, the one of this socket's family is taken.
+        assert_eq!(one.try_send_to(b"zeroth", ("localhost", port))?, 6);
+        let mut buffer = [0; 16];
+        assert_eq!(other.recv(&mut buffer).await?, 6);
         one.send_to(b"first", ("localhost", port)).await?;
         one.connect(format!("127.0.0.1:{port}"))?;
         assert_eq!(one.peer_addr()?, other.local_addr()?);
         one.send_vectored(&[IoSlice::new(b"sec"), IoSlice::new(b"ond")])
             .await?;
-        let mut buffer = [0; 16];
         assert_eq!(other.peek(&mut buffer).await?, 5);
         assert_eq!(other.recv(&mut buffer).await?, 5);
         let length = other.recv(&mut buffer).await?;
@@ -221,6 +223,8 @@ fn datagrams_of_this_machine_have_the_verbs_of_udp() {
             .await?;
         let mut buffer = [0; 16];
         assert_eq!(other.peek(&mut buffer).await?, 8);
+        let (length, sender) = other.peek_from(&mut buffer).await?;
+        assert!(length == 8 && sender.is_unnamed(), "{sender:?}");
         assert_eq!(other.recv(&mut buffer).await?, 8);
         assert_eq!(&buffer[..8], b"together");
         assert!(one.peer_addr()?.is_unnamed());
@@ -228,7 +232,23 @@ fn datagrams_of_this_machine_have_the_verbs_of_udp() {
         other.shutdown(Shutdown::Read)?;
         let error = one.send(b"late").await.expect_err("it ended");
         assert_eq!(error.kind(), ErrorKind::BrokenPipe);
-        Ok(())
+
+        let path = std::env::temp_dir().join(format!("warpweft-peeked-{}", std::process::id()));
+        let named = UnixDatagram::bind(&path)?;
+        named.send_to(b"itself", &path).await?;
+        let (length, sender) = named.peek_from(&mut buffer).await?;
+        assert_eq!((length, sender.as_pathname()), (6, Some(&*path)));
+        #[cfg(target_os = "linux")]
+        {
+            use std::os::linux::net::SocketAddrExt as _;
+            let name = std::os::unix::net::SocketAddr::from_abstract_name(format!("{}", std::process::id()))?;
+            let hidden = std::os::unix::net::UnixDatagram::bind_addr(&name)?;
+            hidden.send_to(b"hidden", &path)?;
+            named.recv(&mut buffer).await?;
+            let (_, sender) = named.peek_from(&mut buffer).await?;
+            assert_eq!(sender.as_abstract_name(), name.as_abstract_name());
+        }
+        std::fs::remove_file(&path)
     });
 }
 

@@ -11,6 +11,7 @@ mod binding;
 mod files;
 mod folders;
 mod retries;
+mod socket_errors;
 mod socket_names;
 mod sockets;
 mod timers;

@@ -3,9 +3,13 @@
 use std::cell::Cell;
 use std::future::pending;
 use std::io::{self, ErrorKind};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
-use warpweft::time::{GaveUp, Retry, TimeoutExt as _};
-use warpweft::{Runtime, spawn, spawn_job};
+use warpweft::cancel::CancelToken;
+use warpweft::time::{GaveUp, Retry, TimeoutExt as _, sleep};
+use warpweft::{JoinError, JoinHandle, Runtime, spawn, spawn_job};
 
 const TICK: Duration = Duration::from_millis(1);
 
@@ -30,13 +34,14 @@ fn it_ends_with_the_first_success() {
 
 #[test]
 fn attempts_are_limited_and_delayed() {
+    let runtime = one();
     let start = Instant::now();
     let calls = Cell::new(0);
     let fails = || {
         calls.set(calls.get() + 1);
         async { Err::<(), _>(io::Error::from(ErrorKind::ConnectionRefused)) }
     };
-    let error = one()
+    let error = runtime
         .block_on(quick().attempts(4).run(fails))
         .expect_err("it fails");
     assert_eq!(
@@ -100,7 +105,12 @@ fn the_time_of_all_attempts_is_limited() {
     let error = error.expect_err("it fails");
     assert_eq!(
         (error.attempts, error.last, error.reason),
-        (1, Some(1), GaveUp::Time)
+        (1, Some(1), GaveUp::NextTooLate)
+    );
+    let text = error.to_string();
+    assert!(
+        text.contains("1 attempt, because the time would be over before the next attempt: 1"),
+        "{text}"
     );
     assert!(start.elapsed() < Duration::from_secs(60));
     // A limit beyond the clock is none.
@@ -127,6 +137,78 @@ fn jobs_and_fibers_retry_in_direct_style() {
     assert_eq!(fiber.wait().expect("no panic").ok(), Some(3));
     let refused = quick().call_if(|_| false, || Err::<(), _>("no"));
     assert_eq!(refused.err().map(|error| error.attempts), Some(1));
+}
+
+/// Fails until `stop`, or for so long that the test fails.
+fn fails_until(stop: &AtomicBool) -> impl Fn() -> Result<(), &'static str> {
+    let start = Instant::now();
+    move || match stop.load(Relaxed) || start.elapsed() > Duration::from_secs(20) {
+        true => Ok(()),
+        false => Err("not yet"),
+    }
+}
+
+fn at_once() -> Retry {
+    Retry::new().attempts(u32::MAX).first_delay(Duration::ZERO)
+}
+
+#[test]
+fn a_limit_and_a_cancellation_end_attempts_without_delay() {
+    let (runtime, start) = (one(), Instant::now());
+    for delay in [Duration::ZERO, Duration::from_nanos(1)] {
+        let retry = move || async move {
+            let (never, retry) = (
+                AtomicBool::new(false),
+                at_once().first_delay(delay).longest_delay(delay),
+            );
+            let fails = fails_until(&never);
+            retry.run(|| async { fails() }).await
+        };
+        let limited = runtime.spawn(async move { retry().timeout(5 * TICK).await });
+        assert!(limited.wait().expect("no panic").is_err(), "{delay:?}");
+        let outside = runtime.block_on(retry().timeout(5 * TICK));
+        assert!(outside.is_err(), "{delay:?}");
+        let endless = runtime.spawn(retry());
+        runtime.block_on(sleep(TICK));
+        endless.cancel();
+        assert!(matches!(endless.wait(), Err(JoinError::Cancelled)), "{delay:?}");
+    }
+    let token = CancelToken::new();
+    let retry = || at_once().call(fails_until(&AtomicBool::new(false)));
+    let fiber = token
+        .run(|| runtime.spawn_fiber(retry))
+        .expect("it is not cancelled");
+    runtime.block_on(sleep(TICK));
+    token.cancel();
+    assert!(matches!(fiber.wait(), Err(JoinError::Cancelled)));
+    assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
+}
+
+#[test]
+fn others_run_between_attempts_without_delay() {
+    type Attempts = fn(&Runtime, Arc<AtomicBool>) -> JoinHandle<Result<(), ()>>;
+    let ways: [Attempts; 3] = [
+        |runtime, stop| {
+            runtime.spawn(async move {
+                let fails = fails_until(&stop);
+                at_once().run(|| async { fails() }).await.map_err(drop)
+            })
+        },
+        |runtime, stop| runtime.spawn_job(move || at_once().call(fails_until(&stop)).map_err(drop)),
+        |runtime, stop| runtime.spawn_fiber(move || at_once().call(fails_until(&stop)).map_err(drop)),
+    ];
+    // No other worker steps in.
+    let alone = Runtime::builder().workers(1).stuck_after(None);
+    let runtime = alone.build().expect("a worker");
+    for attempts in ways {
+        let stop = Arc::new(AtomicBool::new(false));
+        let start = Instant::now();
+        let attempts = attempts(&runtime, Arc::clone(&stop));
+        let other = runtime.spawn(async move { stop.store(true, Relaxed) });
+        other.wait().expect("no panic");
+        assert_eq!(attempts.wait().ok(), Some(Ok(())));
+        assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
+    }
 }
 
 #[test]

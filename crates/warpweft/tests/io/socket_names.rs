@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::pin::pin;
 use std::time::Duration;
 use warpweft::net::{Incoming, TcpListener, TcpStream, UnixDatagram, lookup};
-use warpweft::time::timeout;
+use warpweft::time::{sleep, timeout};
 use warpweft::{Runtime, spawn};
 
 const HERE: ([u8; 4], u16) = ([127, 0, 0, 1], 0);
@@ -165,7 +165,7 @@ fn datagrams_go_by_paths() {
             let (here, there) = (path("here"), path("there"));
             let (receiver, sender) = (UnixDatagram::bind(&here)?, UnixDatagram::bind(&there)?);
             let mut buffer = [0; 4];
-            assert_eq!(sender.send_to(b"first", &here)?, 5);
+            assert_eq!(sender.send_to(b"first", &here).await?, 5);
             let (length, from) = receiver.recv_from(&mut buffer).await?;
             // Bytes that do not fit are lost.
             assert_eq!(
@@ -174,10 +174,10 @@ fn datagrams_go_by_paths() {
             );
             assert_eq!(sender.local_addr()?.as_pathname(), Some(&*there));
 
-            // Without a connection the system does not report when there is room.
+            // What does not wait says that there is no room.
             let unbound = UnixDatagram::unbound()?;
             let full = loop {
-                if let Err(error) = unbound.send_to(b"more", &here) {
+                if let Err(error) = unbound.try_send_to(b"more", &here) {
                     break error;
                 }
             };
@@ -191,10 +191,76 @@ fn datagrams_go_by_paths() {
             drop(receiver);
             std::fs::remove_file(&here)?;
             assert_eq!(
-                sender.send_to(b"x", &here).expect_err("gone").kind(),
+                sender.send_to(b"x", &here).await.expect_err("gone").kind(),
                 ErrorKind::NotFound
             );
+            let gone = sender.try_send_to(b"x", &here).expect_err("gone").to_string();
+            assert!(gone.contains(&format!("send to `{}`", here.display())), "{gone}");
             std::fs::remove_file(&there)
+        });
+    });
+}
+
+/// Without a connection the system does not report when there is room.
+#[test]
+fn datagrams_by_paths_wait_for_room() {
+    both_ways(|runtime| {
+        run(runtime, async {
+            const SENDERS: u32 = 3;
+            const MANY: u32 = 300;
+            let (here, there) = (path("room"), path("elsewhere"));
+            let (receiver, elsewhere) = (UnixDatagram::bind(&here)?, UnixDatagram::bind(&there)?);
+            // Small ones fill the receiver's queue, large ones the sender's buffer.
+            for length in [4, 50_000] {
+                let sends: Vec<_> = (0..SENDERS)
+                    .map(|sender| {
+                        let (here, there) = (here.clone(), there.clone());
+                        spawn(async move {
+                            let socket = UnixDatagram::unbound()?;
+                            // One is connected to another receiver.
+                            if sender == 0 {
+                                socket.connect(&there)?;
+                            }
+                            for n in 0..MANY {
+                                let mut bytes = vec![0; length];
+                                bytes[..4].copy_from_slice(&n.to_le_bytes());
+                                socket.send_to(&bytes, &here).await?;
+                            }
+                            io::Result::Ok(())
+                        })
+                    })
+                    .collect();
+                let mut sum = 0;
+                let mut buffer = vec![0; length];
+                for _ in 0..SENDERS * MANY {
+                    assert_eq!(receiver.recv(&mut buffer).await?, length);
+                    sum += u32::from_le_bytes(buffer[..4].try_into().expect("four"));
+                }
+                assert_eq!(sum, SENDERS * MANY * (MANY - 1) / 2);
+                for sent in sends {
+                    sent.await.expect("no panic")?;
+                }
+            }
+            // A wait ends with its receiver.
+            let waits = spawn({
+                let here = here.clone();
+                async move {
+                    let socket = UnixDatagram::unbound()?;
+                    loop {
+                        socket.send_to(b"more", &here).await?;
+                    }
+                }
+            });
+            sleep(Duration::from_millis(5)).await;
+            assert!(!waits.is_finished(), "there is no room");
+            drop((receiver, elsewhere));
+            let error: io::Result<()> = waits.await.expect("no panic");
+            assert_eq!(
+                error.expect_err("it has gone").kind(),
+                ErrorKind::ConnectionRefused
+            );
+            std::fs::remove_file(&there)?;
+            std::fs::remove_file(&here)
         });
     });
 }

@@ -112,7 +112,25 @@ fn what_does_not_start_is_named() {
             .spawn()
             .expect_err("none");
         let text = error.to_string();
-        assert!(text.contains("`/no/folder`, which is no folder"), "{text}");
+        assert!(
+            text.contains("start `true` in `/no/folder`, which is no folder: "),
+            "{text}"
+        );
+        let error = Command::new("no-such-program")
+            .current_dir("/")
+            .spawn()
+            .expect_err("none");
+        let text = error.to_string();
+        assert!(
+            text.contains("start `no-such-program`, which no folder of `PATH` has: "),
+            "{text}"
+        );
+        let error = Command::new("true")
+            .current_dir("/etc/passwd")
+            .spawn()
+            .expect_err("a file");
+        let text = error.to_string();
+        assert!(text.contains("`/etc/passwd`, which is no folder: "), "{text}");
 
         let error = Command::new("/etc/passwd").spawn().expect_err("it is no program");
         assert_eq!(error.kind(), ErrorKind::PermissionDenied);
@@ -219,6 +237,26 @@ fn a_handle_that_outlives_its_runtime_says_so() {
     let error = block_on(child.wait()).expect_err("no thread polls");
     assert_eq!(error.kind(), ErrorKind::NotConnected);
     child.kill().expect("it is our child");
+}
+
+#[test]
+fn a_child_that_is_gone_is_named() {
+    run(&one(), async {
+        let mut child = shell("exit 3").spawn()?;
+        let number = i32::try_from(child.id()).expect("a number of a process");
+        // SAFETY: it waits for this child, and stores no status.
+        let reaped = unsafe { libc::waitpid(number, std::ptr::null_mut(), 0) };
+        assert_eq!(reaped, number);
+        let waited = child.wait().await.expect_err("it was reaped");
+        for error in [waited, child.try_wait().expect_err("it was reaped")] {
+            let text = error.to_string();
+            assert!(
+                text.contains(&format!("process {number}")) && text.contains("another part"),
+                "{text}"
+            );
+        }
+        Ok(())
+    });
 }
 
 #[test]
