@@ -14,8 +14,10 @@ use crate::execution::stack_context::{self, StackContext};
 use crate::execution::token;
 use crate::pool::current::with_current;
 use crate::pool::panics::Outcome;
+use crate::pool::transfer_request::Destination;
 use crate::threads::thread_context::ThreadRole;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
 use warpweft_task::block_on;
 use warpweft_task::{JoinError, JoinHandle};
 
@@ -130,7 +132,10 @@ impl TaskBuilder<'_> {
         });
         match here {
             Some(context) => Ok(body(ForkCx::new(context))),
-            None => lend(self.or_default(), body),
+            None => {
+                let builder = self.or_default();
+                lend(|job| builder.spawn_job(job), body)
+            }
         }
     }
 
@@ -157,12 +162,14 @@ impl TaskBuilder<'_> {
 /// As [`Runtime::install`], and if the default runtime cannot be built.
 pub(crate) fn install_here<R: Send>(body: impl FnOnce(ForkCx<'_>) -> R + Send) -> Result<R, SpawnError> {
     // The default runtime is built before anything is lent: from then on a panic could not leave this frame.
-    lend(TaskBuilder::new().or_default(), body)
+    let builder = TaskBuilder::new().or_default();
+    lend(|job| builder.spawn_job(job), body)
 }
 
-/// Lends `body` to a job, and waits for it. Aborts if the pool of `builder` is missing, so find that before.
+/// Lends `body` to a job that `spawn` spawns, and waits for it. Aborts if `spawn` panics, as it does without
+/// a pool, so find that before.
 fn lend<R: Send>(
-    builder: TaskBuilder<'_>,
+    spawn: impl FnOnce(Box<dyn FnOnce() + Send>) -> JoinHandle<()>,
     body: impl FnOnce(ForkCx<'_>) -> R + Send,
 ) -> Result<R, SpawnError> {
     let mut loan = BorrowedCall {
@@ -173,7 +180,7 @@ fn lend<R: Send>(
     // SAFETY: the job is run or dropped before `wait` returns, and nothing unwinds before.
     let job = unsafe { unbound(Box::new(move || lent.run())) };
     let stay = NoUnwindGuard::new();
-    let end = builder.spawn_job(job).wait();
+    let end = spawn(job).wait();
     stay.end();
     match (end, loan.result) {
         (Ok(()), Some(Ok(result))) => Ok(result),
@@ -310,11 +317,17 @@ impl Pool {
         if self.is_here() {
             return Ok(closure());
         }
-        // The permit is returned at the end of this function.
-        let _place = match self.claim()? {
-            Some(claim) => Some(block_on::block_on(claim).map_err(|_| EnterError::Closed)?),
-            None => None,
+        let Some(claim) = self.claim()? else {
+            return self.install(|_| closure()).map_err(EnterError::of);
         };
-        self.install(|_| closure()).map_err(EnterError::of)
+        assert_may_wait();
+        let permit = block_on::block_on(claim).map_err(|_| EnterError::Closed)?;
+        permit.forget();
+        let destination = Destination::new(Arc::clone(self.any()), true);
+        self.check().map_err(EnterError::of)?;
+        let builder = TaskBuilder::new().on_pool(self);
+        // The job has the permit, so that the closure is known to have one.
+        let spawn = |job| builder.admit_job(self, destination, job);
+        lend(spawn, |_| closure()).map_err(EnterError::of)
     }
 }

@@ -158,17 +158,20 @@ impl Pool {
     ///
     /// # Errors
     ///
-    /// The caller is in a pool from which it may not wait for this one.
+    /// The caller may have a permit of a pool from which it may not wait for this one.
     pub(crate) fn claim(&self) -> Result<Option<Claiming<'_>>, EnterError> {
         let Some(places) = self.places() else {
             return Ok(None);
         };
         if let Some(here) = stack_context::here() {
-            let from = &here.fibers().pool().core().info;
-            if !from.may_wait_for(self.info()) {
-                return Err(EnterError::OutOfOrder {
-                    from: from.name.clone(),
-                    to: self.info().name.clone(),
+            let from = here.fibers().pool();
+            if !from.core().info.may_wait_for(self.info()) && here.may_have_place() {
+                let to = self.info().name.clone();
+                return Err(if from.header() == self.header() {
+                    EnterError::OwnPool { pool: to }
+                } else {
+                    let from = from.core().info.name.clone();
+                    EnterError::OutOfOrder { from, to }
                 });
             }
         }

@@ -13,7 +13,13 @@ pub enum EnterError {
     Forked,
     /// The pool is [bounded](crate::Builder::capacity), and has no free permit now.
     Full,
-    /// Both pools are bounded, and the other one is not behind the one whose permit the caller holds. If all
+    /// The caller has a permit of this pool already, or is a part of a task that has one. If all tasks with
+    /// permits waited for another one, they would wait for ever. A task without a permit may wait.
+    OwnPool {
+        /// The pool.
+        pool: String,
+    },
+    /// Both pools are bounded, and the other one is not behind the one whose permit the caller has. If all
     /// tasks did so, they could wait for each other for ever.
     OutOfOrder {
         /// The pool where the caller is.
@@ -34,9 +40,14 @@ impl fmt::Display for EnterError {
             Self::Full => f.write_str(
                 "all places of the bounded pool are taken: await `enter`, which waits for one, or come back later",
             ),
+            Self::OwnPool { pool } => write!(
+                f,
+                "a task that has a place in the bounded pool `{pool}`, or a part of it, cannot wait for another place there: it could wait \
+                 for itself for ever; `spawn` needs no place, and `try_spawn` does not wait for one"
+            ),
             Self::OutOfOrder { from, to } => write!(
                 f,
-                "a task in the bounded pool `{from}` cannot wait for a place in the bounded pool `{to}`, which is not behind it in one \
+                "a task that has a place in the bounded pool `{from}` cannot wait for a place in the bounded pool `{to}`, which is not behind it in one \
                  runtime: they could wait for each other for ever; ask for the pools in the order in which they are entered, or `try_enter`"
             ),
             Self::NotATask => f.write_str(
