@@ -99,7 +99,10 @@ impl ConcurrencyLimit {
         self.pool.check()?;
         let permit = self.permits.try_acquire(1).map_err(|error| match error {
             TryAcquireError::Closed => SpawnError::Closed,
-            TryAcquireError::NoPermits => SpawnError::Full,
+            TryAcquireError::NoPermits => SpawnError::AtLimit {
+                pool: self.pool.name().to_owned(),
+                limit: self.limit,
+            },
         })?;
         Ok(permit.into_owned(&self.permits))
     }
@@ -125,8 +128,8 @@ impl ConcurrencyLimit {
     ///
     /// # Errors
     ///
-    /// [`SpawnError::Full`] if the limit or the pool has no permit, or another [`SpawnError`]; the future was
-    /// dropped.
+    /// [`SpawnError::AtLimit`] if the limit has no permit, [`SpawnError::Full`] if the pool has none, or
+    /// another [`SpawnError`]; the future was dropped.
     #[track_caller]
     pub fn try_spawn<F>(&self, future: F) -> Result<JoinHandle<F::Output>, SpawnError>
     where

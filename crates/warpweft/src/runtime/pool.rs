@@ -147,7 +147,10 @@ impl Pool {
         if let Some(places) = self.places() {
             let permit = places.free.try_acquire(1).map_err(|error| match error {
                 TryAcquireError::Closed => SpawnError::Closed,
-                TryAcquireError::NoPermits => SpawnError::Full,
+                TryAcquireError::NoPermits => SpawnError::Full {
+                    pool: self.info().name.clone(),
+                    capacity: places.capacity,
+                },
             })?;
             permit.forget();
         }
@@ -176,6 +179,14 @@ impl Pool {
             }
         }
         Ok(Some(places.free.claim(1)))
+    }
+
+    /// Returns the error of one who found no permit in time.
+    pub(crate) fn full(&self) -> EnterError {
+        EnterError::Full {
+            pool: self.name().to_owned(),
+            capacity: self.capacity().unwrap_or(usize::MAX),
+        }
     }
 
     /// Returns the pool's name.

@@ -1,6 +1,6 @@
 //! The errors of entering a pool, and of finding one.
 
-use super::spawn_error::SpawnError;
+use super::spawn_error::{SpawnError, write_full};
 use std::fmt;
 
 /// The reason why a task or a closure did not enter a pool. It continues where it was.
@@ -11,8 +11,13 @@ pub enum EnterError {
     Closed,
     /// This is a child made by `fork()`, and the pool's workers stayed in its parent.
     Forked,
-    /// The pool is [bounded](crate::Builder::capacity), and has no free permit now.
-    Full,
+    /// The pool is [bounded](crate::Builder::capacity), and had no free permit, now or within the time.
+    Full {
+        /// The name of the pool.
+        pool: String,
+        /// How many tasks from elsewhere it admits.
+        capacity: usize,
+    },
     /// The caller has a permit of this pool already, or is a part of a task that has one. If all tasks with
     /// permits waited for another one, they would wait for ever. A task without a permit may wait.
     OwnPool {
@@ -37,9 +42,12 @@ impl fmt::Display for EnterError {
         match self {
             Self::Closed => SpawnError::Closed.fmt(f),
             Self::Forked => SpawnError::Forked.fmt(f),
-            Self::Full => f.write_str(
-                "all places of the bounded pool are taken: await `enter`, which waits for one, or come back later",
-            ),
+            Self::Full { pool, capacity } => {
+                write_full(f, pool, *capacity)?;
+                f.write_str(
+                    ": come back later, or wait for one without a limit, by `enter` or `spawn_with_permit`",
+                )
+            }
             Self::OwnPool { pool } => write!(
                 f,
                 "a task that has a place in the bounded pool `{pool}`, or a part of it, cannot wait for another place there: it could wait \
@@ -62,13 +70,15 @@ impl std::error::Error for EnterError {}
 
 impl EnterError {
     /// Converts the error of a job that should run in the pool. A job does not need a fiber's stack.
-    #[expect(clippy::needless_pass_by_value, reason = "it is the function of a `map_err`")]
     pub(crate) fn of(error: SpawnError) -> Self {
         match error {
             SpawnError::Forked => Self::Forked,
-            // Only the verbs that spawn ask for admission by delay; to who enters, both are a lack of room.
-            SpawnError::Full | SpawnError::Overloaded(_) => Self::Full,
-            SpawnError::Closed | SpawnError::NoStack => Self::Closed,
+            SpawnError::Full { pool, capacity } => Self::Full { pool, capacity },
+            // A job needs no stack, a pool is no limit, and only what spawns asks for admission by delay.
+            SpawnError::Closed
+            | SpawnError::NoStack
+            | SpawnError::AtLimit { .. }
+            | SpawnError::Overloaded(_) => Self::Closed,
         }
     }
 }

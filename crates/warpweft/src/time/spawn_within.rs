@@ -19,7 +19,7 @@ impl Pool {
     /// ```
     /// use std::time::Duration;
     /// use warpweft::{EnterError, Runtime};
-    /// let runtime = Runtime::builder().workers(1).capacity(1).build()?;
+    /// let runtime = Runtime::builder().name("web").workers(1).capacity(1).build()?;
     /// let pool = runtime.first();
     /// let refused = pool.block_on(async {
     ///     let first = pool.spawn_within(Duration::from_secs(1), std::future::pending::<()>()).await?;
@@ -27,7 +27,7 @@ impl Pool {
     ///     drop(first);
     ///     Ok::<_, EnterError>(second.err())
     /// })?;
-    /// assert_eq!(refused, Some(EnterError::Full));
+    /// assert_eq!(refused, Some(EnterError::Full { pool: "web".into(), capacity: 1 }));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[track_caller]
@@ -40,6 +40,6 @@ impl Pool {
         F: Future<Output: Send + 'static> + Send + 'static,
     {
         let spawns = self.spawn_with_permit_at(Location::caller(), future);
-        async move { timeout(limit, spawns).await.unwrap_or(Err(EnterError::Full)) }
+        async move { timeout(limit, spawns).await.unwrap_or_else(|_| Err(self.full())) }
     }
 }

@@ -79,9 +79,28 @@ fn full_stages_hold_up_those_before_them() {
     }
     let late = middle.clone();
     let refused = runtime.spawn(async move { late.try_enter().await });
-    assert_eq!(refused.wait().expect("no panic"), Err(EnterError::Full));
-    assert!(matches!(middle.try_spawn(async {}), Err(SpawnError::Full)));
-    assert!(matches!(middle.try_spawn_job(|| ()), Err(SpawnError::Full)));
+    let error = refused.wait().expect("no panic").expect_err("it is full");
+    let (pool, capacity) = (String::from("middle"), 1);
+    assert_eq!(
+        error.to_string(),
+        "the one place of the bounded pool `middle` is taken: come back later, or wait for one without a \
+         limit, by `enter` or `spawn_with_permit`"
+    );
+    assert_eq!(
+        error,
+        EnterError::Full {
+            pool: pool.clone(),
+            capacity
+        }
+    );
+    let full = SpawnError::Full { pool, capacity };
+    assert_eq!(
+        full.to_string(),
+        "the one place of the bounded pool `middle` is taken: wait for one by `spawn_with_permit`, or spawn \
+         fewer"
+    );
+    assert_eq!(middle.try_spawn(async {}).map(drop), Err(full.clone()));
+    assert_eq!(middle.try_spawn_job(|| ()).map(drop), Err(full));
     assert!(tasks.iter().all(|task| !task.is_finished()));
     gate.add(1);
     for task in tasks {
