@@ -144,6 +144,9 @@ impl Pool {
     /// [`EnterError`] if the pool is shutting down, or if waiting for a permit there could last for ever: the
     /// caller has a permit of this pool or of a later one. The future was dropped.
     ///
+    /// A caller that waits when the pool closes gets [`EnterError::Closed`]. If the pool closes after that,
+    /// the handle returns [`JoinError::Shutdown`](crate::JoinError::Shutdown), as that of any task there.
+    ///
     /// ```
     /// use warpweft::{Runtime, stage};
     /// let runtime = stage("parse", Runtime::builder().workers(1).capacity(2)).build()?;
@@ -182,7 +185,10 @@ impl Pool {
             let destination = match self.claim()? {
                 Some(claim) => {
                     claim.await.map_err(|_| EnterError::Closed)?.forget();
-                    Destination::new(Arc::clone(self.any()), true)
+                    let destination = Destination::new(Arc::clone(self.any()), true);
+                    // The pool may have closed since it gave the permit.
+                    self.check().map_err(EnterError::of)?;
+                    destination
                 }
                 None => Destination::new(Arc::clone(self.any()), false),
             };

@@ -1,8 +1,10 @@
 //! Bounded pools, and limits of concurrency.
 
 use super::{here, of};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use warpweft::policy::Count;
 use warpweft::sync::Semaphore;
@@ -332,6 +334,24 @@ fn closing_tells_those_who_wait_for_a_place() {
     }
     assert_eq!(thread.join().expect("no panic"), Err(EnterError::Closed));
     assert!(matches!(blocker.wait(), Err(JoinError::Shutdown)));
+}
+
+#[test]
+fn a_source_that_was_given_a_permit_of_a_closed_pool_spawns_nothing() {
+    let runtime = of(1, "fifo").capacity(1).build().expect("a small pool");
+    let pool = runtime.first().clone();
+    let gate = Arc::new(Semaphore::new(0));
+    let opened = Arc::clone(&gate);
+    let first = pool.try_spawn(async move { opened.acquire(1).await.is_ok() });
+    let mut source = pin!(pool.spawn_with_permit(async {}));
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(source.as_mut().poll(&mut cx).is_pending());
+    // The end of the first task gives it the permit, and the pool closes before it looks.
+    gate.add(1);
+    assert!(first.expect("there is room").wait().expect("no panic"));
+    drop(runtime);
+    let spawned = source.as_mut().poll(&mut cx).map_ok(drop);
+    assert_eq!(spawned, Poll::Ready(Err(EnterError::Closed)));
 }
 
 #[test]
