@@ -5,6 +5,7 @@ use super::handle::Runtime;
 use super::pool::Pool;
 use super::pool_error::EnterError;
 use super::spawn_error::SpawnError;
+use super::spawn_with_permit::Entry;
 use super::task_builder::TaskBuilder;
 use crate::execution::block_on;
 use crate::execution::enter_guard::EnterGuard;
@@ -327,7 +328,7 @@ impl Pool {
         self.check().map_err(EnterError::of)?;
         let builder = TaskBuilder::new().on_pool(self);
         // The job has the permit, so that the closure is known to have one.
-        let spawn = |job| builder.admit_job(self, destination, job);
+        let spawn = |job| builder.enter_job(self, Entry::unasked(destination), job);
         lend(spawn, |_| closure()).map_err(EnterError::of)
     }
 }

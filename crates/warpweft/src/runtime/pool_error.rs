@@ -1,6 +1,7 @@
 //! The errors of entering a pool, and of finding one.
 
-use super::spawn_error::{SpawnError, write_full};
+use super::spawn_error::{SpawnError, write_at_limit, write_full};
+use crate::admission::controller::Overload;
 use std::fmt;
 
 /// The reason why a task or a closure did not enter a pool. It continues where it was.
@@ -11,6 +12,17 @@ pub enum EnterError {
     Closed,
     /// This is a child made by `fork()`, and the pool's workers stayed in its parent.
     Forked,
+    /// There is no stack for the fiber: see [`SpawnError::NoStack`](crate::SpawnError::NoStack).
+    NoStack,
+    /// The pool has [admission](crate::Builder::admission) by delay, and the task would start too late.
+    Overloaded(Box<Overload>),
+    /// The limit had no free permit within the time.
+    AtLimit {
+        /// The name of the limit's pool.
+        pool: String,
+        /// How many tasks it admits at a time.
+        limit: usize,
+    },
     /// The pool is [bounded](crate::Builder::capacity), and had no free permit, now or within the time.
     Full {
         /// The name of the pool.
@@ -42,6 +54,12 @@ impl fmt::Display for EnterError {
         match self {
             Self::Closed => SpawnError::Closed.fmt(f),
             Self::Forked => SpawnError::Forked.fmt(f),
+            Self::NoStack => SpawnError::NoStack.fmt(f),
+            Self::Overloaded(overload) => overload.fmt(f),
+            Self::AtLimit { pool, limit } => {
+                write_at_limit(f, pool, *limit)?;
+                f.write_str(": come back later, or wait for it without a limit of time")
+            }
             Self::Full { pool, capacity } => {
                 write_full(f, pool, *capacity)?;
                 f.write_str(
@@ -66,19 +84,25 @@ impl fmt::Display for EnterError {
     }
 }
 
-impl std::error::Error for EnterError {}
+impl std::error::Error for EnterError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Overloaded(overload) => Some(&**overload),
+            _ => None,
+        }
+    }
+}
 
 impl EnterError {
-    /// Converts the error of a job that should run in the pool. A job does not need a fiber's stack.
+    /// Converts the error of a task that should run in the pool.
     pub(crate) fn of(error: SpawnError) -> Self {
         match error {
             SpawnError::Forked => Self::Forked,
             SpawnError::Full { pool, capacity } => Self::Full { pool, capacity },
-            // A job needs no stack, a pool is no limit, and only what spawns asks for admission by delay.
-            SpawnError::Closed
-            | SpawnError::NoStack
-            | SpawnError::AtLimit { .. }
-            | SpawnError::Overloaded(_) => Self::Closed,
+            SpawnError::AtLimit { pool, limit } => Self::AtLimit { pool, limit },
+            SpawnError::Overloaded(overload) => Self::Overloaded(overload),
+            SpawnError::NoStack => Self::NoStack,
+            SpawnError::Closed => Self::Closed,
         }
     }
 }

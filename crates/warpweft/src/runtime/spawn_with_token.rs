@@ -38,18 +38,6 @@ impl TaskBuilder<'_> {
         self.place(|info| (unsafe { tasks::detached_job(job, info) }, ()));
     }
 
-    /// Creates the task of a closure, and pushes it with its permit. The destination is `pool`.
-    pub(super) fn admit_job<T, F>(self, pool: &Pool, destination: Destination, job: F) -> JoinHandle<T>
-    where
-        T: Send + 'static,
-        F: FnOnce() -> T + Send + 'static,
-    {
-        let node = inherited();
-        let job = move || start(node, job);
-        // SAFETY: a runtime's pool ends its tasks before itself.
-        self.admit(pool, destination, |info| unsafe { tasks::job(job, info) })
-    }
-
     /// Creates the task of a future, and pushes it with its permit. The destination is `pool`.
     pub(crate) fn admit_future<F>(
         self,

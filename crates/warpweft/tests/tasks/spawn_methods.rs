@@ -30,14 +30,19 @@ fn others(of: &str) -> &'static [&'static str] {
         // It names a worker, or the caller's thread, or an order: that is a choice like a name or a priority.
         "TaskBuilder" => &[
             "spawn_fiber_local",
+            // A pool may be bounded, so one may wait for a permit.
+            "spawn_with_permit",
+            "spawn_job_with_permit",
+            "spawn_fiber_with_permit",
+            "spawn_local_with_permit",
             "spawn_fifo",
             "spawn_pinned",
             "spawn_pinned_local",
         ],
         // The threads for closures that block are the runtime's own matter: one reaches them from each pool.
         "Runtime" => &["spawn_blocking", "try_spawn_blocking"],
-        // A pool may be bounded, so one may wait for a permit.
         "Pool" => &["spawn_with_permit"],
+        "ConcurrencyLimit" => &["spawn_with_permit", "spawn_within"],
         _ => &[],
     }
 }
