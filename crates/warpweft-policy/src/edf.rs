@@ -32,6 +32,12 @@ const WORTH: u64 = 8;
 /// A task without a deadline counts as one with a deadline some *slack* after it became ready: 100 ms. A task
 /// that waits keeps its deadline.
 ///
+/// A deadline that is over counts as the moment in which the task became ready. So tasks that are late go in
+/// that order, before those that are not, and none waits for ever.
+///
+/// A deadline is that of one task. The tasks that it spawns have none, and it is not lent: what owns a lock,
+/// or is awaited by a handle, does not go earlier because a task with an early deadline waits for it.
+///
 /// ```
 /// use std::time::Duration;
 /// use warpweft_policy::{Edf, PolicySpec};

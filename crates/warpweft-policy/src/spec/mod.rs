@@ -22,7 +22,8 @@
 //! ```
 //!
 //! `priority:` is a number of levels, or the least share of each level in percent of the time; and the order
-//! on each level, which is `fifo` if none is named, and has no levels itself.
+//! on each level, which is `fifo` if none is named. That order has neither levels nor a queue behind.
+//! Options follow the bracket: `priority:3(lifo)+steal=one`.
 //!
 //! Spaces around words do not matter. What is left out is as the name or the order has it. What a name says
 //! is not taken back by an option: `fifo-one+steal=half` is an error, and `fifo+steal=half` is what was

@@ -33,12 +33,7 @@ const MOST_VICTIMS: usize = 1 << 16;
 impl<'a> Parser<'a> {
     /// The first word: a name, or an order.
     pub(super) fn start(&self, word: Word<'_>) -> Parsed<Kind> {
-        if let Some(preset) = PRESETS.iter().find(|preset| preset.name == word.text) {
-            return Ok((preset.make)());
-        }
-        if let Some((name, number)) = word.split_once(':')
-            && let Some(kind) = self.order(name, number)?
-        {
+        if let Some(kind) = self.named(word)? {
             return Ok(kind);
         }
         let problem = match word.text {
@@ -46,6 +41,17 @@ impl<'a> Parser<'a> {
             text => format!("`{text}` is not an order"),
         };
         Err(self.error(word, problem, format!("{ORDERS}; or {}", Self::names())))
+    }
+
+    /// A name, or an order. `None`: it is neither.
+    fn named(&self, word: Word<'_>) -> Parsed<Option<Kind>> {
+        if let Some(preset) = PRESETS.iter().find(|preset| preset.name == word.text) {
+            return Ok(Some((preset.make)()));
+        }
+        match word.split_once(':') {
+            Some((name, number)) => self.order(name, number),
+            None => Ok(None),
+        }
     }
 
     /// Checks that this build compiles a pool for the policy that the first word named.
@@ -90,7 +96,7 @@ impl<'a> Parser<'a> {
             Some((levels, inner)) => {
                 let Some(text) = inner.text.strip_suffix(')') else {
                     let problem = format!("`({}` has no end", inner.text);
-                    return Err(self.error(inner, problem, "a level's order is in round brackets"));
+                    return Err(self.error(inner, problem, self.bracket_of(inner)));
                 };
                 (levels, self.inner(Word { text, ..inner }.trimmed())?)
             }
@@ -104,17 +110,50 @@ impl<'a> Parser<'a> {
 
     /// The order of each level; `None` if it is the usual one.
     fn inner(&self, word: Word<'_>) -> Parsed<Option<AnyOrder>> {
-        Ok(match self.start(word)? {
-            Kind::Fifo(_) if word.text == "fifo" => None,
-            Kind::Lifo(policy) if word.text == "lifo" => Some((*policy.order()).into()),
-            Kind::Chained(policy) if word.text == "chain" => Some((*policy.order()).into()),
-            Kind::Slotted(policy) if word.text.contains(':') => Some((*policy.order()).into()),
-            Kind::Mixed(policy) if word.text.contains(':') => Some((*policy.order()).into()),
-            _ => {
-                let problem = format!("`{}` is not an order of a level", word.text);
-                return Err(self.error(word, problem, INNER));
+        Ok(match self.named(word)? {
+            Some(Kind::Fifo(_)) if word.text == "fifo" => None,
+            Some(Kind::Lifo(policy)) if word.text == "lifo" => Some((*policy.order()).into()),
+            Some(Kind::Chained(policy)) if word.text == "chain" => Some((*policy.order()).into()),
+            Some(Kind::Slotted(policy)) if word.text.contains(':') => Some((*policy.order()).into()),
+            Some(Kind::Mixed(policy)) if word.text.contains(':') => Some((*policy.order()).into()),
+            other => {
+                let problem = match word.text {
+                    "" => String::from("the order of the levels is missing"),
+                    text => format!("`{text}` is not an order of a level"),
+                };
+                let valid = match other {
+                    Some(Kind::FifoBehind(_) | Kind::LifoBehind(_)) => {
+                        format!("a queue behind is for tasks without priorities; {INNER}")
+                    }
+                    _ => String::from(INNER),
+                };
+                return Err(self.error(word, problem, valid));
             }
         })
+    }
+
+    /// Says what is right instead of a bracket that begins with `inner` and has no end there.
+    fn bracket_of(&self, inner: Word<'_>) -> String {
+        let (before, rest) = self.0.split_at(inner.position);
+        match rest.split_once(')') {
+            Some((inside, after)) if inside.contains('+') => {
+                let (order, options) = inside.split_once('+').unwrap_or((inside, ""));
+                let (order, options) = (order.trim(), options.trim());
+                format!("options go behind the bracket: `{before}{order})+{options}{after}`")
+            }
+            _ => String::from("a level's order is in round brackets"),
+        }
+    }
+
+    /// Says what is right instead of an order behind an order: levels of one of them, or options.
+    fn instead_of(&self, first: Word<'_>, second: Word<'_>) -> String {
+        for (levels, inner) in [(first, second), (second, first)] {
+            if matches!(self.named(levels), Ok(Some(Kind::Prioritised(_)))) && self.inner(inner).is_ok() {
+                let (levels, inner) = (levels.text, inner.text);
+                return format!("the order of the levels is in brackets: `{levels}({inner})`");
+            }
+        }
+        String::from(OPTIONS)
     }
 
     fn ranked<O: Order>(&self, inner: O, levels: Word<'_>) -> Parsed<PriorityOrder<O>> {
@@ -150,11 +189,12 @@ impl<'a> Parser<'a> {
         let mut seen: Vec<Word<'_>> = Vec::new();
         for word in words {
             let Some((name, value)) = word.split_once('=') else {
+                if self.start(word).is_ok() {
+                    let problem = format!("a second order `{}` contradicts `{}`", word.text, start.text);
+                    return Err(self.error(word, problem, self.instead_of(start, word)));
+                }
                 let problem = match word.text {
                     "" => String::from("an option is missing"),
-                    text if self.start(word).is_ok() => {
-                        format!("a second order `{text}` contradicts `{}`", start.text)
-                    }
                     text => format!("`{text}` is not an option"),
                 };
                 return Err(self.error(word, problem, OPTIONS));

@@ -2,16 +2,19 @@
 
 use crate::execution::block_on::block_on;
 use crate::execution::fork_cx::ForkCx;
+use crate::execution::token::inherited;
 use crate::runtime::TaskBuilder;
 use crate::runtime::install::assert_may_wait;
 use crate::runtime::pool::Pool;
-use crate::runtime::pool_error::ConcurrencyLimitError;
+use crate::runtime::pool_error::{ConcurrencyLimitError, EnterError};
 use crate::runtime::priority::Priority;
 use crate::runtime::spawn_error::SpawnError;
 use crate::sync::error::TryAcquireError;
 use crate::sync::permit::{OwnedPermit, Permit};
 use crate::sync::semaphore::Semaphore;
+use crate::time::timeout;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use warpweft_task::JoinHandle;
 
 impl Pool {
@@ -99,7 +102,10 @@ impl ConcurrencyLimit {
         self.pool.check()?;
         let permit = self.permits.try_acquire(1).map_err(|error| match error {
             TryAcquireError::Closed => SpawnError::Closed,
-            TryAcquireError::NoPermits => SpawnError::Full,
+            TryAcquireError::NoPermits => SpawnError::AtLimit {
+                pool: self.pool.name().to_owned(),
+                limit: self.limit,
+            },
         })?;
         Ok(permit.into_owned(&self.permits))
     }
@@ -125,8 +131,8 @@ impl ConcurrencyLimit {
     ///
     /// # Errors
     ///
-    /// [`SpawnError::Full`] if the limit or the pool has no permit, or another [`SpawnError`]; the future was
-    /// dropped.
+    /// [`SpawnError::AtLimit`] if the limit has no permit, [`SpawnError::Full`] if the pool has none, or
+    /// another [`SpawnError`]; the future was dropped.
     #[track_caller]
     pub fn try_spawn<F>(&self, future: F) -> Result<JoinHandle<F::Output>, SpawnError>
     where
@@ -139,6 +145,99 @@ impl ConcurrencyLimit {
             let _permit = permit;
             future.await
         })
+    }
+
+    /// Spawns a future after waiting for the permits that it needs: of the limit, and of the pool if that is
+    /// [bounded](crate::Builder::capacity). So a producer that is faster than its tasks waits here. Then it
+    /// asks for [admission](crate::Builder::admission), if the pool has it. Does nothing until it is
+    /// awaited.
+    ///
+    /// A task of the same limit that calls this needs a second permit. If all permits are with such tasks,
+    /// they wait for ever.
+    ///
+    /// # Errors
+    ///
+    /// As [`Pool::spawn_with_permit`]; the future was dropped.
+    ///
+    /// ```
+    /// use warpweft::{EnterError, Runtime};
+    /// let runtime = Runtime::builder().workers(1).build()?;
+    /// let two = runtime.first().concurrency_limit(2)?;
+    /// runtime.block_on(async {
+    ///     for page in 0..100 {
+    ///         // Waits here while two tasks run.
+    ///         two.spawn_with_permit(async move { page }).await?.detach();
+    ///     }
+    ///     Ok::<_, EnterError>(())
+    /// })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[track_caller]
+    pub fn spawn_with_permit<F>(
+        &self,
+        future: F,
+    ) -> impl Future<Output = Result<JoinHandle<F::Output>, EnterError>>
+    where
+        F: Future<Output: Send + 'static> + Send + 'static,
+    {
+        self.spawn_after_wait(None, future)
+    }
+
+    /// As [`spawn_with_permit`](Self::spawn_with_permit), but waits no longer than `time`. With a time of
+    /// zero it takes free permits, or fails.
+    ///
+    /// # Errors
+    ///
+    /// [`EnterError::AtLimit`] or [`EnterError::Full`] if the limit or the pool had no permit in that time;
+    /// the other errors of `spawn_with_permit`. The future was dropped.
+    #[track_caller]
+    pub fn spawn_within<F>(
+        &self,
+        time: Duration,
+        future: F,
+    ) -> impl Future<Output = Result<JoinHandle<F::Output>, EnterError>>
+    where
+        F: Future<Output: Send + 'static> + Send + 'static,
+    {
+        self.spawn_after_wait(Some(time), future)
+    }
+
+    /// Spawns a future after waiting for permits, no longer than `time` if there is one.
+    #[track_caller]
+    fn spawn_after_wait<F>(
+        &self,
+        time: Option<Duration>,
+        future: F,
+    ) -> impl Future<Output = Result<JoinHandle<F::Output>, EnterError>>
+    where
+        F: Future<Output: Send + 'static> + Send + 'static,
+    {
+        let (builder, token) = (self.builder(), inherited());
+        async move {
+            self.pool.check().map_err(EnterError::of)?;
+            let (start, acquires) = (Instant::now(), self.permits.acquire(1));
+            let permit = match time {
+                None => acquires.await,
+                Some(time) => timeout(time, acquires).await.map_err(|_| EnterError::AtLimit {
+                    pool: self.pool.name().to_owned(),
+                    limit: self.limit,
+                })?,
+            };
+            // The semaphore is never closed.
+            let permit = permit.map_err(|_| EnterError::Closed)?.into_owned(&self.permits);
+            let spawns = builder.spawn_with_permit_under(token, async move {
+                // From here on reports say that this task has it, and not the spawner.
+                permit.adopt();
+                let _permit = permit;
+                future.await
+            });
+            match time {
+                None => spawns.await,
+                Some(time) => timeout(time.saturating_sub(start.elapsed()), spawns)
+                    .await
+                    .unwrap_or_else(|_| Err(self.pool.full())),
+            }
+        }
     }
 
     /// Spawns a closure, which is called when the limit admits it. Dropping the handle detaches the task.

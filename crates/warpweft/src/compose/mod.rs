@@ -45,7 +45,9 @@
 //! - A task ends with the pool in which it is. One that enters a pool just as that closes ends with it.
 //! - **No circles.** A task with a permit of a bounded pool can wait for permits only of pools behind it, of
 //!   the same runtime. Otherwise two full pools could wait for each other for ever. Entering in another order
-//!   is [`EnterError::OutOfOrder`].
+//!   is [`EnterError::OutOfOrder`], and a second permit of the same pool is [`EnterError::OwnPool`]. Parts of
+//!   a fork or of a scope count as tasks with a permit, in each bounded pool. A task that was spawned without
+//!   a permit may wait for any. A task with a permit should not await it: that is a circle, too.
 //! - Each pool has its own driver for sockets and timers, made when it is first used, its own monitor and its
 //!   own blocking threads. A task keeps what it has opened in one pool when it enters another, and is woken
 //!   there.

@@ -61,6 +61,14 @@ impl StackContext {
         }
     }
 
+    /// Returns false if what runs on this stack is a task without a place in the thread's pool. A part of a
+    /// fork or of a scope may belong to a task that has one.
+    #[cold]
+    pub(crate) fn may_have_place(&self) -> bool {
+        let who = self.who();
+        who.origin.is_null() || self.fibers().pool().core().owned_tasks.has_place(who.id)
+    }
+
     /// Notes that `who` continues here, after a wait, and perhaps with another worker.
     pub(crate) fn continue_as(&self, who: Who) {
         match self.worker_ref() {

@@ -154,7 +154,7 @@ impl OwnedTasks {
 
     /// Enters a task that has a place in its pool. The task gives the place back when it is removed.
     pub(crate) fn enter_admitted(&self, task: &mut Pending) {
-        let shard = task.register_entry().addr().get() / size_of::<Header>() % self.shards.len();
+        let shard = self.shard_of_admitted(task.register_entry().addr().get());
         let place = self.insert(shard, task, HAS_PLACE);
         // SAFETY: as above; the bit is masked when the task is removed.
         unsafe { task.register(place | ADMITTED) };
@@ -163,6 +163,35 @@ impl OwnedTasks {
     /// Returns true if the task there has a place to give back.
     pub(crate) fn is_admitted(place: usize) -> bool {
         place & ADMITTED != 0
+    }
+
+    /// Returns true if the task at that address has a place in its pool, or if that is not known. The caller
+    /// runs in the task, so it neither comes nor goes meanwhile.
+    ///
+    /// Costs a look at the entries of one shard, a batch at a time. To keep the entry where the task finds it
+    /// would cost each task something, and few ask.
+    pub(crate) fn has_place(&self, task: usize) -> bool {
+        let shard = &self.shards[self.shard_of_admitted(task)];
+        let mut from = 0;
+        loop {
+            // In a forked child the lock may be lost.
+            let Some(slots) = shard.slots.lock_unless_lost() else {
+                return true;
+            };
+            let mut batch = slots.batch(from);
+            if batch.any(|(other, has_place)| has_place && other.addr().get() == task) {
+                return true;
+            }
+            from += BATCH;
+            if from >= slots.used {
+                return false;
+            }
+        }
+    }
+
+    /// Returns the shard in which a task at that address is entered if it has a place.
+    fn shard_of_admitted(&self, task: usize) -> usize {
+        task / size_of::<Header>() % self.shards.len()
     }
 
     fn insert(&self, shard: usize, task: &Pending, place: usize) -> usize {

@@ -183,16 +183,6 @@ impl Future for StartAfterOthers {
     }
 }
 
-/// Returns a closure that was admitted: its call says that it starts.
-pub(super) fn starting<T>(admitted: Option<Admitted>, closure: impl FnOnce() -> T) -> impl FnOnce() -> T {
-    move || {
-        if let Some(admitted) = admitted {
-            admitted.start();
-        }
-        closure()
-    }
-}
-
 /// A future that was admitted: its first poll says that it starts.
 pub(super) struct Starts<F> {
     admitted: Option<Admitted>,

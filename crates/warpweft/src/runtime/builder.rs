@@ -304,8 +304,9 @@ impl Builder {
     /// A task takes a permit when it [enters](crate::compose::Pool::enter), when a closure is
     /// [run](crate::compose::Pool::run) here from another pool, or when it is spawned by
     /// [`try_spawn`](crate::compose::Pool::try_spawn) or
-    /// [`spawn_with_permit`](crate::compose::Pool::spawn_with_permit). It keeps the permit until it enters
-    /// another pool or ends. Other spawns need no permit, so tasks of the pool itself can always spawn.
+    /// [`spawn_with_permit`](crate::compose::Pool::spawn_with_permit), and their kin. It keeps the permit
+    /// until it enters another pool or ends. Other spawns need no permit, so tasks of the pool itself can
+    /// always spawn.
     pub fn capacity(mut self, tasks: usize) -> Self {
         self.config.capacity = Some(tasks);
         self

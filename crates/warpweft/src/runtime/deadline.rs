@@ -36,7 +36,10 @@ impl std::error::Error for NoDeadlines {}
 
 impl Runtime {
     /// Returns a deadline for this runtime's tasks. The policy `edf` runs the task with the earliest one
-    /// first. Its children have none, unless each is given one.
+    /// first. Its children have none, unless each is given one. It is not lent to what the task waits for.
+    ///
+    /// A moment in the past stands for the present one. So tasks that are late go in the order in which they
+    /// became ready.
     ///
     /// # Errors
     ///

@@ -5,6 +5,7 @@ use super::handle::Runtime;
 use super::pool::Pool;
 use super::pool_error::EnterError;
 use super::spawn_error::SpawnError;
+use super::spawn_with_permit::Entry;
 use super::task_builder::TaskBuilder;
 use crate::execution::block_on::block_on;
 use crate::execution::enter_guard::EnterGuard;
@@ -14,9 +15,11 @@ use crate::execution::stack_context::{self, StackContext};
 use crate::execution::token;
 use crate::pool::current::with_current;
 use crate::pool::panics::Outcome;
+use crate::pool::transfer_request::Destination;
 use crate::threads::thread_context::ThreadRole;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use warpweft_task::JoinError;
+use std::sync::Arc;
+use warpweft_task::{JoinError, JoinHandle};
 
 /// What the caller's frame lends to the job.
 struct BorrowedCall<F, R> {
@@ -129,7 +132,10 @@ impl TaskBuilder<'_> {
         });
         match here {
             Some(context) => Ok(body(ForkCx::new(context))),
-            None => lend(self.or_default(), body),
+            None => {
+                let builder = self.or_default();
+                lend(|job| builder.spawn_job(job), body)
+            }
         }
     }
 
@@ -156,12 +162,14 @@ impl TaskBuilder<'_> {
 /// As [`Runtime::install`], and if the default runtime cannot be built.
 pub(crate) fn install_here<R: Send>(body: impl FnOnce(ForkCx<'_>) -> R + Send) -> Result<R, SpawnError> {
     // The default runtime is built before anything is lent: from then on a panic could not leave this frame.
-    lend(TaskBuilder::new().or_default(), body)
+    let builder = TaskBuilder::new().or_default();
+    lend(|job| builder.spawn_job(job), body)
 }
 
-/// Lends `body` to a job, and waits for it. Aborts if the pool of `builder` is missing, so find that before.
+/// Lends `body` to a job that `spawn` spawns, and waits for it. Aborts if `spawn` panics, as it does without
+/// a pool, so find that before.
 fn lend<R: Send>(
-    builder: TaskBuilder<'_>,
+    spawn: impl FnOnce(Box<dyn FnOnce() + Send>) -> JoinHandle<()>,
     body: impl FnOnce(ForkCx<'_>) -> R + Send,
 ) -> Result<R, SpawnError> {
     let mut loan = BorrowedCall {
@@ -172,7 +180,7 @@ fn lend<R: Send>(
     // SAFETY: the job is run or dropped before `wait` returns, and nothing unwinds before.
     let job = unsafe { unbound(Box::new(move || lent.run())) };
     let stay = NoUnwindGuard::new();
-    let end = warpweft_task::block_on(builder.spawn_job(job));
+    let end = warpweft_task::block_on(spawn(job));
     stay.end();
     match (end, loan.result) {
         (Ok(()), Some(Ok(result))) => Ok(result),
@@ -309,11 +317,17 @@ impl Pool {
         if self.is_here() {
             return Ok(closure());
         }
-        // The permit is returned at the end of this function.
-        let _place = match self.claim()? {
-            Some(claim) => Some(block_on(claim).map_err(|_| EnterError::Closed)?),
-            None => None,
+        let Some(claim) = self.claim()? else {
+            return self.install(|_| closure()).map_err(EnterError::of);
         };
-        self.install(|_| closure()).map_err(EnterError::of)
+        assert_may_wait();
+        let permit = block_on(claim).map_err(|_| EnterError::Closed)?;
+        permit.forget();
+        let destination = Destination::new(Arc::clone(self.any()), true);
+        self.check().map_err(EnterError::of)?;
+        let builder = TaskBuilder::new().on_pool(self);
+        // The job has the permit, so that the closure is known to have one.
+        let spawn = |job| builder.enter_job(self, Entry::unasked(destination), job);
+        lend(spawn, |_| closure()).map_err(EnterError::of)
     }
 }

@@ -21,7 +21,8 @@
 //! | `spawn_fifo` | spawning closures that begin in order |
 //! | `spawn_on_runtime` | spawning on a runtime |
 //! | `local` | futures that stay on their thread |
-//! | `spawn_in_pool` | spawning into a pool, with a permit if it is bounded |
+//! | `spawn_in_pool` | spawning into a pool |
+//! | `spawn_with_permit` | spawning with a permit of a bounded pool, after a wait |
 //! | `spawn_with_token` | spawning under a cancellation token |
 //! | `spawn_error` | the error of spawning a task |
 //! | `spawn_blocking` | spawning a closure that blocks |
@@ -65,7 +66,8 @@ pub(crate) mod spawn_error;
 pub(crate) mod spawn_fifo;
 pub(crate) mod spawn_in_pool;
 pub(crate) mod spawn_on_runtime;
-pub(crate) mod spawn_with_token;
+pub(crate) mod spawn_with_permit;
+mod spawn_with_token;
 pub(crate) mod stats;
 pub(crate) mod task_builder;
 pub(crate) mod under_token;

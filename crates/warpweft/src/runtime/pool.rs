@@ -147,7 +147,10 @@ impl Pool {
         if let Some(places) = self.places() {
             let permit = places.free.try_acquire(1).map_err(|error| match error {
                 TryAcquireError::Closed => SpawnError::Closed,
-                TryAcquireError::NoPermits => SpawnError::Full,
+                TryAcquireError::NoPermits => SpawnError::Full {
+                    pool: self.info().name.clone(),
+                    capacity: places.capacity,
+                },
             })?;
             permit.forget();
         }
@@ -158,21 +161,32 @@ impl Pool {
     ///
     /// # Errors
     ///
-    /// The caller is in a pool from which it may not wait for this one.
+    /// The caller may have a permit of a pool from which it may not wait for this one.
     pub(crate) fn claim(&self) -> Result<Option<Claiming<'_>>, EnterError> {
         let Some(places) = self.places() else {
             return Ok(None);
         };
         if let Some(here) = stack_context::here() {
-            let from = &here.fibers().pool().core().info;
-            if !from.may_wait_for(self.info()) {
-                return Err(EnterError::OutOfOrder {
-                    from: from.name.clone(),
-                    to: self.info().name.clone(),
+            let from = here.fibers().pool();
+            if !from.core().info.may_wait_for(self.info()) && here.may_have_place() {
+                let to = self.info().name.clone();
+                return Err(if from.header() == self.header() {
+                    EnterError::OwnPool { pool: to }
+                } else {
+                    let from = from.core().info.name.clone();
+                    EnterError::OutOfOrder { from, to }
                 });
             }
         }
         Ok(Some(places.free.claim(1)))
+    }
+
+    /// Returns the error of one who found no permit in time.
+    pub(crate) fn full(&self) -> EnterError {
+        EnterError::Full {
+            pool: self.name().to_owned(),
+            capacity: self.capacity().unwrap_or(usize::MAX),
+        }
     }
 
     /// Returns the pool's name.

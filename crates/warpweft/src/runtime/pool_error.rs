@@ -1,6 +1,7 @@
 //! The errors of entering a pool, and of finding one.
 
-use super::spawn_error::SpawnError;
+use super::spawn_error::{SpawnError, write_at_limit, write_full};
+use crate::admission::controller::Overload;
 use std::fmt;
 
 /// The reason why a task or a closure did not enter a pool. It continues where it was.
@@ -11,9 +12,31 @@ pub enum EnterError {
     Closed,
     /// This is a child made by `fork()`, and the pool's workers stayed in its parent.
     Forked,
-    /// The pool is [bounded](crate::Builder::capacity), and has no free permit now.
-    Full,
-    /// Both pools are bounded, and the other one is not behind the one whose permit the caller holds. If all
+    /// There is no stack for the fiber: see [`SpawnError::NoStack`](crate::SpawnError::NoStack).
+    NoStack,
+    /// The pool has [admission](crate::Builder::admission) by delay, and the task would start too late.
+    Overloaded(Box<Overload>),
+    /// The limit had no free permit within the time.
+    AtLimit {
+        /// The name of the limit's pool.
+        pool: String,
+        /// How many tasks it admits at a time.
+        limit: usize,
+    },
+    /// The pool is [bounded](crate::Builder::capacity), and had no free permit, now or within the time.
+    Full {
+        /// The name of the pool.
+        pool: String,
+        /// How many tasks from elsewhere it admits.
+        capacity: usize,
+    },
+    /// The caller has a permit of this pool already, or is a part of a task that has one. If all tasks with
+    /// permits waited for another one, they would wait for ever. A task without a permit may wait.
+    OwnPool {
+        /// The pool.
+        pool: String,
+    },
+    /// Both pools are bounded, and the other one is not behind the one whose permit the caller has. If all
     /// tasks did so, they could wait for each other for ever.
     OutOfOrder {
         /// The pool where the caller is.
@@ -31,12 +54,26 @@ impl fmt::Display for EnterError {
         match self {
             Self::Closed => SpawnError::Closed.fmt(f),
             Self::Forked => SpawnError::Forked.fmt(f),
-            Self::Full => f.write_str(
-                "all places of the bounded pool are taken: await `enter`, which waits for one, or come back later",
+            Self::NoStack => SpawnError::NoStack.fmt(f),
+            Self::Overloaded(overload) => overload.fmt(f),
+            Self::AtLimit { pool, limit } => {
+                write_at_limit(f, pool, *limit)?;
+                f.write_str(": come back later, or wait for it without a limit of time")
+            }
+            Self::Full { pool, capacity } => {
+                write_full(f, pool, *capacity)?;
+                f.write_str(
+                    ": come back later, or wait for one without a limit, by `enter` or `spawn_with_permit`",
+                )
+            }
+            Self::OwnPool { pool } => write!(
+                f,
+                "a task that has a place in the bounded pool `{pool}`, or a part of it, cannot wait for another place there: it could wait \
+                 for itself for ever; `spawn` needs no place, and `try_spawn` does not wait for one"
             ),
             Self::OutOfOrder { from, to } => write!(
                 f,
-                "a task in the bounded pool `{from}` cannot wait for a place in the bounded pool `{to}`, which is not behind it in one \
+                "a task that has a place in the bounded pool `{from}` cannot wait for a place in the bounded pool `{to}`, which is not behind it in one \
                  runtime: they could wait for each other for ever; ask for the pools in the order in which they are entered, or `try_enter`"
             ),
             Self::NotATask => f.write_str(
@@ -47,17 +84,25 @@ impl fmt::Display for EnterError {
     }
 }
 
-impl std::error::Error for EnterError {}
+impl std::error::Error for EnterError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Overloaded(overload) => Some(&**overload),
+            _ => None,
+        }
+    }
+}
 
 impl EnterError {
-    /// Converts the error of a job that should run in the pool. A job does not need a fiber's stack.
-    #[expect(clippy::needless_pass_by_value, reason = "it is the function of a `map_err`")]
+    /// Converts the error of a task that should run in the pool.
     pub(crate) fn of(error: SpawnError) -> Self {
         match error {
             SpawnError::Forked => Self::Forked,
-            // Only the verbs that spawn ask for admission by delay; to who enters, both are a lack of room.
-            SpawnError::Full | SpawnError::Overloaded(_) => Self::Full,
-            SpawnError::Closed | SpawnError::NoStack => Self::Closed,
+            SpawnError::Full { pool, capacity } => Self::Full { pool, capacity },
+            SpawnError::AtLimit { pool, limit } => Self::AtLimit { pool, limit },
+            SpawnError::Overloaded(overload) => Self::Overloaded(overload),
+            SpawnError::NoStack => Self::NoStack,
+            SpawnError::Closed => Self::Closed,
         }
     }
 }

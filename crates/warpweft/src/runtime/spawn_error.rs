@@ -16,7 +16,19 @@ pub enum SpawnError {
     /// mappings.
     NoStack,
     /// The pool is [bounded](crate::Builder::capacity), and has no free permit.
-    Full,
+    Full {
+        /// The name of the pool.
+        pool: String,
+        /// How many tasks from elsewhere it admits.
+        capacity: usize,
+    },
+    /// The [limit](crate::ConcurrencyLimit) has no free permit.
+    AtLimit {
+        /// The name of the limit's pool.
+        pool: String,
+        /// How many tasks it admits at a time.
+        limit: usize,
+    },
     /// The pool has [admission](crate::Builder::admission) by delay, and the task would start too late.
     Overloaded(Box<Overload>),
 }
@@ -30,9 +42,14 @@ impl fmt::Display for SpawnError {
                 "the pool's workers stayed in the parent of this forked process: build a runtime here",
             ),
             Self::Overloaded(overload) => fmt::Display::fmt(overload, f),
-            Self::Full => f.write_str(
-                "all places of the bounded pool, or of the limit, are taken: wait for one, or spawn fewer",
-            ),
+            Self::Full { pool, capacity } => {
+                write_full(f, pool, *capacity)?;
+                f.write_str(": wait for one by `spawn_with_permit`, or spawn fewer")
+            }
+            Self::AtLimit { pool, limit } => {
+                write_at_limit(f, pool, *limit)?;
+                f.write_str(": spawn without `try_`, which begins when the limit admits it, or spawn fewer")
+            }
         }
     }
 }
@@ -41,7 +58,23 @@ impl std::error::Error for SpawnError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Overloaded(overload) => Some(&**overload),
-            Self::Closed | Self::Forked | Self::NoStack | Self::Full => None,
+            Self::Closed | Self::Forked | Self::NoStack | Self::Full { .. } | Self::AtLimit { .. } => None,
         }
     }
+}
+
+/// Writes that a bounded pool is full.
+pub(super) fn write_full(f: &mut fmt::Formatter<'_>, pool: &str, capacity: usize) -> fmt::Result {
+    match capacity {
+        1 => write!(f, "the one place of the bounded pool `{pool}` is taken"),
+        _ => write!(f, "all {capacity} places of the bounded pool `{pool}` are taken"),
+    }
+}
+
+/// Writes that a limit has admitted as many as it may.
+pub(super) fn write_at_limit(f: &mut fmt::Formatter<'_>, pool: &str, limit: usize) -> fmt::Result {
+    write!(
+        f,
+        "as many tasks run as a limit of {limit} at a time in pool `{pool}` admits"
+    )
 }

@@ -1,7 +1,6 @@
 //! [`TaskBuilder`]: the one place where tasks are spawned. The free functions, `Runtime`, `Pool` and the
 //! limits call it.
 
-use super::admission::{Starts, starting};
 use super::deadline::Deadline;
 use super::default::default_runtime;
 use super::handle::Runtime;
@@ -10,7 +9,7 @@ use super::pool::Pool;
 use super::priority::{Priority, Rank};
 use super::spawn_error::SpawnError;
 use super::under_token::Inherits;
-use crate::execution::fiber_start::{Start, StartOn};
+use crate::execution::fiber_start::Start;
 use crate::execution::stack_context;
 use crate::execution::token::{inherited, start};
 use crate::observe::tasks;
@@ -211,12 +210,8 @@ impl<'a> TaskBuilder<'a> {
         F: Future<Output: Send + 'static> + Send + 'static,
     {
         let pool = self.pool_or_here();
-        let admitted = pool.ask(self.rank)?;
-        let destination = pool.try_permit()?;
-        Ok(match admitted {
-            None => self.admit_future(&pool, destination, future),
-            Some(admitted) => self.admit_future(&pool, destination, Starts::new(admitted, future)),
-        })
+        let entry = pool.try_entry(self.rank)?;
+        Ok(self.enter_future(&pool, entry, future))
     }
 
     /// Spawns a closure, with a permit if the pool is [bounded](crate::Builder::capacity), or fails. Asks for
@@ -235,12 +230,8 @@ impl<'a> TaskBuilder<'a> {
         F: FnOnce() -> T + Send + 'static,
     {
         let pool = self.pool_or_here();
-        let admitted = pool.ask(self.rank)?;
-        let destination = pool.try_permit()?;
-        let (node, job) = (inherited(), starting(admitted, job));
-        let job = move || start(node, job);
-        // SAFETY: a runtime's pool ends its tasks before itself.
-        Ok(self.admit(&pool, destination, |info| unsafe { tasks::job(job, info) }))
+        let entry = pool.try_entry(self.rank)?;
+        Ok(self.enter_job(&pool, entry, job))
     }
 
     /// Spawns a [fiber](crate::fiber), with a permit if the pool is [bounded](crate::Builder::capacity), and
@@ -259,15 +250,9 @@ impl<'a> TaskBuilder<'a> {
         F: FnOnce() -> T + Send + 'static,
     {
         let pool = self.pool_or_here();
-        let admitted = pool.ask(self.rank)?;
-        let destination = pool.try_permit()?;
-        let reserved = pool.any().core().stacks.reserve();
-        let reserved = reserved.map_err(|_| SpawnError::NoStack)?;
-        let (node, body) = (inherited(), starting(admitted, body));
-        let body = move || start(node, body);
-        // SAFETY: a runtime's pool ends its tasks before itself.
-        let make = |info| unsafe { tasks::on_stack_job(body, StartOn(reserved), info) };
-        Ok(self.admit(&pool, destination, make))
+        let entry = pool.try_entry(self.rank)?;
+        let reserved = pool.reserve_stack()?;
+        Ok(self.enter_fiber(&pool, entry, reserved, body))
     }
 
     /// Spawns a future that is not `Send`: see the free [`spawn_local`](crate::spawn_local).
@@ -382,6 +367,11 @@ impl<'a> TaskBuilder<'a> {
     /// Returns the chosen pool.
     pub(crate) fn chosen(&self) -> Option<&'a Pool> {
         self.pool
+    }
+
+    /// Returns the priority or the deadline that was set.
+    pub(super) fn rank(&self) -> Option<Rank> {
+        self.rank
     }
 
     /// Returns a builder of the same task on that pool, without a priority or a deadline.

@@ -485,6 +485,50 @@ fn of_free_functions() -> Vec<Row> {
             let spawned = case.runtime.first().spawn_within(limit, case.gate.passed());
             drop(warpweft::block_on(spawned).expect("open"));
         }),
+        row!(["runtime::TaskBuilder::spawn_with_permit"], [FUTURE], |case| {
+            let spawned = case.builder().spawn_with_permit(case.gate.passed());
+            drop(warpweft::block_on(spawned).expect("open"));
+        }),
+        row!(["runtime::TaskBuilder::spawn_job_with_permit"], [JOB], |case| {
+            let spawned = case.builder().spawn_job_with_permit(case.gate.closure());
+            drop(warpweft::block_on(spawned).expect("open"));
+        }),
+        row!(
+            ["runtime::TaskBuilder::spawn_fiber_with_permit"],
+            [FIBER],
+            |case| {
+                let spawned = case.builder().spawn_fiber_with_permit(case.gate.closure());
+                drop(warpweft::block_on(spawned).expect("open"));
+            }
+        ),
+        row!(
+            ["runtime::TaskBuilder::spawn_local_with_permit"],
+            [FIBER],
+            |case| {
+                let gate = case.gate.clone();
+                let spawned = case.builder().spawn_local_with_permit(move || gate.passed());
+                drop(warpweft::block_on(spawned).expect("open"));
+            }
+        ),
+        row!(["time::TaskBuilder::spawn_within"], [FUTURE], |case| {
+            let limit = Duration::from_secs(1000);
+            let spawned = case.builder().spawn_within(limit, case.gate.passed());
+            drop(warpweft::block_on(spawned).expect("open"));
+        }),
+        row!(
+            ["compose::ConcurrencyLimit::spawn_with_permit"],
+            [FUTURE],
+            |case| {
+                let limit = case.limit();
+                let spawned = limit.spawn_with_permit(case.gate.passed());
+                drop(warpweft::block_on(spawned).expect("open"));
+            }
+        ),
+        row!(["compose::ConcurrencyLimit::spawn_within"], [FUTURE], |case| {
+            let (limit, time) = (case.limit(), Duration::from_secs(1000));
+            let spawned = limit.spawn_within(time, case.gate.passed());
+            drop(warpweft::block_on(spawned).expect("open"));
+        }),
         row!(["runtime::spawn_blocking"], [BLOCKING], |case| case.inside(
             |gate| drop(warpweft::spawn_blocking(move || gate.wait()).wait())
         )),

@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use warpweft::policy::Edf;
-use warpweft::{Fifo, Pool, Runtime, TaskBuilder, yield_now};
+use warpweft::{Fifo, Pool, Runtime, TaskBuilder, spawn, yield_now};
 
 fn edf() -> Runtime {
     let builder = Runtime::builder().workers(1).stuck_after(None);
@@ -46,6 +46,40 @@ fn the_earliest_deadline_goes_first_from_inside_and_outside() {
     let orders = tasks.into_iter().map(|task| task.wait().unwrap());
     let last = orders.max_by_key(Vec::len).unwrap();
     assert_eq!(last, [10, 20, 30, 40, 50]);
+}
+
+/// Late tasks go in the order in which they came, and before the others. What they spawn has no deadline.
+#[test]
+fn deadlines_that_are_over_are_not_told_apart_and_children_have_none() {
+    let runtime = Runtime::builder()
+        .workers(1)
+        .stuck_after(None)
+        .policy(Edf::new().slack(Duration::from_secs(20)))
+        .build()
+        .unwrap();
+    let (order, (open, gate)) = (Arc::new(Mutex::new(Vec::new())), mpsc::channel::<()>());
+    let held = runtime.spawn_job(move || gate.recv().unwrap());
+    let hour = Duration::from_secs(3600);
+    // An hour before the present moment, so that all seconds can be subtracted.
+    let Some(past) = Instant::now().checked_sub(hour) else {
+        return;
+    };
+    let timed = |seconds: u64| {
+        let order = Arc::clone(&order);
+        let deadline = runtime.deadline(past + Duration::from_secs(seconds)).unwrap();
+        let task = TaskBuilder::new().on(&runtime).deadline(deadline);
+        task.spawn(async move {
+            order.lock().unwrap().push(seconds);
+            let child = spawn(async move { order.lock().unwrap().push(seconds + 1) });
+            child.await.unwrap();
+        })
+    };
+    // Ten seconds to come, and three that are over.
+    let tasks = [3610, 300, 100, 200].map(timed);
+    open.send(()).unwrap();
+    held.wait().unwrap();
+    tasks.into_iter().for_each(|task| task.wait().unwrap());
+    assert_eq!(*order.lock().unwrap(), [300, 100, 200, 3610, 301, 101, 201, 3611]);
 }
 
 #[test]

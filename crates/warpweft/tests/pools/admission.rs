@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use warpweft::cancel::CancelToken;
 use warpweft::sync::oneshot;
 use warpweft::{
-    AdmissionControl, BuildError, Builder, EnterError, JoinHandle, Overload, QueueDelay, QueueDelayError,
-    Runtime, SpawnError, TaskBuilder,
+    AdmissionControl, BuildError, Builder, JoinHandle, Overload, QueueDelay, QueueDelayError, Runtime,
+    SpawnError, TaskBuilder,
 };
 
 const TARGET: Duration = Duration::from_millis(2);
@@ -239,7 +239,10 @@ fn who_gets_no_permit_does_not_wait() {
     let runtime = one("fifo").capacity(1).build().expect("a small pool");
     let release = keep_busy(&runtime);
     let first = runtime.try_spawn(async {}).expect("it is free");
-    assert!(matches!(runtime.try_spawn(async {}), Err(SpawnError::Full)));
+    assert!(matches!(
+        runtime.try_spawn(async {}),
+        Err(SpawnError::Full { .. })
+    ));
     assert_eq!(control(&runtime).stats().waiting, 1);
     drop(release);
     assert!(first.wait().is_ok());
@@ -316,7 +319,13 @@ fn the_wait_for_a_permit_has_a_limit() {
             let first = first.expect("it is free");
             let start = Instant::now();
             let refused = pool.spawn_within(TARGET, async {}).await;
-            assert_eq!(refused.map(drop), Err(EnterError::Full));
+            let error = refused.map(drop).expect_err("it is full");
+            assert!(
+                error.to_string().starts_with(
+                    "the one place of the bounded pool `warpweft` is taken: come back later, or wait "
+                ),
+                "{error}"
+            );
             assert!(start.elapsed() >= TARGET);
             let second = pool.spawn_within(Duration::from_secs(60), async { 2 });
             drop(open);

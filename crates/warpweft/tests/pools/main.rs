@@ -4,6 +4,7 @@
 mod admission;
 mod bounds;
 mod lifetimes;
+mod permits;
 mod transfers;
 
 use warpweft::{Builder, PolicySpec, Pool, Runtime};

@@ -30,14 +30,19 @@ fn others(of: &str) -> &'static [&'static str] {
         // It names a worker, or the caller's thread, or an order: that is a choice like a name or a priority.
         "TaskBuilder" => &[
             "spawn_fiber_local",
+            // A pool may be bounded, so one may wait for a permit.
+            "spawn_with_permit",
+            "spawn_job_with_permit",
+            "spawn_fiber_with_permit",
+            "spawn_local_with_permit",
             "spawn_fifo",
             "spawn_pinned",
             "spawn_pinned_local",
         ],
         // The threads for closures that block are the runtime's own matter: one reaches them from each pool.
         "Runtime" => &["spawn_blocking", "try_spawn_blocking"],
-        // A pool may be bounded, so one may wait for a permit.
         "Pool" => &["spawn_with_permit"],
+        "ConcurrencyLimit" => &["spawn_with_permit", "spawn_within"],
         _ => &[],
     }
 }
@@ -265,7 +270,11 @@ fn a_full_pool_and_a_full_limit_refuse_what_tries() {
         .expect("a runtime");
     let (open, gate) = warpweft::sync::oneshot::channel::<()>();
     let holds = runtime.try_spawn(gate).expect("the one place");
-    let full = [const { Some(SpawnError::Full) }; 4];
+    let error = SpawnError::Full {
+        pool: String::from("warpweft"),
+        capacity: 1,
+    };
+    let full: [_; 4] = std::array::from_fn(|_| Some(error.clone()));
     assert_eq!(try_all!(runtime), full);
     assert_eq!(try_all!(runtime.first()), full);
     assert_eq!(try_all!(TaskBuilder::new().on(&runtime)), full);
@@ -282,6 +291,16 @@ fn a_full_pool_and_a_full_limit_refuse_what_tries() {
     let (open, gate) = warpweft::sync::oneshot::channel::<()>();
     let holds = limit.try_spawn(gate).expect("the one place");
     assert_eq!(limit.free(), 0);
+    let error = SpawnError::AtLimit {
+        pool: String::from("warpweft"),
+        limit: 1,
+    };
+    assert_eq!(
+        error.to_string(),
+        "as many tasks run as a limit of 1 at a time in pool `warpweft` admits: spawn without `try_`, which begins when the limit \
+         admits it, or spawn fewer"
+    );
+    let full: [_; 4] = std::array::from_fn(|_| Some(error.clone()));
     assert_eq!(try_all!(limit), full);
     assert_eq!(try_all!(limit.clone()), full);
     // These wait for it.

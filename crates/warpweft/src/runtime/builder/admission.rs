@@ -6,13 +6,16 @@ use crate::admission::settings::QueueDelay;
 impl Builder {
     /// Refuses tasks that would start too late. The default is to refuse none.
     ///
-    /// The verbs that may fail ask for it: [`try_spawn`](crate::Pool::try_spawn) and its kin, requests of
-    /// `warpweft_tokio::serve`, and [`AdmissionControl::try_admit`](crate::AdmissionControl::try_admit). What
-    /// they spawn is measured from then until it starts. If the mean delay is above the
-    /// [target](QueueDelay::target) for a whole [interval](QueueDelay::interval), or nothing has started for
-    /// so long, the pool is overloaded. Then as many may wait as start within the target, and the next one
-    /// gets [`SpawnError::Overloaded`](crate::SpawnError::Overloaded). One is always admitted while none
-    /// waits. The state ends after an interval in which none was refused.
+    /// The verbs that may fail ask for it: [`try_spawn`](crate::Pool::try_spawn) and its kin,
+    /// [`spawn_with_permit`](crate::Pool::spawn_with_permit) and its kin when they have their permit,
+    /// requests of `warpweft_tokio::serve`, and
+    /// [`AdmissionControl::try_admit`](crate::AdmissionControl::try_admit). What they spawn is measured from
+    /// then until it starts. If the mean delay is above the [target](QueueDelay::target) for a whole
+    /// [interval](QueueDelay::interval), or nothing has started for so long, the pool is overloaded. Then as
+    /// many may wait as start within the target, and the next one gets
+    /// [`SpawnError::Overloaded`](crate::SpawnError::Overloaded), or
+    /// [`EnterError::Overloaded`](crate::EnterError::Overloaded). One is always admitted while none waits.
+    /// The state ends after an interval in which none was refused.
     ///
     /// What is spawned by `try_spawn` and its kin is never shed: what was admitted before the overload was
     /// noticed is worked off, and starts late. Only
