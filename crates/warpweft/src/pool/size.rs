@@ -13,6 +13,9 @@ use warpweft_platform::atomic::{AtomicBool, AtomicUsize, Ordering};
 use warpweft_platform::sync::{Mutex, MutexGuard};
 use warpweft_policy::PoolSize;
 
+/// The largest number of workers of a pool.
+pub(crate) const MOST_WORKERS: usize = 4096;
+
 /// The function that says how many CPUs the process may use.
 pub(crate) type Cpus = fn() -> usize;
 
@@ -124,6 +127,10 @@ impl fmt::Display for ResizeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Zero => f.write_str("a pool cannot have 0 workers: ask for 1 or more"),
+            Self::AboveMaximum { asked, most } if *asked > MOST_WORKERS => write!(
+                f,
+                "{asked} workers are more than the pool was built for, {most}, and no pool has more than {MOST_WORKERS}"
+            ),
             Self::AboveMaximum { asked, most } => write!(
                 f,
                 "{asked} workers are more than the pool was built for, {most}: build it with `max_workers({asked})`"

@@ -12,9 +12,6 @@ use crate::threads::monitor::Watch;
 use crate::threads::pool_thread::ThreadHooks;
 use std::time::Duration;
 
-/// The largest number of workers of a pool.
-pub(crate) const MOST_WORKERS: usize = 4096;
-
 /// Starts a pool. The function knows the type of the policy.
 pub(crate) type Launch = dyn FnOnce(Config) -> Result<Pool, BuildError> + Send;
 

@@ -13,8 +13,9 @@
 //! itself. So what a program sets does not depend on its environment.
 
 use super::build_error::{BuildError, EnvironmentError};
-use super::config::{Config, Launch, MOST_WORKERS};
+use super::config::{Config, Launch};
 use crate::pool::info::SettingSource;
+use crate::pool::size::MOST_WORKERS;
 use std::fmt;
 use std::fs::File;
 use warpweft_policy::PolicySpec;

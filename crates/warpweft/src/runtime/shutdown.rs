@@ -269,7 +269,8 @@ impl fmt::Display for Remaining {
         let waited = waited.as_millis();
         writeln!(
             f,
-            "the runtime `{}` has not ended in {waited} ms: closures that run cannot be stopped, and are left behind",
+            "the runtime `{}` has not ended in {waited} ms: what runs cannot be stopped, and is left behind with \
+             what waits for its threads",
             name.escape_debug()
         )?;
         if stacks::why_none() == Some(NoStack::NotBuilt) {

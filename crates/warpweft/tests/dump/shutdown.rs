@@ -22,7 +22,14 @@ type Spawns = fn(&Runtime, Box<dyn FnOnce() + Send>);
 
 /// A runtime with a task of that name, which waits in the system until the sender is dropped.
 fn stuck(spawn: impl FnOnce(&Runtime, Box<dyn FnOnce() + Send>)) -> (Runtime, mpsc::Sender<()>, Arc<()>) {
-    let runtime = runtime();
+    stuck_in(runtime(), spawn)
+}
+
+/// The same in that runtime.
+fn stuck_in(
+    runtime: Runtime,
+    spawn: impl FnOnce(&Runtime, Box<dyn FnOnce() + Send>),
+) -> (Runtime, mpsc::Sender<()>, Arc<()>) {
     let (release, waits) = mpsc::channel::<()>();
     let (started, begun) = mpsc::channel();
     let used = Arc::new(());
@@ -177,20 +184,22 @@ fn others_are_answered_while_a_thread_is_left() {
 #[test]
 fn of_very_many_tasks_the_stuck_one_is_named() {
     const MANY: usize = 50_000;
-    let (runtime, release, used) = stuck(|runtime, body| {
+    // Another worker would end them.
+    let builder = Runtime::builder().workers(1).stuck_after(None);
+    let (runtime, release, used) = stuck_in(builder.build().expect("a thread"), |runtime, body| {
+        for _ in 0..MANY {
+            runtime
+                .spawn(warpweft::time::sleep(Duration::from_secs(1000)))
+                .detach();
+        }
+        let sleeping = || runtime.metrics().pools[0].tasks.futures;
+        let start = Instant::now();
+        while sleeping() < MANY {
+            assert!(start.elapsed() < LONG, "they sleep");
+            std::thread::sleep(Duration::from_millis(1));
+        }
         drop(TaskBuilder::new().name("stuck").on(runtime).spawn_job(body));
     });
-    for _ in 0..MANY {
-        runtime
-            .spawn(warpweft::time::sleep(Duration::from_secs(1000)))
-            .detach();
-    }
-    let sleeping = |runtime: &Runtime| runtime.metrics().pools[0].tasks.futures;
-    let start = Instant::now();
-    while sleeping(&runtime) < MANY {
-        assert!(start.elapsed() < LONG, "they sleep");
-        std::thread::sleep(Duration::from_millis(1));
-    }
     let remaining = remaining(runtime);
     let Remaining { dump, .. } = &remaining;
     let (listed, left_out) = (dump.tasks.len(), dump.pools[0].left_out);

@@ -87,6 +87,8 @@ fn sizes_that_are_not_possible_are_refused() {
         many.to_string(),
         "4 workers are more than the pool was built for, 3: build it with `max_workers(4)`"
     );
+    let more = runtime.resize(1_000_000_000).expect_err("far too many");
+    assert!(more.to_string().contains("no pool has more than 4096"), "{more}");
     assert_eq!(runtime.workers(), 3, "what is refused changes nothing");
     assert_eq!(runtime.resize(1).expect("possible"), 3);
     assert_eq!(runtime.resize(1).expect("possible"), 1);
