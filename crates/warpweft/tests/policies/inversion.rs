@@ -8,9 +8,17 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::SeqCst;
-use std::sync::mpsc;
+use std::sync::{PoisonError, RwLockReadGuard, mpsc};
 use warpweft::sync::{Mutex, RwLock, Semaphore, oneshot};
 use warpweft::{JoinHandle, PolicySpec, Runtime, TaskBuilder, yield_now};
+
+/// A process has room for 64 waits that lend. A test that takes all of it is alone.
+pub(super) static ROOM: std::sync::RwLock<()> = std::sync::RwLock::new(());
+
+/// Begins a test beside which no other one takes all the room.
+pub(super) fn with_room() -> RwLockReadGuard<'static, ()> {
+    ROOM.read().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// How many tasks of middle priority are ready.
 pub(super) const FLOOD: usize = 5_000;
@@ -189,22 +197,26 @@ fn is_bounded<L: Lock>() {
 
 #[test]
 fn a_mutex_lends_priorities() {
+    let _room = with_room();
     is_bounded::<Mutex<()>>();
 }
 
 #[test]
 fn the_writer_of_a_lock_is_lent_priorities() {
+    let _room = with_room();
     is_bounded::<RwLock<()>>();
 }
 
 #[test]
 fn the_only_holder_of_permits_is_lent_priorities() {
+    let _room = with_room();
     is_bounded::<Semaphore>();
 }
 
 /// The low one has its own priority again once it has given the lock away.
 #[test]
 fn what_was_lent_is_given_back() {
+    let _room = with_room();
     let runtime = runtime("priority:3");
     let [high, middle, low] = [0, 1, 2].map(|level| runtime.priority(level).unwrap());
     let lock = Arc::new(Mutex::new(()));

@@ -10,13 +10,13 @@
 )]
 
 use super::eventually::eventually;
-use super::inversion::{FEW, FLOOD, YIELDS, hold, runtime};
+use super::inversion::{FEW, FLOOD, ROOM, YIELDS, hold, runtime, with_room};
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::SeqCst;
-use std::sync::mpsc;
+use std::sync::{PoisonError, mpsc};
 use std::task::{Context, Poll};
 use warpweft::sync::{Mutex, oneshot};
 use warpweft::{JoinHandle, Priority, Runtime, TaskBuilder, block_on, spawn, yield_now};
@@ -185,6 +185,7 @@ impl<'a> Stage<'a> {
 
 #[test]
 fn an_awaited_task_is_lent_the_priority_of_who_awaits_it() {
+    let _room = with_room();
     for policy in POLICIES {
         let runtime = runtime(policy);
         let stage = Stage::new(&runtime);
@@ -210,6 +211,7 @@ fn an_awaited_task_is_lent_the_priority_of_who_awaits_it() {
 /// Where few are ready, the worker finds the awaited one in its queue at once.
 #[test]
 fn in_a_short_queue_an_awaited_task_is_the_next_one() {
+    let _room = with_room();
     for policy in POLICIES {
         let runtime = runtime(policy);
         let stage = Stage {
@@ -236,6 +238,7 @@ fn in_a_short_queue_an_awaited_task_is_the_next_one() {
 /// The awaited one has its own priority again once a task that is not more urgent awaits it.
 #[test]
 fn what_is_lent_by_a_handle_is_given_back() {
+    let _room = with_room();
     let runtime = runtime("priority:3");
     let stage = Stage::new(&runtime);
     for _ in 0..100 {
@@ -284,6 +287,7 @@ fn what_is_lent_by_a_handle_is_given_back() {
 #[test]
 fn waits_that_are_over_leave_no_trace() {
     const MANY: usize = 200;
+    let _room = ROOM.write().unwrap_or_else(PoisonError::into_inner);
     let runtime = runtime("priority:3");
     let stage = Stage::new(&runtime);
     for gives_up in [true, false] {
