@@ -372,8 +372,8 @@ pub trait Policy: Send + Sync + Sized + 'static {
     /// others.
     ///
     /// Called only after a task has begun to wait for a lock or another task: at most once in
-    /// [`INTERVAL`](Policy::INTERVAL) tasks, but sooner if [`queued`](Policy::queued) is at most 256, or 4 for
-    /// each task since the last call. The framework wakes a worker afterwards.
+    /// [`INTERVAL`](Policy::INTERVAL) tasks, but sooner if [`queued`](Policy::queued) is at most 256, or 4
+    /// for each task since the last call. The framework wakes a worker afterwards.
     fn extract(
         shared: &Self::Shared,
         local: &mut Self::Local,

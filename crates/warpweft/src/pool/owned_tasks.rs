@@ -58,6 +58,8 @@ struct Slots {
     vacant: usize,
     /// The pool has ended, and the removal of the last entry must report it.
     orphaned: bool,
+    /// Where the next `reclaim` begins; at most `used`.
+    reclaimed: usize,
 }
 
 impl TaskSlot {
@@ -126,15 +128,33 @@ impl Slots {
             })
     }
 
-    fn tasks(&self) -> impl Iterator<Item = NonNull<Header>> + '_ {
-        self.segments
-            .iter()
-            .flat_map(|segment| segment.iter())
-            .take(self.used)
-            .filter_map(|&word| match TaskSlot::decode(word) {
-                TaskSlot::Task(task) => Some(task),
+    /// Returns the tasks and their places: those from `from` on, and then those before.
+    fn tasks(&self, from: usize) -> impl Iterator<Item = (usize, NonNull<Header>)> + '_ {
+        let places = (from..self.used).chain(0..from);
+        places.filter_map(
+            |place| match TaskSlot::decode(self.segments[place / SEGMENT][place % SEGMENT]) {
+                TaskSlot::Task(task) => Some((place, task)),
                 TaskSlot::Vacant(_) => None,
-            })
+            },
+        )
+    }
+
+    /// Takes the runnables of up to `max` sleeping tasks, and goes on where the last call ended: a shard with
+    /// many entries is looked through once, and not for each call.
+    ///
+    /// # Safety
+    ///
+    /// The tasks cannot be removed meanwhile: the caller has the lock.
+    unsafe fn reclaim(&mut self, max: usize, tokens: &mut Vec<Runnable>) {
+        let mut next = self.reclaimed;
+        let sleeping = self.tasks(self.reclaimed).filter_map(|(place, task)| {
+            // SAFETY: the task is in the shard, and by contract it stays there.
+            let runnable = unsafe { reclaim(task) }?;
+            next = place + 1;
+            Some(runnable)
+        });
+        tokens.extend(sleeping.take(max));
+        self.reclaimed = next;
     }
 }
 
@@ -263,10 +283,8 @@ impl OwnedTasks {
     pub(crate) fn reclaim(&self, max: usize) -> Vec<Runnable> {
         let mut tokens = Vec::new();
         for shard in &self.shards {
-            let slots = shard.slots.lock();
-            // SAFETY: the task is in a shard, and cannot be removed while that shard is locked.
-            let sleeping = slots.tasks().filter_map(|task| unsafe { reclaim(task) });
-            tokens.extend(sleeping.take(max - tokens.len()));
+            // SAFETY: the shard is locked.
+            unsafe { shard.slots.lock().reclaim(max - tokens.len(), &mut tokens) };
         }
         tokens
     }
@@ -327,11 +345,22 @@ mod tests {
                 slots.remove(place, fake(number));
             }
         }
-        assert_eq!(slots.tasks().count(), 1000);
-        assert!(slots.tasks().all(|task| task.addr().get() % 192 == 0));
+        for from in [0, 1, 1500, 3000] {
+            let tasks: Vec<_> = slots.tasks(from).collect();
+            assert_eq!(tasks.len(), 1000, "each once, wherever one begins");
+            assert!(tasks.iter().all(|(_, task)| task.addr().get() % 192 == 0));
+            assert_eq!(
+                tasks[0].0,
+                slots
+                    .tasks(0)
+                    .map(|(place, _)| place)
+                    .find(|&place| place >= from)
+                    .unwrap_or(2)
+            );
+        }
         for number in 1..=2000 {
             slots.insert(fake(number), 0);
         }
-        assert_eq!((slots.segments.len(), slots.tasks().count()), (3, 3000));
+        assert_eq!((slots.segments.len(), slots.tasks(0).count()), (3, 3000));
     }
 }

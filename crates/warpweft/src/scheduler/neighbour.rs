@@ -15,6 +15,8 @@ use std::cell::Cell;
 
 /// The most looks from one look at the other worker to the next: some 20 µs of yields.
 const LOOKS: u32 = 16;
+/// The number of yields of a task that is the only ready one which count as a look: some 2 µs.
+const YIELDS: u32 = 256;
 /// Of this number of steps one may be no yield.
 const OTHERS: u64 = 16;
 
@@ -33,6 +35,8 @@ pub(crate) struct Neighbour {
     steps: Cell<Option<u64>>,
     /// True if it was stuck.
     stuck: Cell<bool>,
+    /// The yields of a task that was the only ready one, since the last look at the other worker.
+    lone: Cell<u32>,
 }
 
 impl Default for Neighbour {
@@ -44,6 +48,7 @@ impl Default for Neighbour {
             further: Cell::default(),
             steps: Cell::default(),
             stuck: Cell::default(),
+            lone: Cell::default(),
         }
     }
 }
@@ -73,6 +78,28 @@ impl Neighbour {
             self.interval.set(LOOKS);
             return false;
         }
+        self.look(me, workers, steps_of)
+    }
+
+    /// The same for a task that yields and is the only ready one: it goes on without a step of its worker.
+    pub(crate) fn is_stuck_beside_one(
+        &self,
+        me: usize,
+        workers: usize,
+        steps_of: impl Fn(usize) -> Option<u64>,
+    ) -> bool {
+        let yields = self.lone.get() + 1;
+        self.lone.set(yields);
+        if yields < YIELDS * self.interval.get() || workers < 2 {
+            return false;
+        }
+        self.lone.set(0);
+        self.look(me, workers, steps_of)
+    }
+
+    /// Looks at the other worker.
+    #[cold]
+    fn look(&self, me: usize, workers: usize, steps_of: impl Fn(usize) -> Option<u64>) -> bool {
         let further = self.further.get() % (workers - 1);
         let now = steps_of((me + 1 + further) % workers);
         let is_stuck = match (self.steps.get(), now) {
@@ -99,7 +126,7 @@ impl Neighbour {
 
 #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
 mod tests {
-    use super::{LOOKS, Neighbour};
+    use super::{LOOKS, Neighbour, YIELDS};
 
     /// Returns after how many looks of worker 0, which makes 61 steps and `yields` yields each, it sees a
     /// stuck worker.
@@ -172,5 +199,27 @@ mod tests {
         };
         looks_until(&moves);
         assert_eq!(neighbour.interval.get(), LOOKS);
+    }
+
+    #[test]
+    fn a_lone_task_that_yields_sees_it_too() {
+        let neighbour = Neighbour::default();
+        let mut yields = 0;
+        let mut is_stuck = |steps| {
+            yields += 1;
+            neighbour.is_stuck_beside_one(0, 2, |_| Some(steps))
+        };
+        while !is_stuck(7) {}
+        assert_eq!(yields, 2 * LOOKS * YIELDS);
+        let neighbour = Neighbour::default();
+        let mut steps = 0;
+        let moves = |_| {
+            steps += 1;
+            Some(steps)
+        };
+        let moves = std::cell::RefCell::new(moves);
+        let is_stuck = |_| neighbour.is_stuck_beside_one(0, 2, |worker| (moves.borrow_mut())(worker));
+        assert!(!(0..10 * LOOKS * YIELDS).any(is_stuck));
+        assert!(!(0..10 * LOOKS * YIELDS).any(|_| neighbour.is_stuck_beside_one(0, 1, |_| Some(7))));
     }
 }

@@ -153,6 +153,37 @@ fn what_yields_on_the_standby_poller_is_left_to_a_worker() {
     long.wait().expect("no panic");
 }
 
+/// Nothing tells a task that yields, and is the only ready one, of what waits behind another worker's task.
+#[test]
+fn a_lone_task_that_yields_takes_what_waits_behind_a_computation() {
+    let builder = Runtime::builder().workers(2).policy(Fifo::default());
+    // No monitor helps.
+    let runtime = builder.stuck_after(None).build().expect("threads");
+    let over = Arc::new(AtomicBool::new(false));
+    let (begins, begun) = std::sync::mpsc::channel();
+    let told = Arc::clone(&over);
+    let yields = runtime.spawn(async move {
+        let _ = begins.send(());
+        while !told.load(Ordering::Relaxed) {
+            warpweft::yield_now().await;
+        }
+    });
+    begun.recv().expect("it begins");
+    let computes = runtime.spawn_job(|| {
+        let ran = Arc::new(AtomicBool::new(false));
+        let behind = Arc::clone(&ran);
+        spawn_job(move || behind.store(true, Ordering::Relaxed)).detach();
+        let start = Instant::now();
+        while !ran.load(Ordering::Relaxed) && start.elapsed() < Duration::from_secs(60) {
+            std::hint::spin_loop();
+        }
+        ran.load(Ordering::Relaxed)
+    });
+    assert_eq!(computes.wait().ok(), Some(true), "nobody takes it");
+    over.store(true, Ordering::Relaxed);
+    yields.wait().expect("no panic");
+}
+
 /// The report of a stall counts the tasks behind the stuck one. Meanwhile that one ends, the pool ends, and
 /// its policy is dropped.
 #[test]
