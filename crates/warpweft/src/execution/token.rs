@@ -16,6 +16,7 @@ use super::fiber::Fiber;
 use super::stack_context::{StackContext, here};
 use crate::cancel_tree::node::Node;
 use crate::fork::token_frame::TokenFrame;
+use crate::pool::panics::Outcome;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::pin;
@@ -405,31 +406,26 @@ pub(crate) fn start_or_drop(node: &Arc<Node>, f: impl FnOnce()) {
     }
 }
 
-/// Calls `f`, or drops it if the token is cancelled. The caller is under that token already.
+/// Returns true if what was made under that token must not start.
 ///
 /// # Safety
 ///
 /// The node is null or there.
 #[inline]
-pub(crate) unsafe fn start_here<R>(node: *const Node, f: impl FnOnce() -> R) -> Option<R> {
+pub(crate) unsafe fn never_starts(node: *const Node) -> bool {
     // SAFETY: by contract.
-    if UNWINDS && unsafe { node.as_ref() }.is_some_and(Node::is_cancelled) {
-        drop(f);
-        return None;
-    }
-    Some(f())
+    UNWINDS && unsafe { node.as_ref() }.is_some_and(Node::is_cancelled)
 }
 
-/// As [`start_here`], and enters the token. Without one `f` is just called, under none.
-///
-/// # Safety
-///
-/// As [`with_raw_token`].
-pub(crate) unsafe fn start_raw<R>(node: *const Node, f: impl FnOnce() -> R) -> Option<R> {
-    // SAFETY: by contract.
-    let f = || unsafe { with_raw_token(node, f) };
-    // SAFETY: null, or there by contract. The token is entered in `f`.
-    unsafe { start_here(node, f) }
+/// Drops a body that never starts. It is not unwound, because there may be many.
+#[cold]
+#[inline(never)]
+pub(crate) fn drop_unstarted<F, R>(body: F) -> Outcome<R> {
+    // Unwind: the panic of a destructor is the outcome.
+    match catch_unwind(AssertUnwindSafe(|| drop(body))) {
+        Ok(()) => Err(Box::new(Cancelled)),
+        Err(panic) => Err(panic),
+    }
 }
 
 /// Runs `future` on a thread's own stack until it has a result. Unwinds if the token is cancelled before.

@@ -7,7 +7,7 @@
 
 use crate::execution::current_task::as_part_of;
 use crate::execution::fork_cx::{ForkCx, with_forks};
-use crate::execution::token::start_raw;
+use crate::execution::token::{drop_unstarted, never_starts, with_raw_token};
 use crate::execution::wait::resume;
 use crate::fork::record::ForkRecord;
 use crate::fork::stealable_job::{By, StealableJob};
@@ -17,7 +17,6 @@ use std::cell::UnsafeCell;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
-use warpweft_task::Cancelled;
 
 /// A fork of one kind. `repr(C)`: a pointer to the record is a pointer to the fork.
 #[derive(Debug)]
@@ -61,11 +60,15 @@ impl<R: Send, B: FnOnce(ForkCx<'_>) -> R + Send> LatentFork<B, R> {
         let done = unsafe { fork.record.done() };
         // SAFETY: as above.
         let token = unsafe { fork.record.token() };
-        let body = || fork.span.run(|| with_forks(body));
         // SAFETY: an older frame of the owner, which waits for the fork, keeps the token.
-        let body = || unsafe { start_raw(token, body) };
-        let outcome = as_part_of(done, || catch_unwind(AssertUnwindSafe(body)));
-        let outcome = outcome.and_then(|result| result.ok_or(Box::new(Cancelled) as _));
+        let outcome = if unsafe { never_starts(token) } {
+            drop_unstarted(body)
+        } else {
+            let body = || fork.span.run(|| with_forks(body));
+            // SAFETY: as above.
+            let body = || unsafe { with_raw_token(token, body) };
+            as_part_of(done, || catch_unwind(AssertUnwindSafe(body)))
+        };
         // SAFETY: only the thief writes the result until `done` is set.
         unsafe { (*fork.result.get()).write(outcome) };
         // SAFETY: the fork was taken by the thief that runs this.

@@ -19,14 +19,13 @@ use crate::execution::current_task::as_part_of;
 use crate::execution::fiber_start::Start;
 use crate::execution::fork_cx::ForkCx;
 use crate::execution::stack_context::{self, StackContext};
-use crate::execution::token::{start_here, start_raw};
+use crate::execution::token::{drop_unstarted, never_starts, with_raw_token};
 use crate::execution::wait;
 use crate::fork::jobs::{FirstPanic, Jobs, Panic};
 use crate::fork::list::List;
 use crate::fork::stealable_job::{By, StealableJob, Stolen};
 use crate::observe::spans::SpawnSpan;
 use crate::observe::tasks;
-use crate::pool::panics::Outcome;
 use crate::runtime::pool::Pool;
 use std::cell::RefCell;
 use std::fmt;
@@ -76,16 +75,6 @@ unsafe fn run_own(job: NonNull<StealableJob>) {
     unsafe { run(job, By::Owner) };
 }
 
-/// Returns why a job has not come to its end: its panic, or that its token was cancelled before it began.
-/// Jobs that never begin are not unwound, because there may be many.
-fn cut_short(outcome: Outcome<Option<()>>) -> Option<Panic> {
-    match outcome {
-        Ok(Some(())) => None,
-        Ok(None) => Some(Box::new(Cancelled)),
-        Err(panic) => Some(panic),
-    }
-}
-
 /// A job in its box.
 #[repr(C)]
 struct ScopeJob<F> {
@@ -106,18 +95,17 @@ impl<F: FnOnce()> ScopeJob<F> {
         let jobs = unsafe { scope.as_ref() };
         // Unwind, twice: the panic continues in the scope's frame.
         let outcome = match by {
-            By::Owner => catch_unwind(AssertUnwindSafe(|| {
-                // SAFETY: a frame older than the scope, which waits for this job, keeps the token.
-                unsafe { start_here(jobs.token, body) }
-            })),
+            // SAFETY: a frame older than the scope, which waits for this job, keeps the token.
+            _ if unsafe { never_starts(jobs.token) } => drop_unstarted(body),
+            By::Owner => catch_unwind(AssertUnwindSafe(body)),
             By::Taker => as_part_of(&jobs.done, || {
                 catch_unwind(AssertUnwindSafe(|| {
                     // SAFETY: as above.
-                    unsafe { start_raw(jobs.token, body) }
+                    unsafe { with_raw_token(jobs.token, body) }
                 }))
             }),
         };
-        if let Some(panic) = cut_short(outcome) {
+        if let Err(panic) = outcome {
             jobs.note(panic).into_iter().for_each(report_displaced);
         }
         if by == By::Taker && jobs.end_one() {
@@ -134,11 +122,16 @@ unsafe impl Send for RemoteJob {}
 
 impl RemoteJob {
     fn run(self, body: impl FnOnce()) {
+        let token = self.token();
         // SAFETY: a frame older than the scope, which waits for this job, keeps the token.
-        let body = || unsafe { start_raw(self.token(), body) };
-        // Unwind: the panic continues in the scope's frame.
-        let outcome = catch_unwind(AssertUnwindSafe(body));
-        if let Some(panic) = cut_short(outcome) {
+        let outcome = if unsafe { never_starts(token) } {
+            drop_unstarted(body)
+        } else {
+            // Unwind: the panic continues in the scope's frame.
+            // SAFETY: as above.
+            catch_unwind(AssertUnwindSafe(|| unsafe { with_raw_token(token, body) }))
+        };
+        if let Err(panic) = outcome {
             self.note(panic);
         }
         self.end();

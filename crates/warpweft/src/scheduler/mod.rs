@@ -7,7 +7,7 @@
 //! | `worker` | a worker's half of the policy, and the step of a task |
 //! | `worker_loop` | the main function of a thread: the loop |
 //! | `poll_interval` | when a busy worker looks for overdue tasks, sockets and timers |
-//! | `lone_yield` | the yield of a task that is the only ready one |
+//! | `lone_yield` | what is done for others while the only ready task yields |
 //! | `neighbour` | what a worker whose tasks only yield sees of another one |
 //! | `recorded` | what the flight recorder gets of a worker's steps |
 //! | `schedule` | where a runnable task goes |

@@ -35,7 +35,7 @@ pub(crate) struct Neighbour {
     steps: Cell<Option<u64>>,
     /// True if it was stuck.
     stuck: Cell<bool>,
-    /// The yields of a task that was the only ready one, since the last look at the other worker.
+    /// The yields of a task that is the only ready one until the next look at the other worker.
     lone: Cell<u32>,
 }
 
@@ -48,7 +48,7 @@ impl Default for Neighbour {
             further: Cell::default(),
             steps: Cell::default(),
             stuck: Cell::default(),
-            lone: Cell::default(),
+            lone: Cell::new(YIELDS * LOOKS),
         }
     }
 }
@@ -82,19 +82,24 @@ impl Neighbour {
     }
 
     /// The same for a task that yields and is the only ready one: it goes on without a step of its worker.
+    /// `is_due` has said that it is time.
     pub(crate) fn is_stuck_beside_one(
         &self,
         me: usize,
         workers: usize,
         steps_of: impl Fn(usize) -> Option<u64>,
     ) -> bool {
-        let yields = self.lone.get() + 1;
-        self.lone.set(yields);
-        if yields < YIELDS * self.interval.get() || workers < 2 {
-            return false;
-        }
-        self.lone.set(0);
-        self.look(me, workers, steps_of)
+        let is_stuck = workers > 1 && self.look(me, workers, steps_of);
+        self.lone.set(YIELDS * self.interval.get());
+        is_stuck
+    }
+
+    /// Counts a yield of a task that is the only ready one. Returns true if it is time to look.
+    #[inline]
+    pub(crate) fn is_due(&self) -> bool {
+        let left = self.lone.get() - 1;
+        self.lone.set(left);
+        left == 0
     }
 
     /// Looks at the other worker.
@@ -207,7 +212,7 @@ mod tests {
         let mut yields = 0;
         let mut is_stuck = |steps| {
             yields += 1;
-            neighbour.is_stuck_beside_one(0, 2, |_| Some(steps))
+            neighbour.is_due() && neighbour.is_stuck_beside_one(0, 2, |_| Some(steps))
         };
         while !is_stuck(7) {}
         assert_eq!(yields, 2 * LOOKS * YIELDS);
@@ -218,8 +223,13 @@ mod tests {
             Some(steps)
         };
         let moves = std::cell::RefCell::new(moves);
-        let is_stuck = |_| neighbour.is_stuck_beside_one(0, 2, |worker| (moves.borrow_mut())(worker));
+        let is_stuck = |_| {
+            neighbour.is_due() && neighbour.is_stuck_beside_one(0, 2, |worker| (moves.borrow_mut())(worker))
+        };
         assert!(!(0..10 * LOOKS * YIELDS).any(is_stuck));
-        assert!(!(0..10 * LOOKS * YIELDS).any(|_| neighbour.is_stuck_beside_one(0, 1, |_| Some(7))));
+        assert!(
+            !(0..10 * LOOKS * YIELDS)
+                .any(|_| neighbour.is_due() && neighbour.is_stuck_beside_one(0, 1, |_| Some(7)))
+        );
     }
 }

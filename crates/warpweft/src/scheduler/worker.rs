@@ -46,7 +46,7 @@ pub(crate) struct Worker<P: Policy> {
     pub(crate) seen: OfferView,
     pub(crate) sleep_history: SleepHistory,
     pub(super) neighbour: Neighbour,
-    pub(super) yield_interval: YieldInterval,
+    yield_interval: YieldInterval,
     /// The worker's steps when it last searched its queues for tasks that were lent a priority.
     pub(super) promoted_at: Cell<u64>,
     /// True if it makes up for workers that are stuck.
@@ -204,7 +204,11 @@ impl<P: Policy> Worker<P> {
     /// # Safety
     ///
     /// As [`call`](Self::call).
-    #[inline]
+    #[allow(
+        clippy::inline_always,
+        reason = "out of line it costs a yield 20 instructions"
+    )]
+    #[inline(always)]
     pub(crate) unsafe fn call_in<R>(
         &self,
         pool: &Pool<P>,
@@ -234,6 +238,32 @@ impl<P: Policy> Worker<P> {
         std::mem::forget(cut_short);
         self.worker_ref.end_hook(pool.header());
         result
+    }
+
+    /// # Safety
+    ///
+    /// As [`WorkerVtable::is_only_ready`].
+    unsafe fn alone_of_ref(worker_ref: &WorkerRef) -> bool {
+        // SAFETY: by contract the reference belongs to a worker of this table, so of this type.
+        let worker = unsafe { Self::from_ref(worker_ref) };
+        let core = &worker.pool().core;
+        // Work that the policy does not know: the yielding task would keep the worker from it. A compensating
+        // worker has other workers' work.
+        if worker.worker_ref.is_in_policy()
+            || worker.is_compensating
+            || !worker.pinned.is_empty()
+            || core.lifecycle.is_closing()
+            || core.monitor.is_any_long()
+            || stack_context::has_ready_fibers()
+        {
+            return false;
+        }
+        // What the poller wakes is ready, too.
+        worker.yield_interval.look_if_due(&core.driver, &core.idle);
+        // SAFETY: by contract the calling thread carries the worker, and no hook is on its stack.
+        let is_only_ready = unsafe { worker.call(|shared, local, _| P::is_only_ready(shared, local)) };
+        // SAFETY: as above.
+        is_only_ready && !(worker.neighbour.is_due() && unsafe { worker.help() })
     }
 
     /// # Safety

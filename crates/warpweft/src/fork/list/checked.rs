@@ -137,10 +137,18 @@ impl List {
 
     /// Notes the oldest fork that was made while the thread panics. Each fork of a checked list comes here as
     /// the youngest one.
+    #[inline]
     fn shelter(&self) {
-        if !panicking() {
+        if panicking() {
+            self.shelter_youngest();
+        } else if !self.sheltered.get().is_null() {
             self.sheltered.set(ptr::null());
-        } else if !self.is_behind(&raw const self.foot, self.sheltered.get()) {
+        }
+    }
+
+    #[cold]
+    fn shelter_youngest(&self) {
+        if !self.is_behind(&raw const self.foot, self.sheltered.get()) {
             self.sheltered.set(self.tail.get());
         }
     }
