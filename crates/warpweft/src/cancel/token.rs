@@ -1,7 +1,8 @@
 //! The token, and what runs under it.
 
 use crate::cancel_tree::node::{Limits, Node, Reason};
-use crate::execution::token::{self as here, TokenWait, with_token};
+use crate::execution::token::{self as here, with_token};
+use crate::execution::token_wait::TokenWait;
 use crate::runtime::under_token::UnderToken;
 use crate::sync::Wait;
 use std::fmt;

@@ -17,9 +17,6 @@ use warpweft_task::{Cancelled, Unwound, is_job_cancelled};
 // The rest of the quantum. It starts at 0: the first check of a thread finds out what its quantum is.
 thread_word!(static BUDGET: i32 = 0);
 
-// How many uncooperative calls a thread of no pool is in. Elsewhere the stack context counts them.
-thread_word!(static UNCOOPERATIVE: u32 = 0);
-
 /// Takes `statements` from the budget. If nothing is left, yields or stops.
 #[doc(hidden)]
 #[allow(clippy::inline_always, reason = "a call would be more than the check")]
@@ -67,10 +64,7 @@ pub(crate) fn refill() {
 fn due() {
     refill();
     let Some(context) = stack_context::here() else {
-        if UNCOOPERATIVE.with(Cell::get) == 0 {
-            token::check();
-        }
-        return;
+        return token::check();
     };
     if !context.may_act() {
         return;
@@ -136,24 +130,13 @@ pub fn uncooperative<T>(f: impl FnOnce() -> T) -> T {
     struct Ends(i32);
     impl Drop for Ends {
         fn drop(&mut self) {
-            set_uncooperative(false);
+            token::set_uncooperative(false);
             set_left(self.0);
         }
     }
-    set_uncooperative(true);
+    token::set_uncooperative(true);
     let _ends = Ends(left());
     f()
-}
-
-/// Begins an uncooperative call on the calling stack, or ends one.
-fn set_uncooperative(is: bool) {
-    match stack_context::here() {
-        Some(context) => context.set_uncooperative(is),
-        None => UNCOOPERATIVE.with(|calls| {
-            let more = if is { 1 } else { u32::MAX };
-            calls.set(calls.get().wrapping_add(more));
-        }),
-    }
 }
 
 #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]

@@ -8,7 +8,7 @@
 
 use super::fiber::{Fiber, MustWait};
 use super::stack_context::{StackContext, here};
-use super::token;
+use super::{token, token_wait};
 use crate::observe::spans::LeftSpans;
 use crate::pool::current::{self, WorkerRef};
 use std::pin::pin;
@@ -119,7 +119,7 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
         }
         _ => match token::inherited() {
             None => warpweft_task::block_on(future),
-            Some(node) => token::block_under(node, future),
+            Some(node) => token_wait::block_under(node, future),
         },
     }
 }

@@ -8,6 +8,7 @@
 //! | `fork_cx` | the right to fork on a stack |
 //! | `offer_fork` | how a stack offers its oldest fork |
 //! | `token` | which cancellation token counts on a stack, and how the stack unwinds for it |
+//! | `token_wait` | waits under a token |
 //! | `thread_fibers` | the fibers of one thread: those that are ready, and which is next |
 //! | `fiber_waker` | what wakes a fiber |
 //! | `block_on` | how a fiber waits for a future |
@@ -45,5 +46,6 @@ pub(crate) mod spawn_local;
 pub(crate) mod stack_context;
 pub(crate) mod thread_fibers;
 pub(crate) mod token;
+pub(crate) mod token_wait;
 pub(crate) mod wait;
 pub(crate) mod worker_claim;

@@ -24,7 +24,7 @@ impl StackContext {
         if self.is_stopped_at_fork() {
             return true;
         }
-        if self.forks().offer_unusually() && self.offer_board().is_unwatched() {
+        if self.forks().offer_unusually(self.may_be_stopped()) && self.offer_board().is_unwatched() {
             self.wake_for_offer();
         }
         false

@@ -10,7 +10,9 @@
 //! - A frame keeps its node, or another frame does that waits for the code in it.
 //! - No stack unwinds for its token while it panics, in a hook of a policy, in uncooperative code, or where a
 //!   frame must not be left.
-//! - What a destructor makes while its thread panics has no token: it could not unwind for it.
+//! - What a frame makes and waits for that could not unwind has no token: forks, scopes and calls in other
+//!   pools, in a destructor while the thread panics, or in uncooperative code. Nor has anything else that is
+//!   made while the thread panics.
 
 use super::fiber::Fiber;
 use super::stack_context::{StackContext, here};
@@ -19,20 +21,21 @@ use crate::fork::token_frame::TokenFrame;
 use crate::pool::panics::Outcome;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::pin::pin;
 use std::ptr;
 use std::sync::Arc;
-use std::task::{Poll, Waker};
 use warpweft_platform::clock;
 use warpweft_platform::thread::panicking;
 use warpweft_platform::thread_word;
-use warpweft_task::{Cancelled, StoppableWait, set_stoppable_wait};
+use warpweft_task::Cancelled;
 
 /// True if a cancellation unwinds stacks. Otherwise they see it when they ask.
 pub(crate) const UNWINDS: bool = cfg!(panic = "unwind");
 
 // The youngest frame of a thread that belongs to no pool.
 thread_word!(static OUTSIDE: *const TokenFrame = ptr::null());
+
+// How many uncooperative calls a thread of no pool is in. Elsewhere the stack context counts them.
+thread_word!(static UNCOOPERATIVE: u32 = 0);
 
 /// Returns the youngest frame of a thread that belongs to no pool, for code that is about to switch stacks
 /// there.
@@ -48,7 +51,9 @@ pub(crate) fn set_outside(frame: *const TokenFrame) {
 /// Says whether this process has ever set a token, so that spawning costs one look at a word until then.
 #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 mod used {
+    use super::super::token_wait::WAIT_UNDER_TOKEN;
     use warpweft_platform::atomic::{AtomicBool, Ordering};
+    use warpweft_task::set_stoppable_wait;
 
     static USED: AtomicBool = AtomicBool::new(false);
 
@@ -60,7 +65,7 @@ mod used {
 
     pub(super) fn set() {
         if !get() {
-            super::set_stoppable_wait(&super::WAIT_UNDER_TOKEN);
+            set_stoppable_wait(&WAIT_UNDER_TOKEN);
             USED.store(true, Ordering::Relaxed);
         }
     }
@@ -69,30 +74,17 @@ mod used {
 /// The models have no statics that outlive a schedule.
 #[cfg(any(warpweft_loom, warpweft_shuttle))]
 mod used {
+    use super::super::token_wait::WAIT_UNDER_TOKEN;
+    use warpweft_task::set_stoppable_wait;
+
     pub(super) fn get() -> bool {
         true
     }
 
     pub(super) fn set() {
-        super::set_stoppable_wait(&super::WAIT_UNDER_TOKEN);
+        set_stoppable_wait(&WAIT_UNDER_TOKEN);
     }
 }
-
-/// How a handle waits under a token, unless it is on a fiber that may switch: that one looks at its token
-/// itself.
-static WAIT_UNDER_TOKEN: StoppableWait = |look| {
-    let switches = here()
-        .and_then(StackContext::fiber)
-        .is_some_and(Fiber::may_switch);
-    match inherited().filter(|_| !switches) {
-        None => false,
-        Some(node) => {
-            let is_ready = |is: bool| if is { Poll::Ready(()) } else { Poll::Pending };
-            block_under(node, std::future::poll_fn(|cx| is_ready(look(cx))));
-            true
-        }
-    }
-};
 
 /// Returns the frame that decides which token counts on the calling stack; null if there is none.
 fn frame_here() -> *const TokenFrame {
@@ -186,10 +178,30 @@ pub(crate) fn unwind() -> ! {
 pub(crate) fn check() {
     let stops = match here() {
         Some(context) => context.is_stopped(),
-        None => UNWINDS && is_cancelled() && !panicking(),
+        None => is_cancelled() && may_stop_thread(),
     };
     if stops {
         unwind();
+    }
+}
+
+/// Begins an uncooperative call on the calling stack, or ends one.
+pub(crate) fn set_uncooperative(is: bool) {
+    match here() {
+        Some(context) => context.set_uncooperative(is),
+        None => UNCOOPERATIVE.with(|calls| {
+            let more = if is { 1 } else { u32::MAX };
+            calls.set(calls.get().wrapping_add(more));
+        }),
+    }
+}
+
+/// Calls `f`, which makes what this frame waits for: under no token, if the frame could not unwind.
+pub(crate) fn for_frame<R>(f: impl FnOnce() -> R) -> R {
+    if !UNWINDS || may_stop_thread() {
+        f()
+    } else {
+        with_token(None, f)
     }
 }
 
@@ -202,7 +214,7 @@ impl StackContext {
     /// Returns the token of the jobs of a scope that is opened on this stack; null if they have none.
     pub(crate) fn token_of_jobs(&self) -> *const Node {
         let token = self.cancel_token();
-        if !token.is_null() && panicking() {
+        if !token.is_null() && !self.may_be_stopped() {
             return ptr::null();
         }
         token
@@ -228,7 +240,7 @@ impl StackContext {
         !self.is_uncooperative() && !self.keeps_worker() && !panicking()
     }
 
-    fn may_be_stopped(&self) -> bool {
+    pub(super) fn may_be_stopped(&self) -> bool {
         self.may_act() && !self.fiber().is_some_and(Fiber::is_held)
     }
 
@@ -428,55 +440,8 @@ pub(crate) fn drop_unstarted<F, R>(body: F) -> Outcome<R> {
     }
 }
 
-/// Runs `future` on a thread's own stack until it has a result. Unwinds if the token is cancelled before.
-#[cold]
-#[inline(never)]
-pub(crate) fn block_under<F: Future>(node: Arc<Node>, future: F) -> F::Output {
-    let mut future = pin!(future);
-    let mut waiting = TokenWait { node, place: None };
-    let ended = warpweft_task::block_on(std::future::poll_fn(|cx| {
-        if let Poll::Ready(output) = future.as_mut().poll(cx) {
-            return Poll::Ready(Some(output));
-        }
-        if waiting.is_over(cx.waker()) && may_stop_thread() {
-            return Poll::Ready(None);
-        }
-        Poll::Pending
-    }));
-    drop(waiting);
-    ended.unwrap_or_else(|| unwind())
-}
-
 /// Returns true if the calling thread's own stack may be unwound now.
-fn may_stop_thread() -> bool {
-    UNWINDS && here().map_or_else(|| !panicking(), StackContext::may_be_stopped)
-}
-
-/// A future's waker in a node.
-#[derive(Debug)]
-pub(crate) struct TokenWait {
-    pub(crate) node: Arc<Node>,
-    pub(crate) place: Option<usize>,
-}
-
-impl TokenWait {
-    /// Returns true if the node is cancelled. Otherwise the waker is called when it is.
-    pub(crate) fn is_over(&mut self, waker: &Waker) -> bool {
-        if self.node.is_cancelled() {
-            return true;
-        }
-        match self.place {
-            Some(place) => self.node.renew_waker(place, waker),
-            None => self.place = self.node.insert_waker(waker.clone()),
-        }
-        self.node.is_cancelled()
-    }
-}
-
-impl Drop for TokenWait {
-    fn drop(&mut self) {
-        if let Some(place) = self.place.take() {
-            self.node.remove_waker(place);
-        }
-    }
+pub(super) fn may_stop_thread() -> bool {
+    let outside = || !panicking() && UNCOOPERATIVE.with(Cell::get) == 0;
+    UNWINDS && here().map_or_else(outside, StackContext::may_be_stopped)
 }

@@ -78,8 +78,8 @@ pub(crate) struct List {
     checked: Cell<bool>,
     /// The youngest frame with a token, or with none on top of one; null if there is none.
     frame: Cell<*const TokenFrame>,
-    /// In a checked list: the oldest fork of a destructor that runs while the thread panics. It and all
-    /// younger ones have no token. It may have been removed.
+    /// In a checked list: the oldest fork of frames that could not unwind. It and all younger ones have no
+    /// token. It may have been removed.
     sheltered: Cell<*const ForkRecord>,
     /// In a checked list, and while something is on offer: what `watch` and `expect` would be.
     decision: Cell<(*const AtomicU64, u64)>,

@@ -89,7 +89,7 @@ impl TaskBuilder<'_> {
                 // SAFETY: each job is run or dropped before its `wait` below returns, and nothing unwinds
                 // before.
                 let job = unsafe { unbound(Box::new(job)) };
-                self.copy_on(&pool).spawn_pinned(worker, job)
+                token::for_frame(|| self.copy_on(&pool).spawn_pinned(worker, job))
             })
             .collect();
         let ends: Vec<_> = jobs.into_iter().map(warpweft_task::block_on).collect();
@@ -180,7 +180,7 @@ fn lend<R: Send>(
     // SAFETY: the job is run or dropped before `wait` returns, and nothing unwinds before.
     let job = unsafe { unbound(Box::new(move || lent.run())) };
     let stay = NoUnwindGuard::new();
-    let end = warpweft_task::block_on(spawn(job));
+    let end = warpweft_task::block_on(token::for_frame(|| spawn(job)));
     stay.end();
     match (end, loan.result) {
         (Ok(()), Some(Ok(result))) => Ok(result),

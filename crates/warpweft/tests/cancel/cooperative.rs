@@ -29,7 +29,11 @@ fn cooperative_code_stops_at_a_check() {
                 0 => token.run(|| runtime.spawn_fiber(direct)),
                 1 => token.run(|| runtime.spawn_job(direct)),
                 2 => token.run(|| runtime.spawn(cooperate!(async move { direct() }))),
-                3 => token.run(|| runtime.try_spawn_blocking(direct).ok().expect("a thread")),
+                3 => token.run(|| {
+                    runtime
+                        .try_spawn_blocking(direct)
+                        .unwrap_or_else(|error| panic!("{error:?}"))
+                }),
                 _ => {
                     let ours = token.clone();
                     Ok(runtime.spawn_job(move || assert!(ours.run(direct).is_err())))
@@ -57,7 +61,7 @@ fn it_stops_on_a_thread_of_no_pool_unless_it_says_otherwise() {
         let token = CancelToken::new();
         let sum = token.run(|| {
             token.cancel();
-            uncooperative(|| uncooperative(|| counts()) + counts())
+            uncooperative(|| uncooperative(counts) + counts())
         });
         assert_eq!(sum, Ok(200_000));
         let token = CancelToken::new();

@@ -337,13 +337,35 @@ fn what_is_detached_is_not_reached() {
 
 #[test]
 fn uncooperative_code_forks_to_its_end() {
-    let runtime = runtime(2);
+    let (runtime, other) = (runtime(2), runtime(1));
+    // Long enough that the other worker takes a half.
+    let compute = || std::thread::sleep(Duration::from_micros(300));
+    for _ in 0..50 {
+        let token = CancelToken::new();
+        let all = runtime.install(|_| {
+            token.run(|| {
+                token.cancel();
+                warpweft::uncooperative(|| {
+                    let (one, two) = join(|| join(compute, || 1).1, || 2);
+                    let jobs = AtomicUsize::new(0);
+                    scope(|scope| {
+                        for _ in 0..2 {
+                            scope.spawn(|_| {
+                                jobs.fetch_add(1, Ordering::SeqCst);
+                            });
+                        }
+                    });
+                    let elsewhere = other.install(|_| 4).expect("it is open");
+                    (one, two, jobs.into_inner(), elsewhere)
+                })
+            })
+        });
+        assert_eq!(all, Ok(Ok((1, 2, 2, 4))));
+    }
     let token = CancelToken::new();
-    let both = runtime.install(|_| {
-        token.run(|| {
-            token.cancel();
-            warpweft::uncooperative(|| join(|| 1, || 2))
-        })
+    let outside = token.run(|| {
+        token.cancel();
+        warpweft::uncooperative(|| runtime.install(|_| 5))
     });
-    assert_eq!(both, Ok(Ok((1, 2))));
+    assert_eq!(outside, Ok(Ok(5)), "on a thread of no pool");
 }

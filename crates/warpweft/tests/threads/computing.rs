@@ -6,14 +6,12 @@
 )]
 
 use crate::eventually::eventually;
-use std::io::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-use warpweft::net::TcpListener;
 use warpweft::policy::Count;
-use warpweft::{Fifo, Runtime, spawn_job, yield_soft};
+use warpweft::{Fifo, Runtime, spawn_job};
 use warpweft_platform::clock::thread_cpu_ns;
 
 const STUCK_AFTER: Duration = Duration::from_millis(20);
@@ -109,8 +107,13 @@ fn what_waits_behind_one_computation_is_stolen_by_the_others() {
 }
 
 /// What a socket wakes begins beside the long tasks, and goes to a worker when it gives way.
+#[cfg(feature = "net")]
 #[test]
 fn what_yields_on_the_standby_poller_is_left_to_a_worker() {
+    use std::io::Write as _;
+    use warpweft::net::TcpListener;
+    use warpweft::yield_soft;
+
     let runtime = runtime(1);
     let thread = warpweft_platform::thread_state::thread;
     let worker = runtime.spawn_job(thread).wait().expect("no panic");

@@ -8,8 +8,8 @@
 //!
 //! - The list is checked while one of its frames has a token.
 //! - The frames are a list from the youngest to the oldest. The nodes of all are there.
-//! - A fork that a destructor makes while its thread panics has no token: its frame could not unwind if the
-//!   other half did not run. `sheltered` knows these forks.
+//! - A fork of a frame that could not unwind if the other half did not run has no token: in a destructor
+//!   while the thread panics, or in uncooperative code. `sheltered` knows these forks.
 
 use super::{CLOSED, FREE, List};
 use crate::cancel_tree::node::Node;
@@ -17,7 +17,6 @@ use crate::fork::record::ForkRecord;
 use crate::fork::token_frame::TokenFrame;
 use std::ptr::{self, NonNull};
 use warpweft_platform::atomic::Ordering;
-use warpweft_platform::thread::panicking;
 
 /// The most looks at a token between two looks at the clock, which take as long as a join.
 const LOOKS_PER_CLOCK: u32 = 64;
@@ -105,8 +104,10 @@ impl List {
 
     /// Puts the oldest latent fork or job on offer, if the offer is free and there is one. Returns true if it
     /// did.
-    pub(crate) fn offer_unusually(&self) -> bool {
-        self.shelter();
+    ///
+    /// `may_unwind` is false if the frame that has forked last could not unwind for its token.
+    pub(crate) fn offer_unusually(&self, may_unwind: bool) -> bool {
+        self.shelter(may_unwind);
         // SAFETY: null, or valid by the contract of `attach`.
         let Some(offer) = (unsafe { self.offer.get().as_ref() }) else {
             return false;
@@ -135,11 +136,11 @@ impl List {
         published
     }
 
-    /// Notes the oldest fork that was made while the thread panics. Each fork of a checked list comes here as
-    /// the youngest one.
+    /// Notes the oldest fork of frames that could not unwind. Each fork of a checked list comes here as the
+    /// youngest one.
     #[inline]
-    fn shelter(&self) {
-        if panicking() {
+    fn shelter(&self, may_unwind: bool) {
+        if !may_unwind {
             self.shelter_youngest();
         } else if !self.sheltered.get().is_null() {
             self.sheltered.set(ptr::null());
@@ -153,16 +154,19 @@ impl List {
         }
     }
 
+    /// Returns true if the record has no token. What `sheltered` points to may have been removed, but no
+    /// other record has its address: each that is made there comes to [`shelter`](Self::shelter).
     fn is_sheltered(&self, record: *const ForkRecord) -> bool {
         let oldest = self.sheltered.get();
-        self.is_behind(&raw const self.foot, oldest)
+        !oldest.is_null()
+            && self.is_behind(&raw const self.foot, oldest)
             && (ptr::eq(oldest, record) || self.is_behind(oldest, record))
     }
 
     /// Returns the token under which the oldest latent record was made; null if there was none.
     pub(super) fn token_of(&self, oldest: NonNull<ForkRecord>) -> *const Node {
         debug_assert_eq!(self.oldest_latent(), Some(oldest));
-        if panicking() && self.is_sheltered(oldest.as_ptr()) {
+        if self.is_sheltered(oldest.as_ptr()) {
             return ptr::null();
         }
         // SAFETY: null, or a frame that was entered and not left.
