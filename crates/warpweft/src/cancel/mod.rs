@@ -78,6 +78,8 @@
 //! [`sync`](crate::sync) are released and not poisoned. Use these, or locks of `std` only around code that
 //! neither forks nor waits.
 //!
+//! **Uncooperative code** has what its frames wait for: what it forks is not under the token.
+//!
 //! **Destructors** that run while a stack unwinds, for a cancellation or any other panic, are under no token:
 //! what they fork, spawn and wait for is done. So is what a future's destructor spawns, because a future is
 //! dropped outside of its token, unless another token that is cancelled counts there. [`detached`] says it

@@ -1,6 +1,7 @@
 //! How a stack offers its oldest fork to the other workers.
 
 use super::stack_context::StackContext;
+use warpweft_platform::thread::panicking;
 use warpweft_policy::Wake;
 
 impl StackContext {
@@ -24,7 +25,8 @@ impl StackContext {
         if self.is_stopped_at_fork() {
             return true;
         }
-        if self.forks().offer_unusually(self.may_be_stopped()) && self.offer_board().is_unwatched() {
+        let may_unwind = !panicking() && !self.is_uncooperative();
+        if self.forks().offer_unusually(may_unwind) && self.offer_board().is_unwatched() {
             self.wake_for_offer();
         }
         false
