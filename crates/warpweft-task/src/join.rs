@@ -70,8 +70,8 @@ impl<T: Send + 'static> JoinHandle<T> {
 
     /// Blocks this thread until the task has ended, and returns its result.
     ///
-    /// In a task the thread gives its worker away meanwhile, as with [`block_on`]. Await the handle where you
-    /// can.
+    /// In a task the thread gives its worker away meanwhile, as with [`block_on`](crate::block_on()). Await
+    /// the handle where you can.
     ///
     /// # Errors
     ///
