@@ -251,6 +251,10 @@ fn futures_that_wait_end_although_one_worker_is_stuck() {
         let runtime = builder.build().expect("threads");
         let hour = warpweft::time::sleep(Duration::from_secs(3600));
         let waiting = [runtime.spawn(hour), runtime.spawn(std::future::pending())];
+        // What is in a queue ends with the last worker.
+        while runtime.metrics().pools[0].tasks.futures < waiting.len() {
+            thread::yield_now();
+        }
         let (tell, told) = mpsc::channel();
         let (release, released) = mpsc::channel::<()>();
         let stuck = runtime.spawn_job(move || {
