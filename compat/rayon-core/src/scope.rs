@@ -8,7 +8,7 @@
 use crate::broadcast::BroadcastContext;
 use crate::fifo::Fifos;
 use crate::global::{self, with_target};
-use crate::registry::Target;
+use crate::registry::{Target, abort};
 use std::any::Any;
 use std::fmt;
 use std::marker::PhantomData;
@@ -98,13 +98,28 @@ pub(crate) fn in_place<'scope, R>(target: &Target<'_>, op: impl FnOnce(&Scope<'s
     // Unwind: the panic continues when all jobs have ended.
     let outcome = catch_unwind(AssertUnwindSafe(|| op(&scope)));
     jobs.end_one();
-    if all.wait().is_err() {
-        unreachable!("the last job says that all have ended");
-    }
+    wait_for_all(all);
     let panic = lock(&jobs.panic).take();
     match (outcome, panic) {
         (Err(panic), _) | (Ok(_), Some(panic)) => resume_unwind(panic),
         (Ok(value), None) => value,
+    }
+}
+
+/// Waits until the last job has ended: the jobs borrow from this frame. A token of cancellation that counts
+/// here does not end the wait. If anything else unwinds it, the process ends.
+fn wait_for_all(all: oneshot::Receiver<()>) {
+    struct Stays;
+    impl Drop for Stays {
+        fn drop(&mut self) {
+            abort("the frame of a scope was left while closures that borrow from it run");
+        }
+    }
+    let stays = Stays;
+    let ended = warpweft::cancel::detached(|| all.wait());
+    std::mem::forget(stays);
+    if ended.is_err() {
+        unreachable!("the last job says that all have ended");
     }
 }
 

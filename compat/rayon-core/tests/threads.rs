@@ -268,3 +268,31 @@ fn a_build_that_fails_lets_its_handlers_go() {
     }
     assert_eq!(starts.load(Ordering::SeqCst), 0);
 }
+
+/// The jobs borrow from the frame, which waits for them although a token of the other library is cancelled.
+#[test]
+fn a_cancelled_token_leaves_no_scope_with_jobs_that_run() {
+    let pool = pool(1);
+    for _ in 0..20 {
+        let (ended, begun) = (AtomicBool::new(false), AtomicBool::new(false));
+        let token = warpweft::cancel::CancelToken::new();
+        thread::scope(|threads| {
+            threads.spawn(|| {
+                while !begun.load(Ordering::SeqCst) {
+                    thread::yield_now();
+                }
+                token.cancel();
+            });
+            let _ = token.run(|| {
+                pool.in_place_scope(|scope| {
+                    scope.spawn(|_| {
+                        begun.store(true, Ordering::SeqCst);
+                        thread::sleep(Duration::from_millis(5));
+                        ended.store(true, Ordering::SeqCst);
+                    });
+                });
+            });
+            assert!(ended.load(Ordering::SeqCst), "its frame was left");
+        });
+    }
+}
