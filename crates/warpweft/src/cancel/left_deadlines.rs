@@ -2,7 +2,7 @@
 //!
 //! # Invariants
 //!
-//! - The thread ends when no node is left, a second after the last one at the latest.
+//! - The thread ends when no node is left, two seconds after the last one at the latest.
 //! - A forked child has none of the nodes of its parent, because what could wait for them stayed there.
 
 use crate::cancel_tree::node::{Node, Reason};
@@ -14,7 +14,7 @@ use warpweft_platform::process;
 use warpweft_platform::sync::{Condvar, Mutex};
 use warpweft_platform::thread::spawn_named;
 
-/// The longest sleep, after which nodes that are gone are noticed.
+/// The longest sleep, and the least time between two searches for nodes that are gone.
 const LOOK_NS: u64 = 1_000_000_000;
 
 #[derive(Default)]
@@ -53,23 +53,33 @@ pub(super) fn keep(node: &Arc<Node>) {
     left.entered += 1;
     let key = (node.limits().deadline_ns, left.entered);
     left.nodes.insert(key, Arc::downgrade(node));
+    let is_first = left
+        .nodes
+        .first_key_value()
+        .is_some_and(|(first, _)| *first == key);
     if left.thread_in.is_none() {
         let thread = spawn_named("warpweft-deadlines", None, || keeper.run());
         left.thread_in = thread.is_ok().then_some(generation);
     }
-    keeper.earlier.notify_one();
+    if is_first {
+        keeper.earlier.notify_one();
+    }
 }
 
 impl Keeper {
     fn run(&self) {
         let mut left = self.left.lock();
+        let mut searched_ns = 0;
         loop {
-            left.nodes.retain(|_, node| node.strong_count() > 0);
+            let now_ns = clock::now_ns();
+            if now_ns.saturating_sub(searched_ns) >= LOOK_NS {
+                searched_ns = now_ns;
+                left.nodes.retain(|_, node| node.strong_count() > 0);
+            }
             let Some((&(deadline_ns, number), node)) = left.nodes.first_key_value() else {
                 left.thread_in = None;
                 return;
             };
-            let now_ns = clock::now_ns();
             if deadline_ns > now_ns {
                 left = self.earlier.wait_for(left, LOOK_NS.min(deadline_ns - now_ns));
                 continue;
