@@ -126,11 +126,20 @@ impl<'a> TaskBuilder<'a> {
         F: Future<Output: Send + 'static> + Send + 'static,
     {
         let pool = self.pool_or_here();
-        async move {
-            let entry = pool.entry(self.rank()).await?;
-            let spawn = || self.enter_future(&pool, entry, future);
-            Ok(with_token(token.as_ref(), spawn))
-        }
+        self.after_wait(token, pool, |builder, pool, entry| {
+            Ok(builder.enter_future(pool, entry, future))
+        })
+    }
+
+    /// Waits for what a task needs to come into `pool`, and calls `spawn` with it, under that token.
+    async fn after_wait<T>(
+        self,
+        token: Option<Arc<Node>>,
+        pool: Pool,
+        spawn: impl FnOnce(Self, &Pool, Entry) -> Result<T, EnterError>,
+    ) -> Result<T, EnterError> {
+        let entry = pool.entry(self.rank()).await?;
+        with_token(token.as_ref(), || spawn(self, &pool, entry))
     }
 
     /// Spawns a closure, after waiting for a permit as [`spawn_with_permit`](Self::spawn_with_permit) does.
@@ -152,11 +161,9 @@ impl<'a> TaskBuilder<'a> {
         F: FnOnce() -> T + Send + 'static,
     {
         let (token, pool) = (inherited(), self.pool_or_here());
-        async move {
-            let entry = pool.entry(self.rank()).await?;
-            let spawn = || self.enter_job(&pool, entry, job);
-            Ok(with_token(token.as_ref(), spawn))
-        }
+        self.after_wait(token, pool, |builder, pool, entry| {
+            Ok(builder.enter_job(pool, entry, job))
+        })
     }
 
     /// Spawns a [fiber](crate::fiber) with its stack, after waiting for a permit as
@@ -178,12 +185,10 @@ impl<'a> TaskBuilder<'a> {
         F: FnOnce() -> T + Send + 'static,
     {
         let (token, pool) = (inherited(), self.pool_or_here());
-        async move {
-            let entry = pool.entry(self.rank()).await?;
+        self.after_wait(token, pool, |builder, pool, entry| {
             let reserved = pool.reserve_stack().map_err(EnterError::of)?;
-            let spawn = || self.enter_fiber(&pool, entry, reserved, body);
-            Ok(with_token(token.as_ref(), spawn))
-        }
+            Ok(builder.enter_fiber(pool, entry, reserved, body))
+        })
     }
 
     /// Spawns a future that is not `Send`, after waiting for a permit: see the free

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use warpweft::cancel::CancelToken;
 use warpweft::sync::oneshot;
 use warpweft::{
-    AdmissionControl, BuildError, Builder, JoinHandle, Overload, QueueDelay, QueueDelayError, Runtime,
+    AdmissionControl, BuildError, Builder, JoinHandle, Overload, Pool, QueueDelay, QueueDelayError, Runtime,
     SpawnError, TaskBuilder,
 };
 
@@ -100,19 +100,23 @@ fn who_would_start_too_late_is_refused_until_it_is_better() {
     assert_eq!((stats.waiting, stats.shed, stats.is_overloaded), (0, 0, false));
 }
 
+type TrySpawn = fn(&Pool) -> Result<JoinHandle<()>, SpawnError>;
+
+/// A spawn of each kind of task that asks for admission.
+const SPAWNS: [TrySpawn; 4] = [
+    |pool| pool.try_spawn(async {}),
+    |pool| pool.try_spawn_job(|| ()),
+    |pool| pool.try_spawn_fiber(|| ()),
+    |pool| pool.try_spawn_local(|| async {}),
+];
+
 #[test]
 fn each_kind_of_task_says_when_it_starts() {
     let runtime = one("fifo").build().expect("a small pool");
     let pool = runtime.first().clone();
-    let spawns: [&dyn Fn() -> Result<JoinHandle<()>, SpawnError>; 4] = [
-        &|| pool.try_spawn(async {}),
-        &|| pool.try_spawn_job(|| ()),
-        &|| pool.try_spawn_fiber(|| ()),
-        &|| pool.try_spawn_local(|| async {}),
-    ];
-    for (kind, spawn) in spawns.into_iter().enumerate() {
+    for (kind, spawn) in SPAWNS.into_iter().enumerate() {
         let release = keep_busy(&runtime);
-        let task = spawn().expect("none waits");
+        let task = spawn(&pool).expect("none waits");
         assert_eq!(control(&runtime).stats().waiting, 1);
         thread::sleep(TARGET);
         drop(release);
@@ -129,16 +133,10 @@ fn each_kind_of_task_says_when_it_starts() {
 fn what_is_cancelled_before_it_starts_is_not_measured() {
     let runtime = one("fifo").build().expect("a small pool");
     let pool = runtime.first().clone();
-    let spawns: [&dyn Fn() -> Result<JoinHandle<()>, SpawnError>; 4] = [
-        &|| pool.try_spawn(async {}),
-        &|| pool.try_spawn_job(|| ()),
-        &|| pool.try_spawn_fiber(|| ()),
-        &|| pool.try_spawn_local(|| async {}),
-    ];
-    for (kind, spawn) in spawns.into_iter().enumerate() {
+    for (kind, spawn) in SPAWNS.into_iter().enumerate() {
         let release = keep_busy(&runtime);
         let token = CancelToken::new();
-        let task = token.run(spawn).expect("not yet").expect("none waits");
+        let task = token.run(|| spawn(&pool)).expect("not yet").expect("none waits");
         thread::sleep(TARGET);
         token.cancel();
         drop(release);

@@ -9,7 +9,7 @@
 //! - The list is checked while one of its frames has a token.
 //! - The frames are a list from the youngest to the oldest. The nodes of all are there.
 //! - A fork of a frame that could not unwind if the other half did not run has no token: in a destructor
-//!   while the thread panics, or in uncooperative code. `sheltered` knows these forks.
+//!   while the thread panics, or in uncooperative code. `sheltered` is the oldest of these forks.
 
 use super::{CLOSED, FREE, List};
 use crate::cancel_tree::node::Node;
