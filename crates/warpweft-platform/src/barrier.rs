@@ -83,6 +83,29 @@ impl Asymmetric {
         }
     }
 
+    /// The hot side of [`heavy_or_nothing`](Self::heavy_or_nothing): a compiler fence, without the look at the
+    /// mode.
+    #[inline]
+    pub fn light_or_nothing() {
+        #[cfg(any(warpweft_loom, warpweft_shuttle))]
+        fence(Ordering::SeqCst);
+        #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+        std::sync::atomic::compiler_fence(Ordering::SeqCst);
+    }
+
+    /// As [`heavy`](Self::heavy), for a cold side that can give up: orders against every
+    /// [`light_or_nothing`](Self::light_or_nothing) of this process. Returns false if it does not, because the
+    /// kernel has no process-wide barrier, or refuses it.
+    #[must_use]
+    pub fn heavy_or_nothing(self) -> bool {
+        let is_checked = cfg!(any(warpweft_loom, warpweft_shuttle));
+        if !is_checked && !self.is_process_wide() {
+            return false;
+        }
+        self.heavy();
+        is_checked || self.is_process_wide()
+    }
+
     /// The cold side's store-load barrier: orders against every `light` of this process. If the kernel
     /// refuses its part for the first time, this takes some 10 ms.
     #[inline]

@@ -38,6 +38,13 @@ pub struct Mutex<T>(imp::Mutex<T>);
 
 impl<T> Mutex<T> {
     /// Wraps `value`.
+    #[cfg(not(any(warpweft_loom, warpweft_shuttle, warpweft_sim)))]
+    pub const fn new(value: T) -> Self {
+        Self(imp::Mutex::new(value))
+    }
+
+    /// Wraps `value`.
+    #[cfg(any(warpweft_loom, warpweft_shuttle, warpweft_sim))]
     pub fn new(value: T) -> Self {
         Self(imp::Mutex::new(value))
     }

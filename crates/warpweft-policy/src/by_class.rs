@@ -13,7 +13,7 @@ use crate::order::{Classes, Order};
 use crate::priority;
 use std::marker::PhantomData;
 use warpweft_queue::{ClassSet, Locked};
-use warpweft_task::TaskRef;
+use warpweft_task::{QueueViewer, TaskRef};
 
 /// Returns how many levels an order has; one if it ignores priorities.
 pub(crate) fn levels<O: Order>(order: &O) -> usize {
@@ -232,6 +232,14 @@ impl<C: Classes> Ranked<C> {
     pub(crate) fn extract(&self, extracted: &mut Vec<TaskRef>, wanted: &dyn Fn(&TaskRef) -> bool) {
         self.queues.by_turns(0, |_, queue| {
             queue.extract(extracted, wanted);
+            None::<()>
+        });
+    }
+
+    /// Shows the tasks to a report.
+    pub(crate) fn show(&self, viewer: &mut QueueViewer) {
+        self.queues.by_turns(0, |_, queue| {
+            queue.for_each(viewer.room(), |task| viewer.see(task));
             None::<()>
         });
     }

@@ -16,7 +16,7 @@ use crate::{Cx, Policy, PolicyError, PoolEnv, Wake, deadline};
 use std::fmt;
 use std::time::Duration;
 use warpweft_queue::Sorted;
-use warpweft_task::{TaskRef, Why};
+use warpweft_task::{QueueViewer, TaskRef, Why};
 
 /// The slack of tasks without a deadline.
 const SLACK: Duration = Duration::from_millis(100);
@@ -152,6 +152,10 @@ impl Policy for Edf {
 
     fn queued_shared(shared: &Shared) -> Option<usize> {
         Some(shared.ready.len())
+    }
+
+    fn show_queued(shared: &Shared, viewer: &mut QueueViewer) {
+        shared.ready.for_each(viewer.room(), |task| viewer.see(task));
     }
 
     fn evict(shared: &Shared, evicted_at: &mut u64, cancellations: u64, _: &Cx<'_>) -> Vec<TaskRef> {

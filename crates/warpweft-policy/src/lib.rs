@@ -51,4 +51,4 @@ pub use stealing::{
 };
 pub use warpweft_platform::topology::CoreLocation;
 pub use warpweft_queue::Amount;
-pub use warpweft_task::{TaskInfo, TaskRef, Waiting, Why};
+pub use warpweft_task::{QueueViewer, TaskInfo, TaskRef, Waiting, Why};

@@ -25,7 +25,7 @@
 use crate::{Cx, Lifo, Policy, PolicyError, PoolEnv, Wake, WorkerId};
 use std::fmt;
 use warpweft_queue::{Amount, Locked};
-use warpweft_task::{TaskRef, Waiting, Why};
+use warpweft_task::{QueueViewer, TaskRef, Waiting, Why};
 
 /// Parsimonious latency hiding: see the [module](self).
 ///
@@ -172,6 +172,13 @@ impl Policy for Parsimonious {
     fn queued_shared(shared: &Shared) -> Option<usize> {
         let resumed = shared.resumed.iter().map(Locked::len).sum::<usize>();
         Some(Lifo::queued_shared(&shared.deques)? + resumed)
+    }
+
+    fn show_queued(shared: &Shared, viewer: &mut QueueViewer) {
+        Lifo::show_queued(&shared.deques, viewer);
+        for queue in &shared.resumed {
+            queue.for_each(viewer.room(), |task| viewer.see(task));
+        }
     }
 
     #[inline]

@@ -4,7 +4,7 @@ use crate::{Cx, WorkerId};
 use std::fmt;
 use warpweft_platform::topology::CoreLocation;
 use warpweft_queue::CapacityError;
-use warpweft_task::{TaskRef, Waiting, Why};
+use warpweft_task::{QueueViewer, TaskRef, Waiting, Why};
 
 /// The destination of a task that yields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -346,6 +346,16 @@ pub trait Policy: Send + Sync + Sized + 'static {
     fn queued_shared(shared: &Self::Shared) -> Option<usize> {
         let _ = shared;
         None
+    }
+
+    /// Shows the tasks that are in queues to a report, up to [the number](QueueViewer::room) that it wants, and
+    /// takes none. By default it shows none, and the report only has their number.
+    ///
+    /// Any thread calls it, at any time, as [`queued`](Self::queued). The queues of `warpweft_queue` have
+    /// methods for it, without a lock where the queue has none; a queue that only its worker can read is left
+    /// out.
+    fn show_queued(shared: &Self::Shared, viewer: &mut QueueViewer) {
+        let _ = (shared, viewer);
     }
 
     /// Takes out tasks that were cancelled while they were queued, so that what they hold is freed before

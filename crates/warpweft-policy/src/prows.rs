@@ -70,7 +70,7 @@
 use crate::{Count, Cx, Policy, PolicyError, PoolEnv, Wake};
 use std::fmt;
 use warpweft_queue::{Active, DequeView, Deques, Full, Locked, StealOutcome};
-use warpweft_task::{TaskRef, Waiting, Why};
+use warpweft_task::{QueueViewer, TaskRef, Waiting, Why};
 
 /// Proactive work stealing: see the [module](self).
 ///
@@ -235,6 +235,12 @@ impl Policy for ProWs {
 
     fn queued_shared(shared: &Shared) -> Option<usize> {
         Some(shared.outside.len() + shared.yielded.len())
+    }
+
+    fn show_queued(shared: &Shared, viewer: &mut QueueViewer) {
+        for queue in [&shared.outside, &shared.yielded] {
+            queue.for_each(viewer.room(), |task| viewer.see(task));
+        }
     }
 
     #[inline]

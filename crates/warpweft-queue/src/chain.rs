@@ -29,7 +29,7 @@ use warpweft_platform::atomic::{AtomicUsize, Ordering};
 use warpweft_platform::sync::{Arc, Mutex, MutexGuard};
 
 use crate::end::{Amount, CapacityError, Full, Glance, Owner, Steal, Thief};
-use crate::{Fifo, FifoThief, Word};
+use crate::{Fifo, FifoThief, Peek, Word};
 
 /// Each ring is twice as large as the one before, up to this limit. So there are few rings, and an emptied
 /// ring is not large.
@@ -291,6 +291,19 @@ impl<T: Word> Thief<T> for ChainThief<T> {
 
     fn steal_one(&self) -> Steal<T> {
         self.steal(Thief::steal_one)
+    }
+
+    fn peek(&self, most: usize, see: &mut dyn FnMut(Peek<'_, T>)) {
+        let further: Vec<_> = self.shared.lock().iter().map(|link| link.ring.clone()).collect();
+        let mut left = most;
+        for ring in std::iter::once(&self.first).chain(&further) {
+            let mut seen = 0;
+            ring.peek(left, &mut |peek| {
+                seen += 1;
+                see(peek);
+            });
+            left -= seen;
+        }
     }
 }
 

@@ -44,15 +44,16 @@
 use std::cell::Cell;
 use std::fmt;
 use std::marker::PhantomData;
+use std::num::NonZeroUsize;
 
 use warpweft_platform::CachePadded;
 use warpweft_platform::atomic::{AtomicU64, Ordering};
 use warpweft_platform::delay;
 use warpweft_platform::sync::Arc;
 
-use crate::Word;
 use crate::end::{Amount, CapacityError, Full, Glance, Owner, Steal, Thief};
 use crate::ring::{Ring, RingClaim, Slots, SlotsRef};
+use crate::{Peek, Word};
 
 /// The distance by which a growth moves `head`. No queue lives for that many operations, so a locked `head`
 /// is never mistaken for a real one.
@@ -390,6 +391,25 @@ impl<T: Word> Thief<T> for FifoThief<T> {
             // SAFETY: the claim is fresh and for one element, and all words came from `push`.
             Ok(claim) => unsafe { claim.steal_one() },
             Err(refused) => refused,
+        }
+    }
+
+    fn peek(&self, most: usize, see: &mut dyn FnMut(Peek<'_, T>)) {
+        // Ordering: Acquire for both, as in `claim`: the words before this tail are in their slots.
+        let head = self.shared.head.load(Ordering::Acquire);
+        let tail = self.shared.tail.load(Ordering::Acquire);
+        let FifoSpan::Elements(count) = FifoSpan::of(head, tail) else {
+            return;
+        };
+        let words = self.shared.ring.words(head as usize, count.min(most));
+        delay::point("fifo.peek.read");
+        // Elements before this head were taken meanwhile. A growth moves it beyond all of them; so what a growth
+        // copies, and has not cleared yet, is never shown.
+        // Ordering: Acquire, as above.
+        let taken = self.shared.head.load(Ordering::Acquire).wrapping_sub(head);
+        let left = words.iter().skip(usize::try_from(taken).unwrap_or(usize::MAX));
+        for word in left.filter_map(|&word| NonZeroUsize::new(word)) {
+            see(Peek::new(word));
         }
     }
 }

@@ -45,15 +45,16 @@
 use std::cell::Cell;
 use std::fmt;
 use std::marker::PhantomData;
+use std::num::NonZeroUsize;
 
 use warpweft_platform::CachePadded;
 use warpweft_platform::atomic::{AtomicU32, AtomicU64, Ordering};
 use warpweft_platform::delay;
 use warpweft_platform::sync::Arc;
 
-use crate::Word;
 use crate::end::{Amount, CapacityError, Full, Glance, Owner, Steal, Thief};
 use crate::ring::{Ring, RingClaim, Slots, SlotsRef};
+use crate::{Peek, Word};
 
 /// One pop in `word`.
 const POP: u64 = 1 << 32;
@@ -406,6 +407,29 @@ impl<T: Word> Thief<T> for LifoThief<T> {
             // SAFETY: the claim is fresh and for one element, and all words came from `push`.
             Ok(claim) => unsafe { claim.steal_one() },
             Err(refused) => refused,
+        }
+    }
+
+    fn peek(&self, most: usize, see: &mut dyn FnMut(Peek<'_, T>)) {
+        // Ordering: Acquire for both, as in `claim`: the words that were pushed are in their slots.
+        let word = self.shared.word.load(Ordering::Acquire);
+        let pushes = self.shared.pushes.load(Ordering::Acquire);
+        let LifoSpan::Elements(count) = LifoSpan::of(word, pushes) else {
+            return;
+        };
+        let (pops, head) = split(word);
+        let words = self.shared.ring.words(head as usize, count.min(most));
+        delay::point("lifo.peek.read");
+        // Thieves took those before this head meanwhile, and the owner as many at the end as there were pops,
+        // or fewer. It may have pushed others into their slots. A growth is more pops than there are elements
+        // while it lasts; what it has not cleared yet is before the head.
+        // Ordering: Acquire, as above.
+        let (pops_now, head_now) = split(self.shared.word.load(Ordering::Acquire));
+        let stolen = head_now.wrapping_sub(head) as usize;
+        let end = count.saturating_sub(pops_now.wrapping_sub(pops) as usize);
+        let left = words.iter().take(end).skip(stolen);
+        for word in left.filter_map(|&word| NonZeroUsize::new(word)) {
+            see(Peek::new(word));
         }
     }
 }

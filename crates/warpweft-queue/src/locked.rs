@@ -112,6 +112,16 @@ impl<T: Word> Locked<T> {
         }
     }
 
+    /// Shows up to `most` of the elements, the oldest first, and takes none: for reports. Shows none in a forked
+    /// child that has lost the lock.
+    ///
+    /// `see` is called under the lock, must be short, and must not use this queue.
+    pub fn for_each(&self, most: usize, see: impl FnMut(&T)) {
+        if let Some(queue) = self.queue.lock_unless_lost() {
+            queue.iter().take(most).for_each(see);
+        }
+    }
+
     /// Returns the number of elements, by one load. Other threads may have changed it meanwhile.
     pub fn len(&self) -> usize {
         // Ordering: Acquire pairs with the Release in `RingGuard::drop`, so that a thread that sees elements

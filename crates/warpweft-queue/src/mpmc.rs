@@ -65,7 +65,7 @@ use warpweft_platform::atomic::{AtomicU64, AtomicUsize, Ordering};
 use warpweft_platform::delay;
 
 use crate::backoff::Backoff;
-use crate::{CapacityError, Full, MAX_CAPACITY, Word};
+use crate::{CapacityError, Full, MAX_CAPACITY, Peek, Word};
 
 /// A bounded multi-producer multi-consumer FIFO.
 ///
@@ -211,6 +211,22 @@ impl<T: Word> Mpmc<T> {
         }
     }
 
+    /// Shows up to `most` of the elements, the oldest first, and takes none: for reports. Each was in the queue
+    /// at a moment of this call, or was pushed during it. Costs two loads for each.
+    pub fn peek(&self, most: usize, see: &mut dyn FnMut(Peek<'_, T>)) {
+        let head = self.head.load(Ordering::Relaxed);
+        for ticket in (0..self.len().min(most) as u64).map(|offset| head.wrapping_add(offset)) {
+            let slot = self.slot(ticket);
+            // Ordering: Acquire pairs with the Releases in `fill`. If the slot was refilled meanwhile, the
+            // word is of a later element.
+            if slot.turn.load(Ordering::Acquire) == full(ticket)
+                && let Some(word) = NonZeroUsize::new(slot.element.load(Ordering::Acquire))
+            {
+                see(Peek::new(word));
+            }
+        }
+    }
+
     /// Returns about how many elements there are: exact if no other thread is at work.
     pub fn len(&self) -> usize {
         let tail = self.tail.load(Ordering::Relaxed);
@@ -235,8 +251,8 @@ impl<T: Word> Mpmc<T> {
         loop {
             // Ordering: Acquire pairs with the Release in `empty_out`: the former element was read.
             if slot.turn.load(Ordering::Acquire) == empty(ticket) {
-                // Ordering: Relaxed, then Release: pairs with the Acquire in `empty_out`.
-                slot.element.store(word.get(), Ordering::Relaxed);
+                // Ordering: Release pairs with the Acquire in `empty_out`, and of the element with `peek`.
+                slot.element.store(word.get(), Ordering::Release);
                 slot.turn.store(full(ticket), Ordering::Release);
                 return true;
             }

@@ -15,8 +15,9 @@
 //!   slot, by moving an index of the queue over it, turns its word into 0: the owner or one thief.
 //! - So a slot that the owner saw as 0 stays 0 until the owner fills it, and a claimed slot stays filled
 //!   until its claimer empties it. No other index or flag is needed.
-//! - A ring is freed when it is not live any more and all its slots are 0. A thief reads a ring only between
-//!   its claim and the moment at which it empties the last claimed slot, so it never reads a freed one.
+//! - A ring is freed when it is not live any more, all its slots are 0, and no thread peeks. A thief reads a
+//!   ring only between its claim and the moment at which it empties the last claimed slot, so it never reads a
+//!   freed one. A thread that peeks says so before it looks for the live ring.
 //!
 //! # Orderings
 //!
@@ -32,7 +33,7 @@
 use std::marker::PhantomData;
 use std::num::NonZeroUsize;
 
-use warpweft_platform::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use warpweft_platform::atomic::{AtomicPtr, AtomicUsize, Ordering, fence};
 use warpweft_platform::cell::UnsafeCell;
 
 use crate::Word;
@@ -280,6 +281,8 @@ pub(crate) struct Ring<T: Word> {
     current: AtomicPtr<Slots>,
     /// From `Box::into_raw`; touched by the owner only.
     retired: UnsafeCell<Vec<*mut Slots>>,
+    /// How many threads peek. No ring is freed meanwhile.
+    peeking: AtomicUsize,
     /// `fn() -> T`: the ring hands elements out, and holds them as words.
     elements: PhantomData<fn() -> T>,
 }
@@ -296,6 +299,7 @@ impl<T: Word> Ring<T> {
         Self {
             current: AtomicPtr::new(Box::into_raw(slots)),
             retired: UnsafeCell::new(Vec::new()),
+            peeking: AtomicUsize::new(0),
             elements: PhantomData,
         }
     }
@@ -315,8 +319,31 @@ impl<T: Word> Ring<T> {
         self.current.swap(Box::into_raw(slots), Ordering::Release)
     }
 
+    /// Copies the words of up to `count` slots of the live ring, from the index `from` on, without a claim: 0,
+    /// or what was there at a moment of this call. Which of them are elements, the queue's indices say to who
+    /// reads them before and after.
+    pub(crate) fn words(&self, from: usize, count: usize) -> Vec<usize> {
+        // Ordering: the fence pairs with that in `retire`. The owner sees that this thread peeks, or this
+        // thread sees the ring that is live since.
+        self.peeking.fetch_add(1, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        let ring = self.current();
+        // SAFETY: the ring was live after this thread said that it peeks, so it is not freed before the end.
+        let words = unsafe { &*ring }.slots.with(|slots| {
+            // SAFETY: as before.
+            let slots = unsafe { &**slots };
+            let slot = |offset| &slots[from.wrapping_add(offset) & (slots.len() - 1)];
+            // Ordering: Acquire, so that the indices that the caller reads next are not older.
+            let word = |offset| slot(offset).load(Ordering::Acquire);
+            (0..count.min(slots.len())).map(word).collect()
+        });
+        // Ordering: Release pairs with the Acquire in `retire`: the reads come before the ring is freed.
+        self.peeking.fetch_sub(1, Ordering::Release);
+        words
+    }
+
     /// Keeps a former ring until its slots are all empty, and frees the former rings whose slots are empty
-    /// now.
+    /// now, unless a thread peeks.
     ///
     /// # Safety
     ///
@@ -326,8 +353,12 @@ impl<T: Word> Ring<T> {
             // SAFETY: only the one owner calls this.
             let retired = unsafe { &mut *retired };
             retired.push(old);
-            // SAFETY: they are all from `publish`, and leave the list when they are freed.
-            retired.retain(|&ring| unsafe { !free_if_empty(ring) });
+            // Ordering: see `words`.
+            fence(Ordering::SeqCst);
+            if self.peeking.load(Ordering::Acquire) == 0 {
+                // SAFETY: they are all from `publish`, and leave the list when they are freed.
+                retired.retain(|&ring| unsafe { !free_if_empty(ring) });
+            }
         });
     }
 }

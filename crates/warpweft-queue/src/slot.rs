@@ -10,7 +10,7 @@
 //! # Invariants
 //!
 //! - The word is 0 or one element, and changes by swaps only. The thread that swaps an element out owns it;
-//!   no thread reads without taking.
+//!   no thread follows it without taking.
 //! - So an element that comes back to the slot (the same address again) deceives no thread: a thief takes
 //!   what is there now.
 
@@ -21,7 +21,7 @@ use std::num::NonZeroUsize;
 use warpweft_platform::CachePadded;
 use warpweft_platform::atomic::{AtomicUsize, Ordering};
 
-use crate::{Glance, Word};
+use crate::{Glance, Peek, Word};
 
 /// A slot for one element.
 ///
@@ -85,6 +85,14 @@ impl<T: Word> Slot<T> {
         Glance {
             len: usize::from(word != 0),
             mark: word as u64,
+        }
+    }
+
+    /// Shows the element, if there is one, and leaves it. It may be taken, and dropped, at any time.
+    pub fn peek(&self, see: &mut dyn FnMut(Peek<'_, T>)) {
+        // Ordering: Acquire, as in `is_empty`.
+        if let Some(word) = NonZeroUsize::new(self.word.load(Ordering::Acquire)) {
+            see(Peek::new(word));
         }
     }
 

@@ -122,6 +122,19 @@ impl<T> Sorted<T> {
         });
     }
 
+    /// Shows up to `most` of the elements, in no order, and takes none: for reports. Shows none in a forked
+    /// child that has lost the lock.
+    ///
+    /// `see` is called under the lock, must be short, and must not use this queue.
+    pub fn for_each(&self, most: usize, mut see: impl FnMut(&T)) {
+        if let Some(heap) = self.heap.lock_unless_lost() {
+            heap.entries
+                .iter()
+                .take(most)
+                .for_each(|entry| see(&entry.element));
+        }
+    }
+
     /// Returns the number of elements.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -100,3 +100,18 @@ fn growth_after_overshoot() {
 fn owner_leaves_first() {
     models::owner_leaves_first::<Kind>();
 }
+
+#[test]
+fn peek_during_growth() {
+    models::peek_during_growth::<Kind>(0);
+}
+
+#[test]
+fn peek_against_pop() {
+    models::peek_against_pop::<Kind>(0);
+}
+
+#[test]
+fn peek_against_pop_at_the_wrap() {
+    models::peek_against_pop::<Kind>(BEFORE_WRAP);
+}

@@ -129,6 +129,12 @@ impl<K: Kind> Pair<K> {
             assert_eq!(queue.len(), model.len());
             assert_eq!(queue.is_empty(), model.is_empty());
             assert_eq!(queue.thief().glance().len, model.len());
+            for most in [0, 3, usize::MAX] {
+                let mut seen = Vec::new();
+                queue.thief().peek(most, &mut |peek| seen.push(peek.word()));
+                let expected: Vec<_> = model.iter().copied().take(most).collect();
+                assert_eq!(seen, expected, "a peek shows the oldest");
+            }
         }
     }
 }

@@ -5,6 +5,7 @@ use crate::on_stack::OnStackJob;
 use crate::origin::Origin;
 use crate::outcome;
 use crate::pool::PoolHeader;
+use crate::reclamation::free_unless_held;
 use crate::runnable;
 use crate::state::{Completed, End, State};
 use crate::task_panic::{TaskKind, TaskPanic};
@@ -344,9 +345,17 @@ fn drop_error(error: JoinError) {
 ///
 /// As [`TaskVtable::free`].
 unsafe fn free<W: Work>(header: NonNull<Header>) {
+    // SAFETY: by contract the last reference frees it, once, on any thread.
+    unsafe { free_unless_held(header, free_now::<W>) };
+}
+
+/// # Safety
+///
+/// As [`TaskVtable::free`].
+unsafe fn free_now<W: Work>(header: NonNull<Header>) {
     let cell = header.cast::<Cell<W>>();
-    // SAFETY: `allocate` made it from a box of this type, and the last reference frees it, once. The stage is
-    // a union of `ManuallyDrop`s and drops nothing.
+    // SAFETY: `allocate` made it from a box of this type, and by contract it is freed once. The stage is a
+    // union of `ManuallyDrop`s and drops nothing.
     drop(unsafe { Box::from_raw(cell.as_ptr()) });
 }
 

@@ -43,6 +43,8 @@ mod on_stack;
 mod origin;
 mod outcome;
 pub mod pool;
+mod queue_viewer;
+mod reclamation;
 pub mod registry;
 mod runnable;
 mod running;
@@ -65,6 +67,9 @@ pub use lending::{LendingHooks, set_lending};
 pub use on_stack::{OnStackJob, StackRunner};
 pub use origin::{Told, kind_of, told_of};
 pub use outcome::{Cancelled, JoinError, Unwound};
+pub use queue_viewer::QueueViewer;
+#[doc(hidden)]
+pub use reclamation::{Hold, Reclamation};
 pub use runnable::{Abandon, Pending, Ran, Runnable, Suspended, TaskId, reclaim};
 pub use running::{Running, apart_from_job, is_job_cancelled};
 pub use task_panic::{TaskKind, TaskPanic};

@@ -42,9 +42,7 @@ unsafe impl Sync for TaskRef {}
 unsafe impl Word for TaskRef {
     #[inline]
     fn into_word(self) -> NonZeroUsize {
-        let header = ManuallyDrop::new(self).0;
-        let _exposed = header.as_ptr().expose_provenance();
-        header.addr()
+        ManuallyDrop::new(self).word()
     }
 
     #[inline]
@@ -121,6 +119,13 @@ impl TaskRef {
     #[must_use]
     pub fn id_word(&self) -> usize {
         self.0.as_ptr().expose_provenance()
+    }
+
+    /// Returns the word that a queue would have of it, which owns nothing.
+    #[inline]
+    pub(crate) fn word(&self) -> NonZeroUsize {
+        let _exposed = self.0.as_ptr().expose_provenance();
+        self.0.addr()
     }
 
     /// Returns true if its cancellation was requested. Then it will not run, and a queue need not keep it.

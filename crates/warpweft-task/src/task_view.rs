@@ -11,6 +11,7 @@ use crate::header::Header;
 use crate::origin::kind_of;
 use crate::task_panic::TaskKind;
 use crate::task_ref::TaskRef;
+use std::num::NonZeroUsize;
 use std::panic::Location;
 use std::ptr::NonNull;
 use std::task::Waker;
@@ -72,6 +73,17 @@ pub unsafe fn look(task: NonNull<Header>) -> Option<TaskView> {
 pub fn look_at(task: &TaskRef) -> Option<TaskView> {
     // SAFETY: the task is alive as long as a reference to it.
     unsafe { look(task.0) }
+}
+
+/// Looks at a task by its word in a queue. Returns `None` if it has ended.
+///
+/// # Safety
+///
+/// The word is that of a [`TaskRef`], exposed. The task's memory is not freed during the call.
+pub(crate) unsafe fn look_at_word(word: NonZeroUsize) -> Option<TaskView> {
+    let header = NonNull::new(std::ptr::with_exposed_provenance_mut(word.get()))?;
+    // SAFETY: by contract. What a look reads stays as it is until the memory is freed, but for atomics.
+    unsafe { look(header) }
 }
 
 /// The words of the waker field. The joiner may replace it meanwhile: then they are those of two wakers.

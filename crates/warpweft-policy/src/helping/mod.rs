@@ -40,7 +40,7 @@ use std::fmt;
 use warpweft_platform::CachePadded;
 use warpweft_platform::counter::Gauge;
 use warpweft_queue::Steal;
-use warpweft_task::{TaskRef, Why};
+use warpweft_task::{QueueViewer, TaskRef, Why};
 
 /// The scheduler of C∀: fair work stealing over FIFO local queues.
 pub type Cforall = Helping<FifoOrder>;
@@ -435,6 +435,13 @@ impl<O: Order> Policy for Helping<O> {
 
     fn queued_shared(shared: &Shared<O>) -> Option<usize> {
         Some(shared.injector.len())
+    }
+
+    fn show_queued(shared: &Shared<O>, viewer: &mut QueueViewer) {
+        for lane in &shared.lanes {
+            lane.thief.show(viewer);
+        }
+        shared.injector.show(viewer);
     }
 
     fn is_only_ready(shared: &Shared<O>, own: &Local<O>) -> bool {

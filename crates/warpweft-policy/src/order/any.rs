@@ -9,7 +9,7 @@ use super::{
 use crate::{Cx, PolicyError};
 use std::fmt;
 use warpweft_queue::{Amount, Full, Glance, Steal};
-use warpweft_task::TaskRef;
+use warpweft_task::{QueueViewer, TaskRef};
 
 /// An order that is a value. [`FifoOrder`] and the others alone are faster.
 ///
@@ -101,6 +101,13 @@ macro_rules! any {
                 match &self.0 {
                     $(Thief::$variant(thief) =>
                         LocalQueueThief::<<$order as Order>::LocalQueue>::steal_one(thief),)+
+                }
+            }
+
+            fn show(&self, viewer: &mut QueueViewer) {
+                match &self.0 {
+                    $(Thief::$variant(thief) =>
+                        LocalQueueThief::<<$order as Order>::LocalQueue>::show(thief, viewer),)+
                 }
             }
         }

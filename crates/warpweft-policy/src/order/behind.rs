@@ -14,7 +14,7 @@ use super::{LocalQueue, LocalQueueThief, OneClass, Order};
 use crate::{Cx, PolicyError};
 use std::fmt;
 use warpweft_queue::{Amount, Fifo, FifoThief, Full, Glance, Owner as _, Steal, Thief as _};
-use warpweft_task::TaskRef;
+use warpweft_task::{QueueViewer, TaskRef};
 
 /// An order, and behind it a queue for tasks that yield.
 ///
@@ -172,5 +172,10 @@ impl<L: LocalQueue> LocalQueueThief<BehindLocalQueue<L>> for BehindThief<L::Thie
             Steal::Empty => self.behind.steal_one(),
             other => other,
         }
+    }
+
+    fn show(&self, viewer: &mut QueueViewer) {
+        self.inner.show(viewer);
+        self.behind.peek(viewer.room(), &mut |task| viewer.peek(task));
     }
 }

@@ -12,7 +12,7 @@ use crate::{Cx, PolicyError};
 use std::fmt;
 use std::num::NonZeroUsize;
 use warpweft_queue::{Amount, Full, Glance, Lifo, Owner, Steal};
-use warpweft_task::TaskRef;
+use warpweft_task::{QueueViewer, TaskRef};
 
 /// Decides when the oldest task goes before the newest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -204,5 +204,9 @@ impl LocalQueueThief<MixedLocalQueue> for PlainThief<Lifo<TaskRef>> {
 
     fn steal_one(&self) -> Steal<TaskRef> {
         LocalQueueThief::<LifoLocalQueue<_>>::steal_one(self)
+    }
+
+    fn show(&self, viewer: &mut QueueViewer) {
+        LocalQueueThief::<LifoLocalQueue<_>>::show(self, viewer);
     }
 }

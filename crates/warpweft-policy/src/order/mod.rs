@@ -23,7 +23,7 @@ mod slot;
 use crate::{Cx, PolicyError};
 use std::fmt;
 use warpweft_queue::{Amount, Full, Glance, Steal};
-use warpweft_task::TaskRef;
+use warpweft_task::{QueueViewer, TaskRef};
 
 pub use any::{AnyLocalQueue, AnyOrder, AnyThief};
 pub use behind::{BehindLocalQueue, BehindOrder, BehindThief};
@@ -175,6 +175,9 @@ pub trait LocalQueueThief<L>: Send + Sync + 'static {
 
     /// Takes the oldest task. Returns [`Steal::Empty`] only if there was none.
     fn steal_one(&self) -> Steal<TaskRef>;
+
+    /// Shows the tasks to a report, and takes none.
+    fn show(&self, viewer: &mut QueueViewer);
 
     /// Takes the oldest task of a level; `None` if there is none, or if other thieves interfere. An order
     /// without priorities has no levels to choose from.

@@ -4,7 +4,7 @@ use super::{LocalQueue, LocalQueueThief, OneClass, Order};
 use crate::{Cx, PolicyError};
 use std::fmt;
 use warpweft_queue::{Amount, Chain, Fifo, Full, Glance, Lifo, Owner, Steal, Thief};
-use warpweft_task::TaskRef;
+use warpweft_task::{QueueViewer, TaskRef};
 
 /// Oldest first (EBSL B.5).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -242,6 +242,10 @@ impl<Q: Owner<TaskRef, Thief: 'static> + 'static> LocalQueueThief<FifoLocalQueue
     fn steal_one(&self) -> Steal<TaskRef> {
         self.0.steal_one()
     }
+
+    fn show(&self, viewer: &mut QueueViewer) {
+        self.0.peek(viewer.room(), &mut |task| viewer.peek(task));
+    }
 }
 
 impl<Q: Owner<TaskRef, Thief: 'static> + 'static> LocalQueueThief<LifoLocalQueue<Q>> for PlainThief<Q> {
@@ -255,5 +259,9 @@ impl<Q: Owner<TaskRef, Thief: 'static> + 'static> LocalQueueThief<LifoLocalQueue
 
     fn steal_one(&self) -> Steal<TaskRef> {
         self.0.steal_one()
+    }
+
+    fn show(&self, viewer: &mut QueueViewer) {
+        self.0.peek(viewer.room(), &mut |task| viewer.peek(task));
     }
 }

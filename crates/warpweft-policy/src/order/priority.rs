@@ -10,7 +10,7 @@ use crate::{Cx, PolicyError, priority};
 use std::fmt;
 use std::num::NonZeroUsize;
 use warpweft_queue::{Amount, Full, Glance, Steal};
-use warpweft_task::TaskRef;
+use warpweft_task::{QueueViewer, TaskRef};
 
 /// The largest number of levels.
 pub(crate) const MOST_LEVELS: usize = 64;
@@ -244,6 +244,10 @@ impl<L: LocalQueue> LocalQueueThief<PriorityLocalQueue<L>> for PriorityThief<L::
 
     fn steal_level(&self, level: usize) -> Option<TaskRef> {
         self.0.get(level)?.steal_one().taken()
+    }
+
+    fn show(&self, viewer: &mut QueueViewer) {
+        self.0.iter().for_each(|level| level.show(viewer));
     }
 }
 

@@ -16,7 +16,7 @@ use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use warpweft_queue::{Amount, Full, Glance, Slot, Steal};
-use warpweft_task::TaskRef;
+use warpweft_task::{QueueViewer, TaskRef};
 
 /// A slot in front of an order.
 ///
@@ -196,6 +196,11 @@ impl<L: LocalQueue> LocalQueueThief<SlotLocalQueue<L>> for SlotThief<L::Thief> {
 
     fn steal_level(&self, level: usize) -> Option<TaskRef> {
         self.inner.steal_level(level)
+    }
+
+    fn show(&self, viewer: &mut QueueViewer) {
+        self.slot.peek(&mut |task| viewer.peek(task));
+        self.inner.show(viewer);
     }
 }
 

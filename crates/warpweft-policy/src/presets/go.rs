@@ -4,7 +4,7 @@ use super::ring::{self, RING, make, refill, steal_half, take_one};
 use crate::{Count, Cx, Policy, PolicyError, PoolEnv, Wake, WorkerId};
 use std::fmt;
 use warpweft_queue::{Fifo, FifoThief, Full, Locked, Owner, Thief};
-use warpweft_task::{TaskRef, Why};
+use warpweft_task::{QueueViewer, TaskRef, Why};
 
 /// Rounds through all victims before a worker gives up. In the last round it also takes from the slots.
 const ROUNDS: usize = 4;
@@ -165,6 +165,13 @@ impl Policy for Go {
 
     fn queued_shared(shared: &Shared) -> Option<usize> {
         Some(shared.global.len())
+    }
+
+    fn show_queued(shared: &Shared, viewer: &mut QueueViewer) {
+        for ring in shared.next.iter().chain(&shared.rings) {
+            ring.peek(viewer.room(), &mut |task| viewer.peek(task));
+        }
+        shared.global.for_each(viewer.room(), |task| viewer.see(task));
     }
 
     #[inline]

@@ -5,7 +5,7 @@ use super::ring::take_one;
 use crate::{Count, Cx, Policy, PolicyError, PoolEnv, Wake, WorkerId};
 use std::fmt;
 use warpweft_queue::{Fifo, FifoThief, Full, Locked, Owner, Thief};
-use warpweft_task::{TaskRef, Waiting, Why};
+use warpweft_task::{QueueViewer, TaskRef, Waiting, Why};
 
 /// The initial capacity of a worker's queue, in tasks.
 const CAPACITY: usize = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
@@ -188,6 +188,13 @@ impl Policy for Libfibre {
         // Each queue belongs to a worker.
         let _ = shared;
         Some(0)
+    }
+
+    fn show_queued(shared: &Shared, viewer: &mut QueueViewer) {
+        for home in &shared.0 {
+            home.own.peek(viewer.room(), &mut |task| viewer.peek(task));
+            home.brought.for_each(viewer.room(), |task| viewer.see(task));
+        }
     }
 
     #[inline]

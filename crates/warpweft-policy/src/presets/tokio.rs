@@ -4,7 +4,7 @@ use super::ring::{self, RING, make, refill, steal_half, take_one};
 use crate::{Count, Cx, Policy, PolicyError, PoolEnv, Wake, WorkerId};
 use std::fmt;
 use warpweft_queue::{Fifo, FifoThief, Locked, Owner, Thief};
-use warpweft_task::{TaskRef, Why};
+use warpweft_task::{QueueViewer, TaskRef, Why};
 
 /// How often in a row the slot goes before the ring.
 const SLOT_IN_A_ROW: u32 = 3;
@@ -216,6 +216,13 @@ impl Policy for Tokio {
 
     fn queued_shared(shared: &Shared) -> Option<usize> {
         Some(shared.injector.len())
+    }
+
+    fn show_queued(shared: &Shared, viewer: &mut QueueViewer) {
+        for ring in &shared.rings {
+            ring.peek(viewer.room(), &mut |task| viewer.peek(task));
+        }
+        shared.injector.for_each(viewer.room(), |task| viewer.see(task));
     }
 
     #[inline]

@@ -3,7 +3,7 @@
 use crate::by_class::Ranked;
 use crate::order::Classes;
 use crate::priority;
-use warpweft_task::TaskRef;
+use warpweft_task::{QueueViewer, TaskRef};
 
 /// The queues of all workers, or none if woken tasks go elsewhere.
 pub(super) struct AffineQueues<C>(Box<[Ranked<C>]>);
@@ -57,6 +57,11 @@ impl<C: Classes> AffineQueues<C> {
     /// Returns true if no worker has a task of this class.
     pub(super) fn have_none(&self, class: usize) -> bool {
         self.0.iter().all(|preferred| preferred.has_none(class))
+    }
+
+    /// Shows the tasks of all workers to a report.
+    pub(super) fn show(&self, viewer: &mut QueueViewer) {
+        self.0.iter().for_each(|preferred| preferred.show(viewer));
     }
 
     /// Returns about how many tasks are in the queues of all workers.

@@ -20,7 +20,7 @@ use shares::{Shares, begins, owed};
 use store::{detour, from_outside, give_way, into_local_queue, no_room, take_affine};
 use urgent::{Ahead, compare, most_urgent};
 use warpweft_queue::{Amount, CapacityError, Full, Glance, Steal};
-use warpweft_task::{TaskRef, Waiting, Why};
+use warpweft_task::{QueueViewer, TaskRef, Waiting, Why};
 
 /// Once in this number of searches a thief takes only one task (EBSL's rare small steal).
 const SMALL_STEALS: u32 = 8;
@@ -324,6 +324,13 @@ impl<O: Order> Policy for Stealing<O> {
 
     fn queued_shared(shared: &Shared<O>) -> Option<usize> {
         Some(shared.queues.len_with_affine())
+    }
+
+    fn show_queued(shared: &Shared<O>, viewer: &mut QueueViewer) {
+        for thief in &shared.thieves {
+            thief.show(viewer);
+        }
+        shared.queues.show(viewer);
     }
 
     fn evict(shared: &Shared<O>, local: &mut Local<O>, cancellations: u64, cx: &Cx<'_>) -> Vec<TaskRef> {

@@ -6,7 +6,7 @@ use crate::{Count, Cx, PolicyError, Tally};
 use std::num::NonZeroUsize;
 use warpweft_platform::atomic::spin_loop;
 use warpweft_queue::{Full, Locked, Mpmc, Multi};
-use warpweft_task::TaskRef;
+use warpweft_task::{QueueViewer, TaskRef};
 
 /// The room of a single lock-free queue. Under loom it is small enough for a model.
 const ALONE: usize = if cfg!(warpweft_loom) { 2 } else { 1 << 16 };
@@ -144,6 +144,14 @@ impl OverflowQueue {
                     None => break,
                 }
             }
+        }
+    }
+
+    /// Shows the tasks to a report.
+    pub(super) fn show(&self, viewer: &mut QueueViewer) {
+        self.locked.for_each(viewer.room(), |task| viewer.see(task));
+        for ring in self.rings.iter().flat_map(Multi::parts) {
+            ring.peek(viewer.room(), &mut |task| viewer.peek(task));
         }
     }
 

@@ -19,7 +19,7 @@ use crate::by_class::{ByClass, Marks};
 use crate::order::{Classes, LocalQueue};
 use crate::{Cx, PolicyError, Wake, WorkerId, priority};
 use warpweft_queue::{Full, Locked, Multi};
-use warpweft_task::TaskRef;
+use warpweft_task::{QueueViewer, TaskRef};
 
 /// How many kinds of queues there are.
 const KINDS: usize = 4;
@@ -222,6 +222,19 @@ impl<C: Classes> PoolQueues<C> {
             }
             None::<()>
         });
+    }
+
+    /// Shows the tasks to a report.
+    pub(super) fn show(&self, viewer: &mut QueueViewer) {
+        self.injector.by_turns(0, |class, injector| {
+            injector.show(viewer);
+            self.overflow.of(class).show(viewer);
+            for queue in self.yielded.of(class).parts() {
+                queue.for_each(viewer.room(), |task| viewer.see(task));
+            }
+            None::<()>
+        });
+        self.affine.show(viewer);
     }
 
     /// Returns about how many tasks are here, those in the affine queues included.

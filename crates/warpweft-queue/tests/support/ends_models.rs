@@ -10,8 +10,10 @@ use std::num::NonZeroUsize;
 #[cfg(warpweft_loom)]
 use std::sync::Arc;
 #[cfg(warpweft_loom)]
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 
+use warpweft_platform::atomic::{AtomicUsize, Ordering};
+use warpweft_platform::sync::Arc as Shared;
 use warpweft_platform::thread::{JoinHandle, spawn};
 use warpweft_queue::{Amount, Full, Owner, Steal, Thief};
 
@@ -259,6 +261,70 @@ pub(crate) fn two_thieves_and_growth<K: Kind>() {
         push_or_grow(&mut queue, 3);
         pop_into(&mut queue, &mut got);
         account::<K>(queue, got, thieves, 3);
+    });
+}
+
+/// What a thread that peeks sees, and how many elements were out of the queue before it began. It begins when
+/// `out` says so, or earlier.
+fn peeker<K: Kind>(victim: &K::Queue, out: &Shared<AtomicUsize>) -> JoinHandle<(usize, Vec<usize>)> {
+    let (victim, out) = (victim.thief(), Shared::clone(out));
+    spawn(move || {
+        let out = out.load(Ordering::Acquire);
+        let mut seen = Vec::new();
+        victim.peek(usize::MAX, &mut |peek| seen.push(peek.word().get()));
+        (out, seen)
+    })
+}
+
+/// A thread peeks while a thief takes the oldest element and the owner grows the ring: it sees what is there, in
+/// its order, and nothing that was taken before. The ring is not freed meanwhile, which loom checks.
+pub(crate) fn peek_during_growth<K: Kind>(start: u64) {
+    explore(move || {
+        let mut queue = K::make(2, start);
+        push_all(&mut queue, 1..=2);
+        let out = Shared::new(AtomicUsize::new(0));
+        let peeker = peeker::<K>(&queue, &out);
+        let thief = {
+            let (victim, out) = (queue.thief(), Shared::clone(&out));
+            spawn(move || {
+                let taken: Vec<_> = victim.steal_one().taken().map(Element::get).into_iter().collect();
+                out.store(taken.len(), Ordering::Release);
+                taken
+            })
+        };
+        queue.grow().expect("there is memory");
+        push_all(&mut queue, [3]);
+        let (out, seen) = peeker.join().expect("the peek panicked");
+        assert!(
+            seen.is_sorted_by(|a, b| a < b),
+            "the oldest first, each once: {seen:?}"
+        );
+        assert!(
+            seen.iter().all(|id| (1 + out..=3).contains(id)),
+            "{out} were out: {seen:?}"
+        );
+        account::<K>(queue, Vec::new(), [thief], 3);
+    });
+}
+
+/// A thread peeks while the owner pops, and fills the slot again: it sees nothing that was popped before.
+pub(crate) fn peek_against_pop<K: Kind>(start: u64) {
+    explore(move || {
+        let mut queue = K::make(2, start);
+        push_all(&mut queue, 1..=2);
+        let out = Shared::new(AtomicUsize::new(0));
+        let peeker = peeker::<K>(&queue, &out);
+        let mut got = Vec::new();
+        pop_into(&mut queue, &mut got);
+        out.store(got[0], Ordering::Release);
+        push_all(&mut queue, [3]);
+        let (out, seen) = peeker.join().expect("the peek panicked");
+        assert!(
+            seen.is_sorted_by(|a, b| a < b),
+            "the oldest first, each once: {seen:?}"
+        );
+        assert!(!seen.contains(&out), "{out} was out: {seen:?}");
+        account::<K>(queue, got, [], 3);
     });
 }
 

@@ -6,7 +6,7 @@ use super::size::ResizeError;
 use crate::observe::PoolCounters;
 use crate::threads::pool_ref::PoolRef;
 use std::ptr::NonNull;
-use warpweft_task::Runnable;
+use warpweft_task::{QueueViewer, Runnable};
 
 /// A pool whose policy the holder does not know. These methods depend on the policy's type; the rest is in
 /// its [`PoolCore`].
@@ -22,6 +22,8 @@ pub(crate) trait DynPool: PoolRef {
     fn counters(&self) -> PoolCounters;
     /// Returns how many tasks are in the hands of the policy, at about this moment.
     fn ready(&self) -> usize;
+    /// Shows the tasks that are in queues to a report, as far as the policy does.
+    fn show_queued(&self, viewer: &mut QueueViewer);
     /// Returns a number that changes with each task that the pool is given. O(workers).
     fn pushes(&self) -> u64;
     /// Returns true if no task of the pool exists any more: none was in a queue, ran, waited, or blocked. A

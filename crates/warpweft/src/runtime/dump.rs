@@ -19,7 +19,7 @@ use warpweft_platform::clock::now_ns;
 use warpweft_platform::thread::pause;
 use warpweft_task::frame::{Frame, FrameKind, Who, outside};
 use warpweft_task::task_view::{self, TaskView};
-use warpweft_task::{Runnable, TaskKind, kind_of};
+use warpweft_task::{QueueViewer, Runnable, TaskKind, kind_of};
 
 /// The time between the two looks, in nanoseconds: long enough for a task that was woken to be seen as such.
 const BETWEEN_NS: u64 = 2_000_000;
@@ -29,13 +29,17 @@ const BETWEEN_BLOCKED_NS: u64 = 50_000_000;
 /// report of these takes some milliseconds.
 const QUICK_NS: u64 = 250_000;
 
+/// How many tasks of a pool's queues are looked at, at most. Tasks that end meanwhile are not freed before.
+const MOST_QUEUED: usize = 1 << 16;
+/// The time, in nanoseconds, in which one of them is looked at.
+const QUEUED_NS: u64 = 200;
+
 impl Runtime {
     /// Returns what all tasks of this runtime do, what they wait for, and which of them can never continue.
     ///
     /// It lists futures, fibers, jobs and closures that block, with kind, name, spawn site, pool and state,
-    /// and threads outside of the runtime that wait for one of its tasks or for a lock of this crate. **Tasks
-    /// that are in a queue and have never waited** are counted, in [`PoolDump::ready`], and not listed: to
-    /// list them would cost each spawn.
+    /// and threads outside of the runtime that wait for one of its tasks or for a lock of this crate. Tasks in
+    /// queues are among them, up to 65,536 of each pool; [`PoolDump::unlisted`] has the number of the others.
     ///
     /// It polls no future and stops no worker. Two [findings](Dump::findings) are certain: a circle of waits,
     /// unless it is called uncertain, and a task of which no waker exists. Chapter 17 of the guide teaches
@@ -237,6 +241,8 @@ fn collect(pools: &[&dyn DynPool], is_whole: bool, each_ns: u64) -> Collected {
 
 fn collect_pool(found: &mut Collected, number: usize, pool: &dyn DynPool, each_ns: u64) {
     let core = pool.core();
+    // First: a task that is taken out and runs meanwhile is found there, too.
+    let queued = queued(pool, each_ns);
     found.pools.push(PoolDump {
         name: core.info.name.clone(),
         policy: core.info.policy.clone(),
@@ -244,6 +250,7 @@ fn collect_pool(found: &mut Collected, number: usize, pool: &dyn DynPool, each_n
         closed: pool.is_closing(),
         forked: pool.is_forked(),
         ready: pool.ready(),
+        unlisted: 0,
         left_out: 0,
     });
     let Collected {
@@ -328,7 +335,36 @@ fn collect_pool(found: &mut Collected, number: usize, pool: &dyn DynPool, each_n
             }
         });
     }
-    found.pools[number].left_out = left_out;
+    let mut known: HashSet<_> = tasks.iter().map(|(_, task)| task.id).collect();
+    let queued = queued.into_iter().filter(|task| known.insert(task.id));
+    tasks.extend(queued.map(|task| (Some(number), task)));
+    let is_listed = |(pool, task): &&(Option<usize>, RawTask)| {
+        *pool == Some(number) && task.state == RawState::Queued && task.kind != Some(TaskKind::Blocking)
+    };
+    let listed = tasks.iter().filter(is_listed).count();
+    let pool = &mut found.pools[number];
+    pool.unlisted = pool.ready.saturating_sub(listed);
+    pool.left_out = left_out;
+}
+
+/// The tasks in a pool's queues. A task is among them twice if another worker takes it meanwhile.
+fn queued(pool: &dyn DynPool, each_ns: u64) -> Vec<RawTask> {
+    let mut tasks = Vec::new();
+    if pool.is_forked() || pool.ready() == 0 {
+        return tasks;
+    }
+    let most = usize::try_from(each_ns / QUEUED_NS).map_or(MOST_QUEUED, |most| most.min(MOST_QUEUED));
+    // SAFETY: a `Peek` does not leave the closure to which a queue gives it, and this viewer is shown to none
+    // but the policy's hook.
+    if let Some(mut viewer) = unsafe { QueueViewer::new(most) } {
+        pool.show_queued(&mut viewer);
+        viewer.look(|task| {
+            if task.queued || task.running {
+                tasks.push(of_task(task));
+            }
+        });
+    }
+    tasks
 }
 
 fn of_task(task: TaskView) -> RawTask {

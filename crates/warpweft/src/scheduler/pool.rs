@@ -48,7 +48,7 @@ use warpweft_platform::{CachePadded, hook, thread_word};
 use warpweft_policy::{Clock, Count, Cx, Policy};
 use warpweft_queue::Locked;
 use warpweft_task::pool::{PoolHeader, PoolVtable};
-use warpweft_task::{Abandon, Header, Runnable, TaskPanic, TaskRef, Why};
+use warpweft_task::{Abandon, Header, QueueViewer, Runnable, TaskPanic, TaskRef, Why};
 
 // True while a push from outside, into any pool, is on the thread's stack.
 thread_word!(static IN_EXTERNAL_PUSH: bool = false);
@@ -426,6 +426,10 @@ impl<P: Policy> DynPool for Pool<P> {
     fn ready(&self) -> usize {
         let held = self.core.ledger.remaining(self.handed_out());
         usize::try_from(held).unwrap_or(0)
+    }
+
+    fn show_queued(&self, viewer: &mut QueueViewer) {
+        self.show_ready(viewer);
     }
 
     fn pushes(&self) -> u64 {

@@ -20,6 +20,7 @@ mod odd;
 #[cfg(all(unix, feature = "signal"))]
 mod on_signal;
 mod permits;
+mod queued;
 mod running;
 mod shutdown;
 mod unattended;

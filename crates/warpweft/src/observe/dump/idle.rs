@@ -105,6 +105,7 @@ mod tests {
 
     fn found(tasks: Vec<TaskDump>, ready: usize, findings: Vec<Finding>) -> Option<Finding> {
         let pool = PoolDump {
+            unlisted: 0,
             left_out: 0,
             name: String::from("pool"),
             policy: String::from("fifo"),

@@ -30,6 +30,7 @@ impl Dump {
                     json.flag("closed", pool.closed);
                     json.flag("forked", pool.forked);
                     json.number("ready", Some(pool.ready as u64));
+                    json.number("unlisted", Some(pool.unlisted as u64));
                     json.number("left_out", Some(pool.left_out as u64));
                 });
             });

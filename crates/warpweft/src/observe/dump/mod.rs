@@ -66,9 +66,13 @@ pub struct PoolDump {
     pub closed: bool,
     /// This process was made by `fork()`, and the pool's workers stayed in the parent.
     pub forked: bool,
-    /// How many tasks its policy has in queues at about this moment. Those of them that have never waited are
-    /// in no list, and are not among [`Dump::tasks`].
+    /// How many tasks its policy has in queues at about this moment.
     pub ready: usize,
+    /// How many of these are not among [`Dump::tasks`]: those beyond 65,536, and, unless they have waited
+    /// before, those in queues that only their owner can read. These are the queues of `negele` and `prows`,
+    /// the slot of `tokio`, and those of policies without [`show_queued`](crate::Policy::show_queued). Where
+    /// the system has no process-wide barrier (`membarrier` of Linux), it is all that have never waited.
+    pub unlisted: usize,
     /// How many tasks that have waited are not among [`Dump::tasks`], although they exist. It is 0, but for
     /// what [remains](crate::Remaining) of a shutdown: that has to be told within some milliseconds.
     pub left_out: usize,

@@ -21,6 +21,9 @@ impl Display for Dump {
         for pool in &self.pools {
             write!(f, "pool `{}`: {} workers", pool.name.escape_debug(), pool.workers)?;
             write!(f, ", policy {}, {} tasks in queues", pool.policy, pool.ready)?;
+            if pool.unlisted > 0 {
+                write!(f, " ({} of them not listed)", pool.unlisted)?;
+            }
             if pool.left_out > 0 {
                 write!(f, ", {} tasks that wait are left out", pool.left_out)?;
             }

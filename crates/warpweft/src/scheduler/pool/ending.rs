@@ -14,7 +14,7 @@ use warpweft_platform::CachePadded;
 use warpweft_platform::process::end_child_if;
 use warpweft_platform::thread::yield_now;
 use warpweft_policy::{Count, Policy, WorkerId};
-use warpweft_task::{Abandon, Ran, Runnable, TaskRef};
+use warpweft_task::{Abandon, QueueViewer, Ran, Runnable, TaskRef};
 
 impl<P: Policy> Pool<P> {
     /// Ends every task after the last worker has left, and drops the pool as soon as its policy holds no
@@ -160,6 +160,14 @@ impl<P: Policy> Pool<P> {
             )
         });
         depths.unwrap_or_else(|| (None, vec![None; self.core.asked]))
+    }
+
+    /// See `DynPool::show_queued`.
+    pub(super) fn show_ready(&self, viewer: &mut QueueViewer) {
+        self.while_open(|shared| P::show_queued(shared, viewer));
+        for worker in &self.workers {
+            worker.pinned.for_each(viewer.room(), |task| viewer.see(task));
+        }
     }
 
     /// Returns how many tasks lie in a worker's queue, if the policy is still there and says so.
