@@ -25,7 +25,7 @@
 //! - The reference count never reaches zero on an unfinished task: the last reference becomes a runnable that
 //!   cancels it.
 
-mod look;
+pub(crate) mod look;
 use warpweft_platform::atomic::{AtomicU64, Ordering};
 use warpweft_platform::hint::cold_path;
 

@@ -20,8 +20,14 @@ impl State {
     /// Returns the word, for a report.
     pub(crate) fn look_on(&self) -> Snapshot {
         // Ordering: Acquire pairs with `set_waker`, so that the joiner's waker can be read.
-        let state = self.0.load(Ordering::Acquire);
-        Snapshot {
+        Snapshot::of(self.0.load(Ordering::Acquire))
+    }
+}
+
+impl Snapshot {
+    /// Says what a word means.
+    pub(crate) fn of(state: u64) -> Self {
+        Self {
             queued: state & QUEUED != 0,
             running: state & RUNNING != 0,
             complete: state & COMPLETE != 0,

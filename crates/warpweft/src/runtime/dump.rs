@@ -16,6 +16,7 @@ use crate::observe::raw::{BoundedPool, FullThreads, RawState, RawTask, objects, 
 use crate::pool::dyn_pool::DynPool;
 use std::collections::HashSet;
 use warpweft_platform::clock::now_ns;
+use warpweft_platform::stack_copy::word_in_memory;
 use warpweft_platform::thread::pause;
 use warpweft_task::frame::{Frame, FrameKind, Who, outside};
 use warpweft_task::task_view::{self, TaskView};
@@ -473,6 +474,9 @@ fn add_running(
         worker: Some(worker),
         thread,
         since_ns,
+        joiner: (!who.origin.is_null())
+            .then(|| task_view::joiner_of_running(who, |address| word_in_memory(address as u64)))
+            .flatten(),
         ..RawTask::default()
     });
 }

@@ -4,7 +4,7 @@ use super::dump_with;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};
-use warpweft::{Dump, Runtime, TaskBuilder, TaskDump, TaskState};
+use warpweft::{Dump, Runtime, TaskBuilder, TaskDump, TaskState, WaitsFor};
 
 const A_WHILE: Duration = Duration::from_millis(60);
 
@@ -78,4 +78,93 @@ fn a_task_that_runs_for_long_says_for_how_long() {
     }
     stop.store(true, SeqCst);
     task.wait().expect("no panic");
+}
+
+/// The wait of the task or thread with that name for a task whose end it awaits.
+fn awaited<'a>(dump: &'a Dump, name: &str) -> Option<&'a TaskDump> {
+    match named(dump, name)?.waits.as_slice() {
+        [wait] if wait.on == WaitsFor::Join => match wait.holders.as_slice() {
+            [awaited] => Some(&dump.tasks[*awaited]),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+#[test]
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+fn whoever_awaits_a_task_that_runs_or_is_queued_says_so() {
+    let runtime = Runtime::builder()
+        .workers(4)
+        .stuck_after(None)
+        .report_stalls_after(None)
+        .build()
+        .expect("a runtime");
+    let stop = Arc::new(AtomicBool::new(false));
+    let body = || {
+        let stop = Arc::clone(&stop);
+        move || {
+            while !stop.load(SeqCst) {
+                std::thread::sleep(Duration::from_micros(100));
+            }
+        }
+    };
+    let builder = |name: &'static str| TaskBuilder::new().name(name).on(&runtime);
+    let job = builder("job").spawn_job(body());
+    let future = {
+        let body = body();
+        builder("future").spawn(async move { body() })
+    };
+    let awaits = [
+        builder("awaits job").spawn(async { job.await.is_ok() }),
+        builder("awaits future").spawn(async { future.await.is_ok() }),
+    ];
+    for (name, kind) in [("awaits job", "job"), ("awaits future", "future")] {
+        let is_known =
+            |dump: &Dump| awaited(dump, name).is_some_and(|task| task.name.as_deref() == Some(kind));
+        dump_with(name, &runtime, is_known);
+    }
+    // The other workers.
+    let (kept, queued) = (
+        [(); 2].map(|()| builder("kept").spawn_job(body())),
+        builder("queued").spawn_job(|| ()),
+    );
+    let thread = std::thread::Builder::new().name("awaits queued".into());
+    let thread = thread.spawn(move || queued.wait().is_ok()).expect("a thread");
+    let is_known =
+        |dump: &Dump| awaited(dump, "awaits queued").is_some_and(|task| task.state == TaskState::Queued);
+    dump_with("a thread awaits a task in a queue", &runtime, is_known);
+    stop.store(true, SeqCst);
+    assert!(awaits.into_iter().all(|task| matches!(task.wait(), Ok(true))));
+    assert!(kept.into_iter().all(|task| task.wait().is_ok()));
+    assert!(thread.join().expect("no panic"));
+}
+
+#[test]
+fn a_thread_that_waits_again_is_not_called_queued() {
+    let runtime = Runtime::builder().workers(1).build().expect("a runtime");
+    let (send, receive) = warpweft::sync::channel::unbounded::<u32>();
+    std::thread::scope(|scope| {
+        let waits = || {
+            runtime.block_on(async {
+                warpweft::time::sleep(Duration::from_millis(1)).await;
+                receive.recv().await
+            })
+        };
+        let thread = std::thread::Builder::new()
+            .name("waits again".into())
+            .spawn_scoped(scope, waits);
+        let waits_again = |dump: &Dump| {
+            let waits = |task: &TaskDump| matches!(&*task.waits, [wait] if matches!(wait.on, WaitsFor::Receive { .. }));
+            named(dump, "waits again").is_some_and(waits)
+        };
+        let dump = dump_with("it waits again", &runtime, waits_again);
+        assert_eq!(
+            named(&dump, "waits again").map(|task| task.state),
+            Some(TaskState::Waiting),
+            "{dump}"
+        );
+        send.try_send(7).expect("there is room");
+        assert_eq!(thread.expect("a thread").join().expect("no panic"), Ok(7));
+    });
 }
