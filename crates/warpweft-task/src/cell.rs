@@ -5,7 +5,7 @@ use crate::on_stack::OnStackJob;
 use crate::origin::Origin;
 use crate::outcome;
 use crate::pool::PoolHeader;
-use crate::reclamation::free_unless_held;
+use crate::reclamation::{are_tasks_held, leave_task};
 use crate::runnable;
 use crate::state::{Completed, End, State};
 use crate::task_panic::{TaskKind, TaskPanic};
@@ -345,13 +345,18 @@ fn drop_error(error: JoinError) {
 ///
 /// As [`TaskVtable::free`].
 unsafe fn free<W: Work>(header: NonNull<Header>) {
-    // SAFETY: by contract the last reference frees it, once, on any thread.
-    unsafe { free_unless_held(header, free_now::<W>) };
+    if are_tasks_held() {
+        // SAFETY: by contract the last reference frees it, once, on any thread.
+        return unsafe { leave_task(header, free_now::<W>) };
+    }
+    // SAFETY: as above.
+    unsafe { free_now::<W>(header) };
 }
 
 /// # Safety
 ///
 /// As [`TaskVtable::free`].
+#[inline]
 unsafe fn free_now<W: Work>(header: NonNull<Header>) {
     let cell = header.cast::<Cell<W>>();
     // SAFETY: `allocate` made it from a box of this type, and by contract it is freed once. The stage is a

@@ -181,6 +181,13 @@ impl<T> JoinHandle<T> {
         unsafe { waker::cancel(self.task) }
     }
 
+    /// Returns the address that identifies the task in a report while the task exists.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn id_word(&self) -> usize {
+        self.task.addr().get()
+    }
+
     /// Returns the task's name and spawn site.
     #[must_use]
     pub fn info(&self) -> TaskInfo<'_> {

@@ -85,8 +85,6 @@ impl<T> Reclamation<T> {
     }
 
     /// Leaves a thing to who holds; frees it at once if nobody does any more.
-    #[cold]
-    #[inline(never)]
     pub fn leave(&self, thing: T) {
         // In a forked child the lock may be lost, and the thing with it.
         let Some(mut left) = self.left.lock_unless_lost() else {
@@ -147,7 +145,7 @@ unsafe impl Send for EndedTask {}
 
 impl Drop for EndedTask {
     fn drop(&mut self) {
-        // SAFETY: by the contract of `free_unless_held`.
+        // SAFETY: by the contract of `leave_task`.
         unsafe { (self.free)(self.header) }
     }
 }
@@ -155,19 +153,28 @@ impl Drop for EndedTask {
 #[cfg(not(any(warpweft_loom, warpweft_shuttle, warpweft_sim)))]
 static TASKS: Reclamation<EndedTask> = Reclamation::new();
 
-/// Frees a task, or leaves it to who holds the memory of tasks. (In the checkers' builds, whose atomics cannot
-/// be in statics, nobody does.)
+/// Returns true if a task that has ended must be left to who holds the memory of tasks. In the checkers' builds,
+/// whose atomics cannot be in statics, nobody does.
+#[inline]
+pub(crate) fn are_tasks_held() -> bool {
+    #[cfg(not(any(warpweft_loom, warpweft_shuttle, warpweft_sim)))]
+    return TASKS.is_held();
+    #[cfg(any(warpweft_loom, warpweft_shuttle, warpweft_sim))]
+    false
+}
+
+/// Leaves a task to who holds the memory of tasks, or frees it.
 ///
 /// # Safety
 ///
 /// `free` may be called once, by any thread.
-#[inline]
-pub(crate) unsafe fn free_unless_held(header: NonNull<Header>, free: unsafe fn(NonNull<Header>)) {
+#[cold]
+#[inline(never)]
+pub(crate) unsafe fn leave_task(header: NonNull<Header>, free: unsafe fn(NonNull<Header>)) {
     let ended = EndedTask { header, free };
     #[cfg(not(any(warpweft_loom, warpweft_shuttle, warpweft_sim)))]
-    if TASKS.is_held() {
-        return TASKS.leave(ended);
-    }
+    return TASKS.leave(ended);
+    #[cfg(any(warpweft_loom, warpweft_shuttle, warpweft_sim))]
     drop(ended);
 }
 

@@ -95,6 +95,7 @@ mod deadline;
 mod graceful;
 #[cfg(not(any(warpweft_loom, warpweft_shuttle, warpweft_sim)))]
 mod left_deadlines;
+mod listening;
 #[cfg(doctest)]
 mod must_not_compile;
 mod token;

@@ -1,5 +1,6 @@
 //! The token, and what runs under it.
 
+use super::listening::Listening;
 use crate::cancel_tree::node::{Limits, Node, Reason};
 use crate::execution::token::{self as here, with_token};
 use crate::execution::token_wait::TokenWait;
@@ -122,13 +123,20 @@ impl CancelToken {
             node: Arc::clone(&self.0),
             place: None,
         };
+        let mut listening: Option<Box<Listening>> = None;
         Wait::new(poll_fn(move |cx| {
             here::note_listening();
             if waiting.is_over(cx.waker()) {
-                Poll::Ready(())
-            } else {
-                Poll::Pending
+                return Poll::Ready(());
             }
+            match &listening {
+                Some(listening) => listening.note(cx.waker()),
+                None => {
+                    let node = Arc::as_ptr(&waiting.node).addr();
+                    listening = Some(Listening::new(node, cx.waker()));
+                }
+            }
+            Poll::Pending
         }))
     }
 

@@ -148,6 +148,8 @@ impl FiberView for FiberProbe {
             state: match state {
                 FiberState::RUNS => RawState::Running,
                 state if state.is(FiberState::READY) => RawState::Queued,
+                // Its thread runs something else, and has not seen that it was woken.
+                _ if latch == 0 && self.waker.is_entered() => RawState::Queued,
                 _ => RawState::Waiting,
             },
             worker: (state == FiberState::RUNS)

@@ -136,6 +136,10 @@ impl MailboxWaker for FiberWaker {
         self.entered.swap(false, Ordering::Acquire);
         self.heard().map(NonNull::cast)
     }
+
+    fn is_entered(&self) -> bool {
+        self.entered.load(Ordering::Relaxed)
+    }
 }
 
 /// Records that another thread wakes the fiber of that task. Before the entry in the mailbox: afterwards the

@@ -15,14 +15,18 @@
 use super::scoped_handle::{FutureScope, PanicLocation, ScopedHandle, answered, caught};
 use crate::execution::token;
 use crate::fork::jobs::FirstPanic;
+use crate::observe::raw::{RawWait, RawWhat, Watched};
 use crate::runtime::task_builder::TaskBuilder;
+use crate::sync::listed::Listed;
 use crate::sync::oneshot;
+use crate::sync::wait_list::behind;
 use std::collections::HashMap;
 use std::fmt;
 use std::future::poll_fn;
 use std::panic::{Location, resume_unwind};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use warpweft_platform::clock::coarse_ns;
 use warpweft_platform::sync::Mutex;
 use warpweft_task::JoinHandle;
 
@@ -36,9 +40,14 @@ struct ScopeState {
     cut_short: bool,
     /// The scope's waker, while it waits for the last task.
     waiting: Option<Waker>,
+    /// What identifies the task that waits, if the waker does not; otherwise 0.
+    waiter: usize,
+    /// Since when it waits, on the coarse clock; 0 before.
+    since_ns: u64,
 }
 
 struct AsyncScopeShared {
+    listed: Listed,
     state: Mutex<ScopeState>,
     panic: FirstPanic,
 }
@@ -54,6 +63,24 @@ impl FutureScope for AsyncScopeShared {
     }
 }
 
+impl Watched for AsyncScopeShared {
+    fn look(&self, see: &mut dyn FnMut(RawWait)) {
+        let Some(state) = self.state.lock_unless_lost() else {
+            return;
+        };
+        if let Some(waker) = &state.waiting {
+            see(RawWait {
+                waiter: waker.data().addr(),
+                task: state.waiter,
+                object: std::ptr::from_ref(self).addr(),
+                since_ns: Some(state.since_ns),
+                told: false,
+                what: RawWhat::Tasks(state.inside.values().flatten().map(JoinHandle::id_word).collect()),
+            });
+        }
+    }
+}
+
 impl AsyncScopeShared {
     /// Returns ready when the last task has left; until then `cx` is registered.
     fn last_has_left(&self, cx: &Context<'_>) -> Poll<()> {
@@ -63,7 +90,14 @@ impl AsyncScopeShared {
             return Poll::Ready(());
         }
         let before = state.waiting.replace(cx.waker().clone());
+        state.waiter = behind(cx.waker());
+        if state.since_ns == 0 {
+            state.since_ns = coarse_ns();
+        }
         drop(state);
+        // SAFETY: all that know the scope have a share of the memory, which stays until the entry is dropped
+        // with it.
+        unsafe { self.listed.register(self) };
         drop(before);
         Poll::Pending
     }
@@ -241,6 +275,7 @@ impl fmt::Debug for AsyncScope {
 /// others.
 pub async fn scope_async<F: Future>(body: impl FnOnce(AsyncScope) -> F) -> F::Output {
     let shared = Arc::new(AsyncScopeShared {
+        listed: Listed::default(),
         state: Mutex::new(ScopeState::default()),
         panic: FirstPanic::new(None),
     });

@@ -114,6 +114,9 @@ pub(crate) enum RawWhat {
         write: bool,
     },
     BlockingPlace,
+    /// The end of all these tasks, by what identifies them.
+    Tasks(Vec<usize>),
+    Cancellation,
 }
 
 /// A pool all of whose threads for closures that block have one.

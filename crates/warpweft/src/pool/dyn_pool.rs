@@ -13,15 +13,13 @@ use warpweft_task::{QueueViewer, Runnable};
 pub(crate) trait DynPool: PoolRef {
     /// Returns the state that does not depend on the policy.
     fn core(&self) -> &PoolCore;
-    /// Returns about how many tasks the policy holds. O(workers).
+    /// Returns about how many tasks the policy holds; 0 after the pool's end. O(workers).
     fn runnable(&self) -> usize;
     /// Returns about how many tasks are in the queues that no worker owns, and in each worker's own; `None`
     /// where the policy does not say, or the pool has ended.
     fn depths(&self) -> (Option<usize>, Vec<Option<usize>>);
     /// Returns the counters so far. O(workers).
     fn counters(&self) -> PoolCounters;
-    /// Returns how many tasks are in the hands of the policy, at about this moment.
-    fn ready(&self) -> usize;
     /// Shows the tasks that are in queues to a report, as far as the policy does.
     fn show_queued(&self, viewer: &mut QueueViewer);
     /// Returns a number that changes with each task that the pool is given. O(workers).

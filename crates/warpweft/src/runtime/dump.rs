@@ -250,7 +250,7 @@ fn collect_pool(found: &mut Collected, number: usize, pool: &dyn DynPool, each_n
         workers: core.size.now(),
         closed: pool.is_closing(),
         forked: pool.is_forked(),
-        ready: pool.ready(),
+        ready: pool.runnable(),
         unlisted: 0,
         left_out: 0,
     });
@@ -351,7 +351,7 @@ fn collect_pool(found: &mut Collected, number: usize, pool: &dyn DynPool, each_n
 /// The tasks in a pool's queues. A task is among them twice if another worker takes it meanwhile.
 fn queued(pool: &dyn DynPool, each_ns: u64) -> Vec<RawTask> {
     let mut tasks = Vec::new();
-    if pool.is_forked() || pool.ready() == 0 {
+    if pool.is_forked() || pool.runnable() == 0 {
         return tasks;
     }
     let most = usize::try_from(each_ns / QUEUED_NS).map_or(MOST_QUEUED, |most| most.min(MOST_QUEUED));

@@ -423,11 +423,6 @@ impl<P: Policy> DynPool for Pool<P> {
         }
     }
 
-    fn ready(&self) -> usize {
-        let held = self.core.ledger.remaining(self.handed_out());
-        usize::try_from(held).unwrap_or(0)
-    }
-
     fn show_queued(&self, viewer: &mut QueueViewer) {
         self.show_ready(viewer);
     }

@@ -317,7 +317,7 @@ pub(crate) unsafe fn leave<P: Policy>(pool: &Pool<P>, context: &StackContext) {
         // SAFETY: this thread carried the worker, no hook is on its stack, and this is its last use.
         unsafe { pool.workers[id].retire() };
         end_child_if(pool.core.is_forked());
-        while pool.end_sleeping() {}
+        while pool.end_sleeping(id) {}
         pool.leave(1);
     }
 }

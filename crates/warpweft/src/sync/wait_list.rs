@@ -89,7 +89,7 @@ pub(crate) struct Left<I> {
 
 /// Returns what identifies the calling task, or 0 if the waker does.
 #[inline]
-fn behind(waker: &Waker) -> usize {
+pub(crate) fn behind(waker: &Waker) -> usize {
     if task_of(waker).is_some() || is_of_fiber(waker) {
         return 0;
     }

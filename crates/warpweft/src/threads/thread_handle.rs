@@ -42,6 +42,8 @@ pub(crate) trait MailboxWaker: fmt::Debug + Send + Sync {
     /// Takes the waker out of the mailbox, on the fiber's own thread. Returns the fiber, if it listens. The
     /// thread that entered the waker knows its type.
     fn answer(&self) -> Option<NonNull<()>>;
+    /// Returns true if it is in the mailbox. For reports.
+    fn is_entered(&self) -> bool;
 }
 
 /// A message to a thread that one of its fibers may continue.

@@ -6,7 +6,7 @@ use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
-use warpweft::sync::{Barrier, Notify, OnceCell, RwLock, Semaphore, channel};
+use warpweft::sync::{Barrier, Mutex, Notify, OnceCell, RwLock, Semaphore, channel};
 use warpweft::{Dump, Finding, Runtime, TaskBuilder, TaskState, WaitsFor};
 
 fn runtime(workers: usize) -> Runtime {
@@ -404,4 +404,30 @@ fn waits_of_jobs_and_fibers_without_a_waker() {
         healthy.state != TaskState::Waiting || healthy.wakers == Some(1),
         "{dump}"
     );
+}
+
+#[test]
+fn a_scope_of_futures_that_wait_for_a_lock_of_their_parent_is_a_circle() {
+    let runtime = runtime(2);
+    let mutex = Arc::new(Mutex::new(()));
+    let task = named(&runtime, "parent").spawn(async move {
+        let _guard = mutex.lock().await;
+        let inside = Arc::clone(&mutex);
+        warpweft::scope_async(async |scope| {
+            drop(scope.spawn(async move { drop(inside.lock().await) }));
+        })
+        .await;
+    });
+    let dump = dump_with("the circle", &runtime, found);
+    let parent = dump
+        .tasks
+        .iter()
+        .find(|task| task.name.as_deref() == Some("parent"));
+    let waits = &parent.expect("it is there").waits;
+    assert!(
+        matches!(&**waits, [wait] if wait.on == WaitsFor::Fork && wait.since.is_some()),
+        "{dump}"
+    );
+    assert_eq!(dump.findings[0].tasks().len(), 2, "{dump}");
+    assert!(task.cancel());
 }

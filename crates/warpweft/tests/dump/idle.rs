@@ -5,6 +5,7 @@ use std::mem::ManuallyDrop;
 use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
+use warpweft::cancel::CancelToken;
 use warpweft::sync::{Barrier, Notify, Semaphore, channel, oneshot};
 use warpweft::{Dump, Runtime, TaskBuilder, TaskState, WaitsFor};
 
@@ -145,4 +146,35 @@ fn an_empty_runtime_is_not_named() {
     runtime.spawn(async {}).wait().expect("no panic");
     std::thread::sleep(Duration::from_millis(150));
     assert_eq!(runtime.dump().findings, []);
+}
+
+#[test]
+fn a_task_that_waits_for_a_cancellation_says_so_and_is_not_accused() {
+    let runtime = runtime();
+    let token = CancelToken::new();
+    let listens = token.clone();
+    let task = TaskBuilder::new()
+        .name("listens")
+        .on(&runtime)
+        .spawn(async move { listens.cancelled().await });
+    let listens = |dump: &Dump| {
+        let waits = dump
+            .tasks
+            .iter()
+            .filter(|task| task.name.as_deref() == Some("listens"));
+        waits.flat_map(|task| &task.waits).any(|wait| {
+            wait.on == WaitsFor::Cancellation
+                && wait
+                    .since
+                    .is_some_and(|since| since > Duration::from_millis(1200))
+        })
+    };
+    let dump = dump_with("it listens", &runtime, listens);
+    assert_eq!(dump.findings, [], "{dump}");
+    assert!(
+        dump.to_string().contains("waits for the cancellation of a token"),
+        "{dump}"
+    );
+    token.cancel();
+    assert!(task.wait().is_ok());
 }

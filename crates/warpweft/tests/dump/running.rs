@@ -168,3 +168,37 @@ fn a_thread_that_waits_again_is_not_called_queued() {
         assert_eq!(thread.expect("a thread").join().expect("no panic"), Ok(7));
     });
 }
+
+#[test]
+fn a_fiber_that_was_woken_behind_a_stuck_thread_is_queued() {
+    let runtime = Runtime::builder()
+        .workers(1)
+        .report_stalls_after(None)
+        .build()
+        .expect("a runtime");
+    let builder = |name: &'static str| TaskBuilder::new().name(name).on(&runtime);
+    let (go_on, waits) = warpweft::sync::oneshot::channel();
+    let fiber = builder("fiber").spawn_fiber(move || waits.wait());
+    let is_waiting = |dump: &Dump| named(dump, "fiber").is_some_and(|task| task.state == TaskState::Waiting);
+    dump_with("it waits", &runtime, is_waiting);
+    let stop = Arc::new(AtomicBool::new(false));
+    let stuck = {
+        let stop = Arc::clone(&stop);
+        builder("stuck").spawn_job(move || {
+            while !stop.load(SeqCst) {
+                std::thread::sleep(Duration::from_micros(100));
+            }
+        })
+    };
+    dump_with("it is stuck", &runtime, |dump| named(dump, "stuck").is_some());
+    go_on.send(7).expect("the fiber waits");
+    let dump = runtime.dump();
+    assert_eq!(
+        named(&dump, "fiber").map(|task| task.state),
+        Some(TaskState::Queued),
+        "{dump}"
+    );
+    stop.store(true, SeqCst);
+    assert!(stuck.wait().is_ok());
+    assert!(matches!(fiber.wait(), Ok(Ok(7))));
+}

@@ -1,9 +1,11 @@
 //! The end of a runtime within a limit of time, and the dump of what is left.
 
+use super::dump_with;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
-use warpweft::{Remaining, Runtime, TaskBuilder, TaskState};
+use warpweft::{Remaining, Runtime, TaskBuilder, TaskDump, TaskState};
 
 /// Long after any of the limits below.
 const LONG: Duration = Duration::from_secs(20);
@@ -220,4 +222,62 @@ fn of_very_many_tasks_the_stuck_one_is_named() {
     );
     assert!(dump.to_json().contains("\"left_out\""));
     released(release, &used);
+}
+
+/// Blocks in its destructor until the value says so.
+struct Blocks(Arc<AtomicBool>);
+
+impl Drop for Blocks {
+    fn drop(&mut self) {
+        while !self.0.load(Ordering::Acquire) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+#[test]
+fn a_destructor_that_does_not_end_is_said_to_run() {
+    for is_queued in [false, true] {
+        let runtime = Runtime::builder()
+            .workers(1)
+            .stuck_after(None)
+            .report_stalls_after(None)
+            .build();
+        let runtime = runtime.expect("a runtime");
+        let go = Arc::new(AtomicBool::new(false));
+        let begun = Arc::new(AtomicBool::new(false));
+        if is_queued {
+            // It keeps the worker until the runtime closes.
+            let begun = Arc::clone(&begun);
+            runtime.spawn_detached(move || {
+                begun.store(true, Ordering::Release);
+                std::thread::sleep(Duration::from_millis(100));
+            });
+        } else {
+            begun.store(true, Ordering::Release);
+        }
+        while !begun.load(Ordering::Acquire) {
+            std::thread::yield_now();
+        }
+        let blocks = Blocks(Arc::clone(&go));
+        let builder = TaskBuilder::new().name("blocks").on(&runtime);
+        let _handle = builder.spawn(async move {
+            let _blocks = blocks;
+            std::future::pending::<()>().await;
+        });
+        if !is_queued {
+            dump_with("it waits", &runtime, |dump| {
+                dump.tasks.iter().any(|task| task.state == TaskState::Waiting)
+            });
+        }
+        let remaining = runtime
+            .shutdown_timeout(Duration::from_millis(300))
+            .expect_err("a destructor blocks");
+        let dump = &remaining.dump;
+        let runs = |task: &TaskDump| {
+            task.name.as_deref() == Some("blocks") && matches!(task.state, TaskState::Running(_))
+        };
+        assert!(dump.tasks.iter().any(runs), "queued {is_queued}: {dump}");
+        go.store(true, Ordering::Release);
+    }
 }

@@ -237,6 +237,11 @@ impl Collected {
                 }
                 RawWhat::Socket { descriptor, write } => WaitsFor::Socket { descriptor, write },
                 RawWhat::BlockingPlace => WaitsFor::BlockingPlace,
+                RawWhat::Tasks(ids) => {
+                    holders.extend(ids.iter().flat_map(|&id| index.ids(id)));
+                    WaitsFor::Fork
+                }
+                RawWhat::Cancellation => WaitsFor::Cancellation,
             };
             // A task that used both ends has probably passed one on, or lost it: that is another finding.
             if !matches!(on, WaitsFor::Permits { .. }) {

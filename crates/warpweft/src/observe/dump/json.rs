@@ -263,6 +263,7 @@ impl Writer {
                     json.flag("write", *write);
                 }
                 WaitsFor::BlockingPlace => json.text("on", Some("blocking_place")),
+                WaitsFor::Cancellation => json.text("on", Some("cancellation")),
             }
         });
     }

@@ -246,6 +246,8 @@ pub enum WaitsFor {
     /// A thread of [`spawn_blocking`](crate::spawn_blocking). It depends on the closures that have all of
     /// them, if each of these waits as well.
     BlockingPlace,
+    /// The cancellation of a [token](crate::cancel::CancelToken).
+    Cancellation,
 }
 
 /// A fault that a [`Dump`] shows.

@@ -495,6 +495,7 @@ impl Display for WaitsFor {
                 }
             }
             Self::BlockingPlace => f.write_str("a thread of `spawn_blocking`"),
+            Self::Cancellation => f.write_str("the cancellation of a token"),
         }
     }
 }

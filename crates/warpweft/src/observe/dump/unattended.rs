@@ -55,7 +55,8 @@ fn is_from_a_task(on: &WaitsFor) -> bool {
         | WaitsFor::Fork
         | WaitsFor::Timer(_)
         | WaitsFor::Socket { .. }
-        | WaitsFor::BlockingPlace => false,
+        | WaitsFor::BlockingPlace
+        | WaitsFor::Cancellation => false,
     }
 }
 

@@ -43,8 +43,10 @@ impl<P: Policy> Pool<P> {
         end_child_if(self.core.is_forked());
         self.core.driver.close();
         end_child_if(self.core.is_forked());
-        self.end_lost();
-        let end = |task| forked::abandon(self, task, Abandon::Shutdown);
+        // No worker runs any more, so one of them stands for this thread in reports.
+        let end = |task| self.end_in(0, task);
+        let end_lost = || std::iter::from_fn(|| self.take_lost()).for_each(end);
+        end_lost();
         let mut taken = 0;
         for worker in &self.workers {
             while let Some(task) = worker.pinned.pop() {
@@ -56,18 +58,18 @@ impl<P: Policy> Pool<P> {
         // Sleeping tasks are ended here. If the runnable of a task is elsewhere, an external thread is about
         // to push it, and will end the task; or the policy keeps it, perhaps for ever.
         while self.core.owned_tasks.len() != 0 {
-            if !self.end_sleeping() {
+            if !self.end_sleeping(0) {
                 if self.core.ledger.remaining(held) > 0 {
                     break;
                 }
                 yield_now();
             }
-            self.end_lost();
+            end_lost();
         }
         self.core.lifecycle.wait_for_accesses();
         self.core.threads.dismiss();
         self.core.ledger.set_over();
-        self.end_lost();
+        end_lost();
         self.settle(held, keep);
     }
 
@@ -75,13 +77,20 @@ impl<P: Policy> Pool<P> {
     ///
     /// Each worker does so as it leaves, because another one may be in a task that does not end, and others
     /// wait for what sleeps.
-    pub(crate) fn end_sleeping(&self) -> bool {
+    pub(crate) fn end_sleeping(&self, worker: usize) -> bool {
         let sleeping = self.core.owned_tasks.reclaim(1024);
         let is_any = !sleeping.is_empty();
-        for task in sleeping {
-            forked::abandon(self, task, Abandon::Shutdown);
-        }
+        sleeping.into_iter().for_each(|task| self.end_in(worker, task));
         is_any
+    }
+
+    /// Ends a task because the pool closes. A report finds it as what the worker runs, which has left: its
+    /// destructor may not end.
+    fn end_in(&self, worker: usize, task: Runnable) {
+        let running = &self.workers[worker].worker_ref().running;
+        running.set(task.id_word(), task.origin_word());
+        forked::abandon(self, task, Abandon::Shutdown);
+        running.set(0, std::ptr::null());
     }
 
     /// Settles the ledger of a pool that has ended. `keep` keeps the pool while its policy holds tasks, of
@@ -140,6 +149,10 @@ impl<P: Policy> Pool<P> {
 
     /// Returns about how many tasks the policy holds: the counts are read while workers run.
     pub(super) fn held_about(&self) -> usize {
+        if self.core.ledger.is_over() {
+            // What is left is not in queues.
+            return 0;
+        }
         let held = self.core.ledger.remaining(self.handed_out());
         // Where a task was seen to be taken, and its push was not, the count wraps.
         let is_negative = held > (Lifecycle::MODULUS / 2) as i64;
