@@ -21,7 +21,7 @@
 //!
 //! # Orderings
 //!
-//! The words in the slots need no ordering: a thief sees an element because the owner publishes an index
+//! The words in the slots need no ordering for thieves: a thief sees an element because the owner publishes an index
 //! (Release) behind it. A refilled slot cannot deceive the thief that emptied it. The thief read the slot
 //! before it stored the 0, and the owner's store comes after that 0 in the slot's modification order.
 //!
@@ -134,8 +134,10 @@ impl SlotsRef {
     pub(crate) unsafe fn put(self, index: usize, word: NonZeroUsize) {
         // SAFETY: by this function's contract.
         let slot = unsafe { self.slot(index) };
-        // Ordering: Relaxed; the index that the owner stores next publishes the word.
-        slot.store(word.get(), Ordering::Relaxed);
+        // Ordering: the index that the owner stores next publishes the word to thieves. Release is for who
+        // peeks (partner: `words`): a word that was put there after the index was read shows that the index
+        // has changed.
+        slot.store(word.get(), Ordering::Release);
     }
 
     /// Returns how many slots from `index` on are free, up to `limit`. Costs one load for each.
