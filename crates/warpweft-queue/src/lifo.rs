@@ -417,17 +417,14 @@ impl<T: Word> Thief<T> for LifoThief<T> {
         let LifoSpan::Elements(count) = LifoSpan::of(word, pushes) else {
             return;
         };
-        let (pops, head) = split(word);
+        let (_, head) = split(word);
         let words = self.shared.ring.words(head as usize, count.min(most));
         delay::point("lifo.peek.read");
-        // Thieves took those before this head meanwhile, and the owner as many at the end as there were pops,
-        // or fewer. It may have pushed others into their slots. A growth is more pops than there are elements
-        // while it lasts; what it has not cleared yet is before the head.
+        // Thieves took those before this head meanwhile; what a growth copies, and has not cleared yet, is before
+        // it, too. What the owner pops it clears, or fills anew.
         // Ordering: Acquire, as above.
-        let (pops_now, head_now) = split(self.shared.word.load(Ordering::Acquire));
-        let stolen = head_now.wrapping_sub(head) as usize;
-        let end = count.saturating_sub(pops_now.wrapping_sub(pops) as usize);
-        let left = words.iter().take(end).skip(stolen);
+        let (_, head_now) = split(self.shared.word.load(Ordering::Acquire));
+        let left = words.iter().skip(head_now.wrapping_sub(head) as usize);
         for word in left.filter_map(|&word| NonZeroUsize::new(word)) {
             see(Peek::new(word));
         }
