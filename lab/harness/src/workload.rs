@@ -139,10 +139,11 @@ impl Request {
         format!("{}{policy}, {} worker{plural}", self.runtime, self.workers)
     }
 
-    /// Lowers a number to at most this.
+    /// Lowers a number to at most this. Does nothing for a workload that has no such number.
     pub fn bound(&mut self, param: &str, most: u64) {
-        let number = self.params.number(param).min(most);
-        self.params = self.params.with_number(param, number);
+        if let Some(number) = self.params.number_if_any(param) {
+            self.params = self.params.with_number(param, number.min(most));
+        }
     }
 
     /// The error of a run without a result.
