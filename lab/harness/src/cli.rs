@@ -84,7 +84,11 @@ const COMMANDS: [&str; 9] = [
 ];
 
 /// Examples of each command; `$` means the name of the program.
-const EXPLORE: &str = "Examples:
+const EXPLORE: &str =
+    "Ctrl-C ends the run that is under way, prints the figures of the rounds before, and exits \
+with 130; a second one ends at once.
+
+Examples:
   $ explore                                      the usual workload, all that differs most
   $ explore packet/heavier --open                and the report in the browser
   $ explore packet n=1m --policy fifo,lifo -w 2  two policies on two workers
@@ -109,7 +113,9 @@ const COMPARE: &str = "Examples:
   $ compare --set ground --baseline base.json                   a baseline in a file, with a copy of this program
   $ compare --against base.json http/hello --budget 300";
 const TRY: &str = "The program says neither policy nor workers itself (Runtime::builder() without them, the default runtime, \
-or rayon by our rayon-core), or only as defaults (Builder::default_policy). It must end by itself.
+or rayon by our rayon-core), or only as defaults (Builder::default_policy). It must end by itself. \
+Ctrl-C ends the run that is under way, prints the figures of the rounds before, and exits with 130; a second one \
+ends at once.
 
 Examples:
   $ try -- ./program --its flags
@@ -392,6 +398,7 @@ mod tests {
         assert!(error("bench packet --runtime tokyo").contains("did you mean `tokio`?"));
         assert!(error("bench packet --workers 0").contains("from 1 to"));
         assert!(error("bench packet --workers 1000000").contains("from 1 to"));
+        assert!(error("explore --budget -1").contains("a whole number of seconds from 0 on"));
         assert!(error("bench packet --repeat 0").contains("at least one"));
         assert!(error("bench packet --policy fifo --runtime rayon").contains("leaves that out"));
         assert!(error("bench spawn --list x.csv").contains("is for the workload packet"));

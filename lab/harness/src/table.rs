@@ -19,9 +19,11 @@ pub(crate) const LOADED: f64 = 0.25;
 pub(crate) fn warning(others: Option<f64>) -> Option<String> {
     let others = others.filter(|others| *others > DISTURBED)?;
     Some(format!(
-        "Warning: other processes used {:.0} % of the machine meanwhile: too much for fine differences. Repeat on a \
-         quiet machine.",
-        others * 100.0
+        "Warning: other processes used {:.0} % of the machine meanwhile. Beyond {:.0} % fine differences are uncertain, \
+         and beyond {:.0} % there is no advice. Repeat on a quiet machine.",
+        others * 100.0,
+        DISTURBED * 100.0,
+        LOADED * 100.0
     ))
 }
 
@@ -34,11 +36,12 @@ pub(crate) fn load(others: f64) -> String {
 }
 
 /// The sentence in the place of advice, if others used more than that share of the machine.
-pub(crate) fn withheld(others: Option<f64>, most: f64) -> Option<String> {
+/// `despite` is how to get it nevertheless.
+pub(crate) fn withheld(others: Option<f64>, most: f64, despite: &str) -> Option<String> {
     let others = others.filter(|others| *others > most)?;
     Some(format!(
         "No advice: other processes used {:.0} % of the machine meanwhile, more than the {:.0} % beside which figures \
-         can be compared. Repeat on a quiet machine, or take the advice with `--despite-load`.",
+         can be compared. Repeat on a quiet machine, or take the advice with {despite}.",
         others * 100.0,
         most * 100.0
     ))
@@ -197,7 +200,9 @@ pub(crate) fn footnotes(session: &Session, rows: &[Row]) -> Vec<String> {
     } else {
         ""
     };
-    let early = if session.rounds < session.rounds_asked {
+    let early = if session.interrupted {
+        format!(" ({} asked for; interrupted)", session.rounds_asked)
+    } else if session.rounds < session.rounds_asked {
         format!(" ({} asked for; the time was up)", session.rounds_asked)
     } else {
         String::new()

@@ -70,7 +70,7 @@ pub(crate) fn advise(
 ) -> String {
     // In so few rounds nothing is told apart in any case.
     if session.counted_rounds() >= PAIRS_NEEDED
-        && let Some(withheld) = withheld(session.others, most_load)
+        && let Some(withheld) = withheld(session.others, most_load, "`--despite-load`")
     {
         return withheld;
     }
@@ -195,8 +195,10 @@ fn no_difference(
     let bests: Vec<String> = std::iter::once(fastest).chain(quickest).map(best).collect();
     let bests = list(&bests);
     if session.counted_rounds() < PAIRS_NEEDED {
+        let hint = session.hint.as_ref();
+        let hint = hint.map_or_else(String::new, |hint| format!(": {hint}"));
         return Some(format!(
-            "Nothing can be told apart in so few rounds ({} counted, {PAIRS_NEEDED} are needed; the best medians are {bests}).",
+            "Nothing can be told apart in so few rounds ({} counted, {PAIRS_NEEDED} are needed{hint}; the best medians are {bests}).",
             session.counted_rounds()
         ));
     }
