@@ -238,7 +238,7 @@ fn slowest<F: Future<Output = ()> + Send + 'static>(
 fn cause(list: &str, name: &str) -> String {
     let mut lines = list
         .lines()
-        .skip_while(|line| !line.contains(&format!("`{name}` (")));
+        .skip_while(|line| !line.contains(&format!("  `{name}` (")));
     lines
         .nth(1)
         .unwrap_or_else(|| panic!("{name} is not in:\n{list}"))

@@ -210,7 +210,10 @@ mod tests {
             "{text}"
         );
         // A program has no flag to give.
-        assert!(text.contains("with `Plan::most_load`") && !text.contains("--"), "{text}");
+        assert!(
+            text.contains("with `Plan::most_load`") && !text.contains("--"),
+            "{text}"
+        );
         let text = trial(&times, 3, 0.0).advice();
         assert!(text.contains("so few rounds (2 counted, 6 are needed)"), "{text}");
         let text = trial(&times[..1], 9, 0.0).advice();

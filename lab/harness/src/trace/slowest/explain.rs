@@ -144,15 +144,11 @@ impl Story<'_> {
         };
         let (slice, lane) = (ahead.longest, self.lane(ahead.lane));
         let is_stuck = self.is_stuck(ahead.lane, slice);
-        let stuck = if is_stuck {
-            ", which was reported stuck"
-        } else {
-            ""
-        };
+        let stuck = if is_stuck { " and was reported stuck" } else { "" };
         let task = self.task(slice);
         if ahead.count == 1 || ahead.part * 2 > ahead.all {
             format!(
-                "behind {task} on {lane}{stuck}, which ran for {}",
+                "behind {task} on {lane}, which ran for {}{stuck}",
                 time(slice.lasts)
             )
         } else {
