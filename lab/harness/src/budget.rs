@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// After so many runs the length of a round is estimated.
+/// The number of runs from which the length of a round is estimated.
 const SAMPLE: usize = 3;
 
 /// The rounds of a session or a trial, and the time for them.
@@ -32,7 +32,7 @@ impl Rounds {
         }
     }
 
-    /// Returns true if a round that follows so many would probably end in time.
+    /// Returns true if a round that follows `rounds` of them would probably end in time.
     pub(crate) fn has_room(&self, rounds: usize) -> bool {
         let elapsed = self.start.elapsed();
         self.budget
@@ -51,7 +51,7 @@ impl Rounds {
         self.hint(round).filter(|_| !is_meant)
     }
 
-    /// What helps if so few rounds were made in that time.
+    /// What helps if `rounds` rounds took that time.
     pub(crate) fn advice(&self, elapsed: Duration, rounds: usize) -> Option<String> {
         self.hint(each(elapsed, rounds))
     }
@@ -83,7 +83,7 @@ impl Rounds {
     }
 }
 
-/// The time of each of so many.
+/// The time of each of `count` rounds or runs.
 fn each(elapsed: Duration, count: usize) -> Duration {
     elapsed / u32::try_from(count.max(1)).unwrap_or(u32::MAX)
 }

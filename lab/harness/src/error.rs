@@ -59,7 +59,7 @@ impl LabError {
         }
     }
 
-    /// The exit code of the process: 2 for a wrong command line, 130 after an interrupt, 1 for everything else.
+    /// The exit code of the process: 2 for a wrong command line, 130 after an interrupt, 1 for all else.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Usage(_) => 2,

@@ -3,7 +3,7 @@
 //!
 //! # Invariants
 //!
-//! - The request is noted before the child is ended. So whoever sees a child end by it sees the request.
+//! - The request is noted before the child is ended. A thread that sees the child end then sees the request.
 //! - A child that starts after the request is ended by the thread that started it.
 
 use std::process::{Child, Command};

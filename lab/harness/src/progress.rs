@@ -43,7 +43,7 @@ impl Progress {
         bar
     }
 
-    /// Shows the run that begins, and about how much time is left. A round has so many runs.
+    /// Shows the run that begins, and about how much time is left. `round` is the number of runs in a round.
     pub(crate) fn begins(&mut self, done: usize, round: usize, total: usize, what: &str) {
         let elapsed = self.start.elapsed();
         let left = left(elapsed, done, round, total, self.budget);

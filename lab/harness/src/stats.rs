@@ -75,12 +75,12 @@ impl Ratio {
     }
 }
 
-/// The pairs that are needed to show a difference among so many comparisons: see [`family_error`].
+/// The pairs that are needed to show a difference in one of `comparisons`: see [`family_error`].
 pub(crate) fn pairs_needed(comparisons: usize) -> usize {
     least_sample(family_error(comparisons))
 }
 
-/// The error of each of so many comparisons with which none of all is wrong with 95 % (Bonferroni).
+/// The error of each of `comparisons` with which none of all is wrong with 95 % (Bonferroni).
 pub(crate) fn family_error(comparisons: usize) -> f64 {
     ERROR / comparisons.max(1) as f64
 }

@@ -173,13 +173,13 @@ impl SettingRuns {
         paired_ratio(&over.figure(seconds), &self.figure(seconds))
     }
 
-    /// How many times as fast as that other one, as one of so many comparisons.
+    /// How many times as fast as that other one, as one of `comparisons`.
     pub(crate) fn speed_up_among(&self, over: &Self, comparisons: usize) -> Option<Ratio> {
         let error = family_error(comparisons);
         paired_ratio_within(&over.figure(seconds), &self.figure(seconds), error)
     }
 
-    /// The processor time over that of that other one, as one of so many comparisons.
+    /// The processor time over that of that other one, as one of `comparisons`.
     pub(crate) fn cpu_ratio_among(&self, over: &Self, comparisons: usize) -> Option<Ratio> {
         let error = family_error(comparisons);
         paired_ratio_within(&self.figure(cpu_seconds), &over.figure(cpu_seconds), error)

@@ -1,7 +1,7 @@
 //! Where the time of one task went, in words.
 
 use super::super::timeline::{Flow, Slice};
-use super::{Gap, Life, SlowTask, Step, Story, moment, split};
+use super::{Gap, SlowTask, Step, Story, TaskSteps, moment, split};
 use crate::text::nanos;
 
 /// A closure on a thread for blocking closures that ended this close to a wake is named with it.
@@ -22,12 +22,12 @@ struct Ahead<'a> {
 
 impl Story<'_> {
     /// Says where the time of a task went.
-    pub(super) fn explain(&self, life: &Life) -> SlowTask {
-        let steps = &life.steps;
+    pub(super) fn explain(&self, task: &TaskSteps) -> SlowTask {
+        let steps = &task.steps;
         let ran: u64 = steps.iter().map(|step| step.slice.lasts).sum();
         let (mut ready, mut waited) = (0, 0);
         let (mut longest_ready, mut longest_wait) = (None::<(usize, Gap)>, None::<(usize, Gap)>);
-        for (at, gap) in life.gaps() {
+        for (at, gap) in task.gaps() {
             let (in_queue, away) = (gap.until - gap.ready, gap.ready - gap.since);
             ready += in_queue;
             waited += away;
@@ -50,7 +50,7 @@ impl Story<'_> {
             found.push((ran, ran_in, reason.clone(), format!("it ran, {line}{reason}")));
         }
         if let Some((at, gap)) = longest_ready {
-            let (behind, longest) = (self.behind(life, at, gap), time(gap.until - gap.ready));
+            let (behind, longest) = (self.behind(task, at, gap), time(gap.until - gap.ready));
             let line = format!(
                 "ready but not running {}; the longest: {longest} from {} on",
                 time(ready),
@@ -60,7 +60,7 @@ impl Story<'_> {
             found.push((ready, line, format!(", {behind}"), cause));
         }
         if let Some((at, gap)) = longest_wait {
-            let (waker, longest) = (self.waker(life, at, gap), time(gap.ready - gap.since));
+            let (waker, longest) = (self.waker(task, at, gap), time(gap.ready - gap.since));
             let line = format!(
                 "waited {}; the longest: {longest} from {} on",
                 time(waited),
@@ -69,7 +69,7 @@ impl Story<'_> {
             let cause = format!("it waited, the longest for {longest}: {waker}");
             found.push((waited, line, format!(", {waker}"), cause));
         }
-        let total = life.total().max(1);
+        let total = task.total().max(1);
         let most = found.iter().map(|part| part.0).max().unwrap_or(0);
         let mut cause = String::new();
         let mut parts = Vec::new();
@@ -89,19 +89,19 @@ impl Story<'_> {
         }
         SlowTask {
             name: self.name(&steps[0].slice).to_owned(),
-            kind: self.kind(life),
-            task: life.number,
-            since: life.since(),
-            total: life.total(),
+            kind: self.kind(task),
+            task: task.number,
+            since: task.since(),
+            total: task.total(),
             cause,
             parts,
         }
     }
 
-    fn kind(&self, life: &Life) -> &'static str {
-        let first = &life.steps[0];
+    fn kind(&self, task: &TaskSteps) -> &'static str {
+        let first = &task.steps[0];
         let has_site = |slice: &Slice| !matches!(self.name(slice), "task" | "fiber" | "fork");
-        let is = |kind: &str| life.steps.iter().any(|step| self.name(&step.slice) == kind);
+        let is = |kind: &str| task.steps.iter().any(|step| self.name(&step.slice) == kind);
         let is_taken = first
             .push
             .is_some_and(|push| self.timeline.names[push.why] == "taken");
@@ -111,7 +111,7 @@ impl Story<'_> {
             "fiber"
         } else if is_taken || is("fork") {
             "fork"
-        } else if life.steps.len() > 1 && has_site(&first.slice) {
+        } else if task.steps.len() > 1 && has_site(&first.slice) {
             "future or fiber"
         } else {
             "task"
@@ -134,11 +134,11 @@ impl Story<'_> {
     }
 
     /// What ran while that step was ready.
-    fn behind(&self, life: &Life, at: usize, gap: Gap) -> String {
-        let step = &life.steps[at];
+    fn behind(&self, task: &TaskSteps, at: usize, gap: Gap) -> String {
+        let step = &task.steps[at];
         // It was in the queue of the worker that pushed it, or of the one that ran it.
         let lanes = std::iter::once(step.lane).chain(step.push.map(|push| push.from));
-        let ahead = lanes.filter_map(|lane| self.ahead(lane, life.number, gap));
+        let ahead = lanes.filter_map(|lane| self.ahead(lane, task.number, gap));
         let Some(ahead) = ahead.max_by_key(|ahead| ahead.part) else {
             return self.idle(step.lane, gap);
         };
@@ -207,22 +207,22 @@ impl Story<'_> {
     }
 
     /// What ended the wait before that step.
-    fn waker(&self, life: &Life, at: usize, gap: Gap) -> String {
-        let Some(push) = life.steps[at].push else {
+    fn waker(&self, task: &TaskSteps, at: usize, gap: Gap) -> String {
+        let Some(push) = task.steps[at].push else {
             return String::from("what woke it is not recorded");
         };
         let source = format!("woken by {}", self.source(&push));
         let Some(by) = self.around(push.from, push.since).filter(|slice| slice.task != 0) else {
             return source;
         };
-        match self.lives.get(&by.task) {
-            Some(other) if other.number != life.number => source + &self.history(other, by, &push, gap),
+        match self.tasks.get(&by.task) {
+            Some(other) if other.number != task.number => source + &self.history(other, by, &push, gap),
             _ => source,
         }
     }
 
     /// What a task did before it woke another one, as far as that one waited meanwhile.
-    fn history(&self, waker: &Life, by: &Slice, push: &Flow, gap: Gap) -> String {
+    fn history(&self, waker: &TaskSteps, by: &Slice, push: &Flow, gap: Gap) -> String {
         let here = |step: &Step| step.lane == push.from && step.slice.start == by.start;
         let Some(at) = waker.steps.iter().position(here) else {
             return String::new();
@@ -265,7 +265,7 @@ impl Story<'_> {
         }
     }
 
-    /// Who made a task runnable.
+    /// What made a task runnable.
     fn source(&self, push: &Flow) -> String {
         let lane = self.lane(push.from);
         if let Some(slice) = self.around(push.from, push.since).filter(|slice| slice.task != 0) {

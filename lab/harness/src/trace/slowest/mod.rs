@@ -50,15 +50,15 @@ pub(super) struct Slowest {
 /// Returns the `top` tasks that took longest. Tasks that have not ended count only if none has.
 pub(super) fn slowest(timeline: &Timeline, top: usize) -> Slowest {
     let story = Story::of(timeline);
-    let ended = |life: &&Life| life.has_ended();
-    let all = story.lives.values();
+    let ended = |task: &&TaskSteps| task.has_ended();
+    let all = story.tasks.values();
     let count = all.clone().filter(ended).count();
-    let unended = story.lives.len() - count;
-    let mut ranked: Vec<&Life> = all.filter(|life| count == 0 || life.has_ended()).collect();
-    ranked.sort_by_key(|life| (std::cmp::Reverse(life.total()), life.number));
+    let unended = story.tasks.len() - count;
+    let mut ranked: Vec<&TaskSteps> = all.filter(|task| count == 0 || task.has_ended()).collect();
+    ranked.sort_by_key(|task| (std::cmp::Reverse(task.total()), task.number));
     ranked.truncate(top);
     Slowest {
-        tasks: ranked.into_iter().map(|life| story.explain(life)).collect(),
+        tasks: ranked.into_iter().map(|task| story.explain(task)).collect(),
         ended: count,
         unended,
     }
@@ -122,7 +122,7 @@ impl Step {
 
 /// A task from its first step to its last.
 #[derive(Debug)]
-struct Life {
+struct TaskSteps {
     number: u64,
     steps: Vec<Step>,
 }
@@ -138,7 +138,7 @@ struct Gap {
     until: u64,
 }
 
-impl Life {
+impl TaskSteps {
     /// When it was spawned, or first seen.
     fn since(&self) -> u64 {
         let first = &self.steps[0];
@@ -172,7 +172,7 @@ impl Life {
         };
         let since = before.end().min(until);
         let ready = match (step.push, before.slice.end) {
-            // It was woken while it still ran, or it only gave way.
+            // It was woken while it still ran, or it only yielded.
             (Some(push), _) => push.since.clamp(since, until),
             (None, End::Again | End::Left) => since,
             // What is not known is a wait: it was not in a queue for all that is known.
@@ -189,7 +189,7 @@ impl Life {
 /// The tasks of a timeline, and what each lane did when.
 struct Story<'a> {
     timeline: &'a Timeline,
-    lives: HashMap<u64, Life>,
+    tasks: HashMap<u64, TaskSteps>,
     /// The slices of each lane, by their begin.
     lanes: Vec<Vec<Slice>>,
     /// When a worker was reported stuck: the pool, the worker's number, the moment.
@@ -203,18 +203,18 @@ impl<'a> Story<'a> {
             .iter()
             .map(|flow| ((flow.to, flow.at), *flow))
             .collect();
-        let mut lives: HashMap<u64, Life> = HashMap::new();
+        let mut tasks: HashMap<u64, TaskSteps> = HashMap::new();
         let mut lanes = Vec::new();
         for (lane, content) in timeline.lanes.iter().enumerate() {
             let mut slices = content.slices.clone();
             slices.sort_by_key(|slice| slice.start);
             for slice in slices.iter().filter(|slice| slice.task != 0) {
-                let life = lives.entry(slice.task).or_insert_with(|| Life {
+                let task = tasks.entry(slice.task).or_insert_with(|| TaskSteps {
                     number: slice.task,
                     steps: Vec::new(),
                 });
                 let push = pushes.get(&(lane, slice.start)).copied();
-                life.steps.push(Step {
+                task.steps.push(Step {
                     lane,
                     slice: *slice,
                     push,
@@ -222,9 +222,9 @@ impl<'a> Story<'a> {
             }
             lanes.push(slices);
         }
-        lives
+        tasks
             .values_mut()
-            .for_each(|life| life.steps.sort_by_key(|step| step.slice.start));
+            .for_each(|task| task.steps.sort_by_key(|step| step.slice.start));
         let mut stuck = Vec::new();
         for lane in &timeline.lanes {
             let pool = split(&lane.name).0;
@@ -238,7 +238,7 @@ impl<'a> Story<'a> {
         }
         Self {
             timeline,
-            lives,
+            tasks,
             lanes,
             stuck,
         }

@@ -185,10 +185,10 @@ fn tasks_that_have_not_ended_are_counted_and_taken_only_if_there_are_no_others()
 fn the_three_parts_add_up_to_the_total() {
     let timeline = super::super::read::timeline(crate::trace::EXAMPLE).expect("a trace");
     let story = Story::of(&timeline);
-    for life in story.lives.values() {
-        let ran: u64 = life.steps.iter().map(|step| step.slice.lasts).sum();
-        let rest: u64 = life.gaps().map(|(_, gap)| gap.until - gap.since).sum();
-        assert_eq!(ran + rest, life.total(), "{life:?}");
+    for task in story.tasks.values() {
+        let ran: u64 = task.steps.iter().map(|step| step.slice.lasts).sum();
+        let rest: u64 = task.gaps().map(|(_, gap)| gap.until - gap.since).sum();
+        assert_eq!(ran + rest, task.total(), "{task:?}");
     }
     assert_eq!(slowest(&timeline, 3).tasks.len(), 3);
 }
