@@ -302,3 +302,29 @@ fn a_comparison_has_plots() {
             >= 5
     );
 }
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_exploration_prints_the_finished_rounds() {
+    let folder = Folder::new("explore-interrupted");
+    let words = "explore spawn n=100 --runtime warpweft --policy fifo,lifo --workers 1 --repeat 10000 --budget 600 \
+                 --report r.html --runs r.csv";
+    let mut command = common::command(folder.path());
+    command.args(words.split_whitespace());
+    let said = common::interrupted(&mut command, std::time::Duration::from_secs(5));
+    assert_eq!(said.code, Some(130), "{}{}", said.out, said.err);
+    assert!(said.out.contains("warpweft lifo"), "{}", said.out);
+    assert!(
+        said.out.contains("(10000 asked for; interrupted)"),
+        "{}",
+        said.out
+    );
+    assert!(
+        said.err.contains("error: interrupted") && !said.err.contains("did not complete"),
+        "{}",
+        said.err
+    );
+    let lines = std::fs::read_to_string(folder.path().join("r.csv")).expect("a table");
+    assert!(lines.lines().count() > 2, "{lines}");
+    assert!(folder.path().join("r.html").exists());
+}

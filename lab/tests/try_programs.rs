@@ -40,6 +40,7 @@ fn programs() {
         }
         "decides" => decides(Runtime::builder()),
         "decides all" => decides(Runtime::builder().workers(2)),
+        "decides one of two" => decides(Runtime::builder()).and_then(|()| fibers()),
         "is alone" => Ok(()),
         other => panic!("no case {other}"),
     };
@@ -136,7 +137,7 @@ fn gets_advice(case: &str) {
         "fifo on {} worker",
         std::thread::available_parallelism().map_or(1, usize::from)
     );
-    let words = "--policies lifo,fifo+steal=one --workers 1,2 --repeat 8 --despite-load --budget 15";
+    let words = "--policies lifo,fifo+steal=one --workers 1,2 --repeat 10 --despite-load --budget 30";
     let said = attempt(&folder, case, words);
     assert_eq!(said.code, Some(0), "{}{}", said.out, said.err);
     for part in [
@@ -183,7 +184,7 @@ fn gets_advice(case: &str) {
         .iter()
         .any(|begin| advice.starts_with(begin));
     assert!(
-        known || rounds < 7 && advice.contains("so few rounds"),
+        known || rounds < 9 && advice.contains("so few rounds"),
         "{advice}"
     );
     assert!(said.out.contains(advice), "{}", said.out);
@@ -302,6 +303,65 @@ fn a_program_that_does_not_follow_is_told_so_and_what_it_is_is_measured() {
     );
 }
 
+/// A program that takes some time, and says that it follows.
+const FOLLOWS: &str = r#"sleep 0.05; echo "{\"pool\":\"p\",\"policy\":\"fifo\",\"policy_from\":\"WARPWEFT_POLICY\",\"workers\":9,\"workers_from\":\"WARPWEFT_WORKERS\"}" >> $WARPWEFT_STATS"#;
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_prints_the_finished_rounds_and_accuses_nobody() {
+    let folder = Folder::new("try-interrupted");
+    let words = "try --policies lifo --workers 1 --repeat 1000 --report r.html --runs r.csv -- sh -c";
+    let mut command = command(folder.path());
+    command.args(words.split_whitespace()).arg(FOLLOWS);
+    let said = common::interrupted(&mut command, Duration::from_secs(4));
+    assert_eq!(said.code, Some(130), "{}{}", said.out, said.err);
+    assert!(
+        said.out.contains("as it is") && said.out.contains("lifo on 1 worker"),
+        "{}",
+        said.out
+    );
+    assert!(said.out.contains("(1000 asked for; interrupted)"), "{}", said.out);
+    assert!(said.err.contains("error: interrupted"), "{}", said.err);
+    for text in [&said.out, &said.err] {
+        assert!(
+            !text.contains("did not complete") && !text.contains("signal"),
+            "{text}"
+        );
+    }
+    let lines = std::fs::read_to_string(folder.path().join("r.csv")).expect("a table");
+    assert!(lines.lines().count() > 2, "{lines}");
+    assert!(folder.path().join("r.html").exists());
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_of_the_first_run_says_that_nothing_is_finished() {
+    let folder = Folder::new("try-interrupted-first");
+    let mut command = command(folder.path());
+    command.args(["try", "--", "sleep", "60"]);
+    let start = std::time::Instant::now();
+    let said = common::interrupted(&mut command, Duration::from_secs(1));
+    assert_eq!(said.code, Some(130), "{}{}", said.out, said.err);
+    assert!(
+        said.err.contains("error: interrupted: no round was finished"),
+        "{}",
+        said.err
+    );
+    assert!(start.elapsed() < Duration::from_secs(30), "the child was ended");
+}
+
+#[test]
+fn a_program_of_which_one_pool_is_fixed_is_told_so() {
+    let folder = Folder::new("try-one-fixed");
+    let words = "--policies lifo --workers 1 --repeat 1";
+    let said = attempt(&folder, "decides one of two", words);
+    assert_eq!(said.code, Some(0), "{}{}", said.out, said.err);
+    let text = "sets the policy of `mine` itself: there it stays as it is";
+    assert_eq!(said.out.matches(text).count(), 1, "{}", said.out);
+    assert!(said.out.contains("lifo on 1 worker"), "{}", said.out);
+    assert!(said.out.contains("which no text names"), "{}", said.out);
+}
+
 #[test]
 fn wrong_words_are_answered_before_anything_runs() {
     let folder = Folder::new("try-words");
@@ -311,6 +371,8 @@ fn wrong_words_are_answered_before_anything_runs() {
         ("try --workers 0 -- true", "from 1 to"),
         ("try --repeat 0 -- true", "at least one"),
         ("try --timeout 0 -- true", "some time"),
+        ("try --timeout -1 -- true", "some time"),
+        ("try --budget -1 -- true", "a whole number of seconds from 0 on"),
         ("try --input nope -- true", "cannot read the input `nope`"),
         ("try", "PROGRAM"),
     ] {

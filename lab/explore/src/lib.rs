@@ -62,14 +62,14 @@ impl Explorer {
     }
 
     /// Sets the largest number of rounds. The first is not counted unless it is the only one. Fewer than
-    /// seven tell nothing apart.
+    /// seven tell nothing apart, and with twenty settings fewer than eleven.
     #[must_use]
     pub fn rounds(mut self, rounds: usize) -> Self {
         self.rounds = rounds;
         self
     }
 
-    /// Sets after which time no round is begun; at least two are made. `None` is no limit.
+    /// Sets after which time no round but the first is begun. `None` is no limit.
     #[must_use]
     pub fn budget(mut self, budget: Option<Duration>) -> Self {
         self.budget = budget;
@@ -133,6 +133,7 @@ impl Explorer {
         let mut plan = Plan::new(self.name.clone(), settings, self.budget);
         plan.rounds = self.rounds.max(1);
         plan.measures = self.measures;
+        plan.despite = "`Explorer::despite_load`";
         if self.despite_load {
             plan.most_load = 1.0;
         }

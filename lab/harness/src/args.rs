@@ -108,6 +108,12 @@ impl Usual {
     }
 }
 
+/// Reads a number of seconds.
+pub(crate) fn seconds(text: &str) -> Result<u64, String> {
+    text.parse()
+        .map_err(|_| String::from("a whole number of seconds from 0 on is needed, such as 60"))
+}
+
 impl Selection {
     /// The limits of a session with at most `rounds` rounds.
     pub(crate) fn limits(&self, rounds: usize, budget: Option<Duration>) -> Result<SessionLimits, LabError> {
@@ -124,6 +130,7 @@ impl Selection {
         Ok(SessionLimits {
             rounds,
             budget,
+            advises: false,
             limit: Duration::from_secs(limit),
             in_process: self.in_process,
         })

@@ -84,7 +84,11 @@ const COMMANDS: [&str; 9] = [
 ];
 
 /// Examples of each command; `$` means the name of the program.
-const EXPLORE: &str = "Examples:
+const EXPLORE: &str =
+    "Ctrl-C ends the run that is under way, prints the figures of the rounds before, and exits \
+with 130; a second one ends at once.
+
+Examples:
   $ explore                                      the usual workload, all that differs most
   $ explore packet/heavier --open                and the report in the browser
   $ explore packet n=1m --policy fifo,lifo -w 2  two policies on two workers
@@ -109,13 +113,19 @@ const COMPARE: &str = "Examples:
   $ compare --set ground --baseline base.json                   a baseline in a file, with a copy of this program
   $ compare --against base.json http/hello --budget 300";
 const TRY: &str = "The program says neither policy nor workers itself (Runtime::builder() without them, the default runtime, \
-or rayon by our rayon-core), or only as defaults (Builder::default_policy). It must end by itself.
+or rayon by our rayon-core), or only as defaults (Builder::default_policy). It must end by itself. \
+Ctrl-C ends the run that is under way, prints the figures of the rounds before, and exits with 130; a second one \
+ends at once.
 
 Examples:
   $ try -- ./program --its flags
   $ try --policies fifo,lifo,slot:4 --workers 1,2,4 -- ./program
   $ try --timeout 10 --input words.txt -- ./program
   $ try --despite-load --budget 30 -- cargo run --release";
+const TRACE: &str = "Examples:
+  $ trace slowest my.perfetto-trace --top 3      why these tasks took so long
+  $ trace view my.perfetto-trace                 a page with the timeline
+  $ trace svg my.perfetto-trace --from 3 --to 5  two milliseconds of it as a picture";
 const LIST: &str = "Examples:
   $ list packet                                  workloads, runtimes and policies with this in their names
   $ list policies
@@ -169,6 +179,7 @@ fn command(lab: &Lab) -> clap::Command {
             "simulate" => SIMULATE,
             "compare" => COMPARE,
             "try" => TRY,
+            "trace" => TRACE,
             "list" => LIST,
             _ => "",
         };
@@ -229,19 +240,19 @@ fn spelled_out(lab: &Lab, words: impl IntoIterator<Item = OsString>) -> Vec<OsSt
 
 /// Parses the command line; `None` if it asked for help or the version and has it.
 fn parse(lab: &Lab, words: impl IntoIterator<Item = OsString>) -> Result<Option<Command>, LabError> {
-    let parsed = command(lab)
-        .try_get_matches_from(spelled_out(lab, words))
-        .and_then(|matches| {
-            let mut command = Cli::from_arg_matches(&matches)?.command.unwrap_or_default();
-            match (&mut command, matches.subcommand()) {
-                (Command::Bench(BenchArgs { selection, .. }), Some((_, matches)))
-                | (Command::Explore(ExploreArgs { selection, .. }), Some((_, matches))) => {
-                    selection.files = files(lab, matches);
-                }
-                _ => {}
+    let words = spelled_out(lab, words);
+    let is_of_trace = words.get(1).is_some_and(|word| word == "trace");
+    let parsed = command(lab).try_get_matches_from(words).and_then(|matches| {
+        let mut command = Cli::from_arg_matches(&matches)?.command.unwrap_or_default();
+        match (&mut command, matches.subcommand()) {
+            (Command::Bench(BenchArgs { selection, .. }), Some((_, matches)))
+            | (Command::Explore(ExploreArgs { selection, .. }), Some((_, matches))) => {
+                selection.files = files(lab, matches);
             }
-            Ok(command)
-        });
+            _ => {}
+        }
+        Ok(command)
+    });
     match parsed {
         Ok(command) => Ok(Some(command)),
         Err(error) if error.kind() == ErrorKind::InvalidSubcommand => {
@@ -249,6 +260,9 @@ fn parse(lab: &Lab, words: impl IntoIterator<Item = OsString>) -> Result<Option<
                 Some(ContextValue::String(given)) => given.as_str(),
                 _ => "",
             };
+            if is_of_trace {
+                choose("commands of trace", given, &trace::COMMANDS)?;
+            }
             choose("commands", given, &COMMANDS)?;
             Err(LabError::Usage(error.to_string()))
         }
@@ -384,9 +398,12 @@ mod tests {
         assert!(error("bench packet --runtime tokyo").contains("did you mean `tokio`?"));
         assert!(error("bench packet --workers 0").contains("from 1 to"));
         assert!(error("bench packet --workers 1000000").contains("from 1 to"));
+        assert!(error("explore --budget -1").contains("a whole number of seconds from 0 on"));
         assert!(error("bench packet --repeat 0").contains("at least one"));
         assert!(error("bench packet --policy fifo --runtime rayon").contains("leaves that out"));
         assert!(error("bench spawn --list x.csv").contains("is for the workload packet"));
+        assert!(error("trace slowst x").contains("did you mean `slowest`?"));
+        assert!(error("trace sl x").contains("commands of trace: view, slowest, svg"));
         assert!(error("compare chrun").contains("did you mean `churn`?"));
         assert!(error("compare churn --runtime rayon").contains("takes part in none"));
         assert!(error("compare churn --minutes 0").contains("some time"));

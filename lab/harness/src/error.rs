@@ -32,6 +32,9 @@ pub enum LabError {
     /// Contestants of a session that did not complete; the others are in its table.
     #[error("did not complete:\n  {0}")]
     Incomplete(String),
+    /// Ctrl-C ended the command early; the figures of what was finished are printed. Exit code 130.
+    #[error("interrupted: {0}")]
+    Interrupted(String),
     /// A baseline was better by more than is allowed, or nothing can be said about it although it must.
     #[error("{0}")]
     Loss(String),
@@ -56,10 +59,11 @@ impl LabError {
         }
     }
 
-    /// The exit code of the process: 2 for a wrong command line, 1 for everything else.
+    /// The exit code of the process: 2 for a wrong command line, 130 after an interrupt, 1 for all else.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Usage(_) => 2,
+            Self::Interrupted(_) => crate::interrupt::EXIT_CODE,
             _ => 1,
         }
     }

@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use super::record::Outcome;
 use crate::error::LabError;
+use crate::interrupt::{self, Running};
 use crate::lab::Lab;
 use crate::workload::Request;
 
@@ -53,13 +54,17 @@ pub(crate) fn run_apart(request: &Request, limit: Duration) -> Result<Outcome, L
 /// Makes a run in a process of that program, which may be another build of this one.
 pub(crate) fn run_by(program: &Path, request: &Request, limit: Duration) -> Result<Outcome, LabError> {
     let failed = |reason: String| request.failed(&reason);
-    let mut child = Command::new(program)
+    let mut command = Command::new(program);
+    command
         .arg(COMMAND)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
+        .stderr(Stdio::piped());
+    interrupt::own_group(&mut command);
+    let mut child = command
         .spawn()
         .map_err(|error| LabError::file("start a process of", program, &error))?;
+    let _running = Running::new(&child);
     let (pipe, output) = talk(&mut child, request).map_err(|error| failed(error.to_string()))?;
     let heard = output.recv_timeout(limit);
     if heard.is_err() {

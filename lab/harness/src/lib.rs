@@ -14,11 +14,13 @@
 mod against;
 mod args;
 mod bench;
+mod budget;
 mod cli;
 mod compare;
 mod error;
 mod explore;
 mod frontier;
+mod interrupt;
 mod isolate;
 mod lab;
 mod latency;

@@ -51,7 +51,12 @@ impl Measured {
         }
         let session = session::run(lab, cells, &job.limits, &mut progress)?;
         progress.end();
-        let rows = summary::rows(&session);
+        let mut rows = summary::rows(&session);
+        if job.chosen.workload.about().open_load {
+            for row in &mut rows {
+                (row.over_best_peer, row.over_best_policy) = (None, None);
+            }
+        }
         Ok(Self {
             job,
             notes,

@@ -209,6 +209,14 @@ impl Params {
         }
     }
 
+    /// The value of a number parameter, if the workload declared it.
+    pub fn number_if_any(&self, name: &str) -> Option<u64> {
+        match self.0.get(name) {
+            Some(Value::Number(number)) => Some(*number),
+            _ => None,
+        }
+    }
+
     /// The value of a word parameter. The workload declared it, so it is there.
     pub fn word(&self, name: &str) -> &str {
         match self.0.get(name) {

@@ -43,10 +43,10 @@ impl Progress {
         bar
     }
 
-    /// Shows the run that begins, and about how much time is left.
-    pub(crate) fn begins(&mut self, done: usize, total: usize, what: &str) {
+    /// Shows the run that begins, and about how much time is left. `round` is the number of runs in a round.
+    pub(crate) fn begins(&mut self, done: usize, round: usize, total: usize, what: &str) {
         let elapsed = self.start.elapsed();
-        let left = left(elapsed, done, total, self.budget);
+        let left = left(elapsed, done, round, total, self.budget);
         let left = left.map_or_else(String::new, |left| format!(", about {} s left", left.as_secs()));
         if let Some(bar) = &self.bar {
             bar.set_length(total as u64);
@@ -87,12 +87,24 @@ impl Progress {
     }
 }
 
-/// About how much time the rest takes: as much for each run as until now, but not beyond the budget. `None`
-/// before the first run has ended.
-fn left(elapsed: Duration, done: usize, total: usize, budget: Option<Duration>) -> Option<Duration> {
+/// About how much time the rest takes: as much for each run as until now. A round that would end beyond the
+/// budget is not begun, and one that was begun is finished. `None` before the first run has ended.
+fn left(
+    elapsed: Duration,
+    done: usize,
+    round: usize,
+    total: usize,
+    budget: Option<Duration>,
+) -> Option<Duration> {
     let each = elapsed / u32::try_from(done).ok().filter(|done| *done > 0)?;
-    let rest = each * u32::try_from(total.saturating_sub(done)).ok()?;
-    Some(budget.map_or(rest, |budget| rest.min(budget.saturating_sub(elapsed))))
+    let time = |runs: usize| u32::try_from(runs).ok().map(|runs| each * runs);
+    let rest = time(total.saturating_sub(done))?;
+    let of_round = time((round - done % round.max(1)) % round.max(1))?;
+    Some(budget.map_or(rest, |budget| {
+        let further = budget.saturating_sub(elapsed + of_round).as_secs_f64();
+        let rounds = (further / time(round).unwrap_or_default().as_secs_f64().max(1e-9)) as usize;
+        rest.min(of_round + time(rounds.saturating_mul(round).min(total)).unwrap_or_default())
+    }))
 }
 
 #[cfg(test)]
@@ -100,11 +112,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_rest_takes_as_long_as_what_was_done_and_not_longer_than_the_budget() {
+    fn the_rest_takes_as_long_as_what_was_done_without_rounds_beyond_the_budget() {
         let seconds = Duration::from_secs;
-        assert_eq!(left(seconds(3), 0, 10, None), None);
-        assert_eq!(left(seconds(8), 2, 10, None), Some(seconds(32)));
-        assert_eq!(left(seconds(8), 2, 10, Some(seconds(20))), Some(seconds(12)));
-        assert_eq!(left(seconds(30), 2, 10, Some(seconds(20))), Some(seconds(0)));
+        assert_eq!(left(seconds(3), 0, 5, 10, None), None);
+        assert_eq!(left(seconds(8), 2, 5, 10, None), Some(seconds(32)));
+        assert_eq!(left(seconds(8), 2, 5, 10, Some(seconds(40))), Some(seconds(32)));
+        // The second round of 20 s would end after 40 s.
+        assert_eq!(left(seconds(8), 2, 5, 10, Some(seconds(39))), Some(seconds(12)));
+        // The first round is finished in any case.
+        assert_eq!(left(seconds(24), 2, 5, 10, Some(seconds(25))), Some(seconds(36)));
+        assert_eq!(left(seconds(60), 5, 5, 10, Some(seconds(25))), Some(seconds(0)));
     }
 }

@@ -18,10 +18,13 @@ use super::isolate;
 use super::machine::{Machine, Usage, Versions};
 use super::probe::Prober;
 use super::record::{Outcome, Record};
+use crate::budget::Rounds;
 use crate::error::LabError;
+use crate::interrupt;
 use crate::lab::{Chosen, Lab, Simulator};
 use crate::progress::Progress;
 use crate::simulation::SimulatedMachine;
+use crate::stats::PAIRS_NEEDED;
 use crate::workload::{Caveat, Request};
 
 /// The retries, within its round, of a run that began in a slow phase.
@@ -58,8 +61,11 @@ impl Cell {
 pub struct SessionLimits {
     /// Rounds; the first is not kept unless it is the only one.
     pub rounds: usize,
-    /// No round is begun that would probably end later than this; at least two are made.
+    /// No round is begun that would probably end later than this, but for the first one, or the first two if
+    /// there is no advice.
     pub budget: Option<Duration>,
+    /// True if advice is given, which needs rounds: too few are said as soon as that is known.
+    pub advises: bool,
     /// A run that takes longer is ended.
     pub limit: Duration,
     /// True if all runs share this process: for profilers.
@@ -170,6 +176,10 @@ pub(crate) struct Session {
     pub(crate) elapsed: Duration,
     /// The name of the machine if it was simulated.
     pub(crate) simulated: Option<String>,
+    /// What helps if the rounds were too few for advice.
+    pub(crate) hint: Option<String>,
+    /// True if ctrl-C ended it early.
+    pub(crate) interrupted: bool,
 }
 
 impl Session {
@@ -271,8 +281,9 @@ pub(crate) fn run(
     };
     let mut retries = RETRIES_PER_CELL * cells.len();
     let total = cells.len() * limits.rounds;
-    let mut rounds = 0;
-    while rounds < limits.rounds {
+    let mut time = Rounds::new(limits.budget, cells.len(), limits.rounds, PAIRS_NEEDED);
+    let (mut rounds, mut made) = (0, 0);
+    'rounds: while rounds < limits.rounds {
         let cell_count = cells.len();
         for (place, at) in order(cell_count, rounds).into_iter().enumerate() {
             let cell = &mut cells[at];
@@ -280,7 +291,12 @@ pub(crate) fn run(
                 continue;
             }
             for attempt in 0..=RETRIES {
-                progress.begins(rounds * cell_count + place, total, &cell.request.contestant());
+                progress.begins(
+                    rounds * cell_count + place,
+                    cell_count,
+                    total,
+                    &cell.request.contestant(),
+                );
                 // Each round has a seed of its own.
                 let mut request = cell.request.clone();
                 if let Some(simulation) = &mut request.simulation {
@@ -297,6 +313,10 @@ pub(crate) fn run(
                 } else {
                     isolate::run_apart(&request, limits.limit)
                 };
+                if interrupt::is_asked() {
+                    // The run was ended by it, so nothing is known of the contestant.
+                    break 'rounds;
+                }
                 let mut outcome = match outcome {
                     Ok(outcome) => outcome,
                     Err(error @ (LabError::Run { .. } | LabError::Wrong(_) | LabError::TooLong(_))) => {
@@ -342,18 +362,26 @@ pub(crate) fn run(
                 }
                 retries -= 1;
             }
+            made += 1;
+            if let Some(warning) = time.warning(made).filter(|_| limits.advises) {
+                progress.say(&warning);
+            }
         }
         rounds += 1;
-        let each = start.elapsed() / u32::try_from(rounds).unwrap_or(u32::MAX);
-        if rounds >= 2
-            && limits
-                .budget
-                .is_some_and(|budget| start.elapsed() + each > budget)
-        {
+        let least = if limits.advises { 1 } else { 2 };
+        if rounds >= least && !time.has_room(rounds) || cells.iter().all(|cell| cell.failure.is_some()) {
             break;
         }
-        if cells.iter().all(|cell| cell.failure.is_some()) {
-            break;
+    }
+    let interrupted = interrupt::is_asked();
+    if interrupted && rounds == 0 {
+        return Err(LabError::Interrupted(String::from("no round was finished")));
+    }
+    for cell in &mut cells {
+        // A round that was interrupted does not count, and the only one does.
+        cell.records.retain(|record| record.round < rounds);
+        if rounds == 1 {
+            cell.records.iter_mut().for_each(|record| record.kept = true);
         }
     }
     Ok(Session {
@@ -370,6 +398,8 @@ pub(crate) fn run(
             .zip(Usage::now())
             .and_then(|(before, after)| after.others_since(&before)),
         elapsed: start.elapsed(),
+        hint: time.advice(start.elapsed(), rounds),
+        interrupted,
     })
 }
 

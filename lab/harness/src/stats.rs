@@ -61,7 +61,8 @@ pub(crate) fn median(sample: &[f64]) -> Option<f64> {
 pub(crate) struct Ratio {
     /// The median of the ratios.
     pub(crate) median: f64,
-    /// The interval that holds the true median with at least 95 %; `None` below six pairs.
+    /// The interval that holds the true median with at least 95 %, or with what was asked for; `None` for too
+    /// few pairs.
     pub(crate) interval: Option<(f64, f64)>,
     /// The number of pairs.
     pub(crate) pairs: usize,
@@ -72,6 +73,16 @@ impl Ratio {
     pub(crate) fn is_shown(&self) -> bool {
         self.interval.is_some_and(|(low, high)| low > 1.0 || high < 1.0)
     }
+}
+
+/// The pairs that are needed to show a difference in one of `comparisons`: see [`family_error`].
+pub(crate) fn pairs_needed(comparisons: usize) -> usize {
+    least_sample(family_error(comparisons))
+}
+
+/// The error of each of `comparisons` with which none of all is wrong with 95 % (Bonferroni).
+pub(crate) fn family_error(comparisons: usize) -> f64 {
+    ERROR / comparisons.max(1) as f64
 }
 
 /// The share of cases in which an interval of [`paired_ratio`] may miss the true median.
@@ -94,6 +105,11 @@ pub(crate) fn least_sample(error: f64) -> usize {
 ///
 /// Both slices hold one entry per round; `None` is a run that was set aside or failed.
 pub(crate) fn paired_ratio(above: &[Option<f64>], below: &[Option<f64>]) -> Option<Ratio> {
+    paired_ratio_within(above, below, ERROR)
+}
+
+/// The same with an interval that misses the true median with a probability of at most `error`.
+pub(crate) fn paired_ratio_within(above: &[Option<f64>], below: &[Option<f64>], error: f64) -> Option<Ratio> {
     let ratios: Vec<f64> = above
         .iter()
         .zip(below)
@@ -106,7 +122,7 @@ pub(crate) fn paired_ratio(above: &[Option<f64>], below: &[Option<f64>]) -> Opti
     }
     Some(Ratio {
         median: quantile(&sorted, 0.5),
-        interval: median_interval(&sorted, ERROR),
+        interval: median_interval(&sorted, error),
         pairs: sorted.len(),
     })
 }
@@ -173,6 +189,14 @@ mod tests {
         // 2·P(B ≤ 2) = 2·211/2²⁰ = 0.04 %, 2·P(B ≤ 3) = 0.26 %.
         assert_eq!(median_interval(&sample, 0.001), Some((3.0, 18.0)));
         assert_eq!(median_interval(&sample[..10], 0.001), None);
+    }
+
+    #[test]
+    fn more_comparisons_need_more_pairs() {
+        assert_eq!([0, 1, 3, 20, 50].map(pairs_needed), [6, 6, 7, 10, 11]);
+        let (slow, fast) = ([Some(1.1); 8], [Some(1.0); 8]);
+        assert!(paired_ratio_within(&slow, &fast, family_error(6)).is_some_and(|ratio| ratio.is_shown()));
+        assert!(!paired_ratio_within(&slow, &fast, family_error(20)).is_some_and(|ratio| ratio.is_shown()));
     }
 
     #[test]

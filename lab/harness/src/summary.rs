@@ -264,6 +264,8 @@ pub(crate) mod tests {
             others: Some(0.5),
             elapsed: Duration::from_secs(1),
             simulated: None,
+            hint: None,
+            interrupted: false,
         }
     }
 

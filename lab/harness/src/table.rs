@@ -19,9 +19,11 @@ pub(crate) const LOADED: f64 = 0.25;
 pub(crate) fn warning(others: Option<f64>) -> Option<String> {
     let others = others.filter(|others| *others > DISTURBED)?;
     Some(format!(
-        "Warning: other processes used {:.0} % of the machine meanwhile: too much for fine differences. Repeat on a \
-         quiet machine.",
-        others * 100.0
+        "Warning: other processes used {:.0} % of the machine meanwhile. Beyond {:.0} % fine differences are uncertain, \
+         and beyond {:.0} % there is no advice. Repeat on a quiet machine.",
+        others * 100.0,
+        DISTURBED * 100.0,
+        LOADED * 100.0
     ))
 }
 
@@ -34,11 +36,12 @@ pub(crate) fn load(others: f64) -> String {
 }
 
 /// The sentence in the place of advice, if others used more than that share of the machine.
-pub(crate) fn withheld(others: Option<f64>, most: f64) -> Option<String> {
+/// `despite` is how to get it nevertheless.
+pub(crate) fn withheld(others: Option<f64>, most: f64, despite: &str) -> Option<String> {
     let others = others.filter(|others| *others > most)?;
     Some(format!(
         "No advice: other processes used {:.0} % of the machine meanwhile, more than the {:.0} % beside which figures \
-         can be compared. Repeat on a quiet machine, or take the advice with `--despite-load`.",
+         can be compared. Repeat on a quiet machine, or take the advice with {despite}.",
         others * 100.0,
         most * 100.0
     ))
@@ -117,17 +120,16 @@ pub(crate) fn shown_measures(rows: &[Row], has_latency: bool) -> Vec<String> {
 fn figures(rows: &[Row], unit: &str, has_latency: bool, measures: &[String]) -> Table {
     let throughput = format!("{unit}/s");
     let readable: Vec<String> = measures.iter().map(|name| name.replace('_', " ")).collect();
-    let mut headings = vec!["", "workers", &throughput, "quartiles", "× best peer"];
+    let has_peers = rows.iter().any(|row| row.over_best_peer.is_some());
+    let mut headings = vec!["", "workers", &throughput, "quartiles"];
+    headings.extend(has_peers.then_some("× best peer"));
     if has_latency {
         headings.extend(["p50", "p99", "p99.9", "p99.99", "max"]);
     }
     let has_policies = rows.iter().any(|row| row.over_best_policy.is_some());
-    if has_policies {
-        headings.push("× best policy");
-        if has_latency {
-            headings.push("× its p99");
-        }
-    }
+    let has_policy_p99 = has_latency && rows.iter().any(|row| row.p99_over_best_policy.is_some());
+    headings.extend(has_policies.then_some("× best policy"));
+    headings.extend(has_policy_p99.then_some(if has_policies { "× its p99" } else { "× best p99" }));
     headings.extend(readable.iter().map(String::as_str));
     headings.extend(["runs", ""]);
     let mut table = Table::of_figures(&headings);
@@ -147,19 +149,16 @@ fn figures(rows: &[Row], unit: &str, has_latency: bool, measures: &[String]) -> 
             }
             None => cells.extend([String::from("–"), String::new()]),
         }
-        cells.push(row.over_best_peer.map_or_else(String::new, ratio));
+        let over = |figure: Option<Ratio>| figure.map_or_else(String::new, ratio);
+        cells.extend(has_peers.then(|| over(row.over_best_peer)));
         if has_latency {
             match row.latency {
                 Some(latency) => cells.extend(latency.map(|spread| nanos(spread.median))),
                 None => cells.extend([const { String::new() }; 5]),
             }
         }
-        if has_policies {
-            cells.push(row.over_best_policy.map_or_else(String::new, ratio));
-            if has_latency {
-                cells.push(row.p99_over_best_policy.map_or_else(String::new, ratio));
-            }
-        }
+        cells.extend(has_policies.then(|| over(row.over_best_policy)));
+        cells.extend(has_policy_p99.then(|| over(row.p99_over_best_policy)));
         for measure in measures {
             cells.push(row.measure(measure).map_or_else(String::new, si));
         }
@@ -197,7 +196,9 @@ pub(crate) fn footnotes(session: &Session, rows: &[Row]) -> Vec<String> {
     } else {
         ""
     };
-    let early = if session.rounds < session.rounds_asked {
+    let early = if session.interrupted {
+        format!(" ({} asked for; interrupted)", session.rounds_asked)
+    } else if session.rounds < session.rounds_asked {
         format!(" ({} asked for; the time was up)", session.rounds_asked)
     } else {
         String::new()

@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use clap::Args;
 
+use crate::args::seconds;
 use crate::error::LabError;
+use crate::interrupt;
 use crate::lab::{Lab, check_workers};
 use crate::measured::{Outputs, Papers};
 use crate::trial::{Child, Ending, Plan, Pool, Process, Setting, Trial, usual_workers};
@@ -37,12 +39,17 @@ pub(crate) struct TryArgs {
     #[arg(long, value_name = "N", default_value_t = 11)]
     repeat: usize,
 
-    /// No round is begun that would end later than this
-    #[arg(long, value_name = "SECONDS", default_value_t = 120)]
+    /// No round but the first is begun that would end later than this
+    #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = seconds, allow_negative_numbers = true)]
     budget: u64,
 
     /// Seconds after which a run is ended, with all processes that it has started
-    #[arg(long, value_name = "SECONDS", default_value_t = 120.0)]
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value_t = 120.0,
+        allow_negative_numbers = true
+    )]
     timeout: f64,
 
     /// The program's standard input, for each run anew [default: nothing]
@@ -103,7 +110,13 @@ pub(crate) fn run(lab: &Lab, arguments: &TryArgs) -> Result<(), LabError> {
     let usual = format!("reports/try-{name}.html");
     let process = Process::new(&arguments.program, arguments.input.as_ref(), timeout, variables)?;
     let open = || Papers::open(&arguments.outputs, Some(&usual), arguments.json.as_ref());
-    let start = || process.run(&Setting::default(), false);
+    let start = || {
+        let first = process.run(&Setting::default(), false);
+        match interrupt::is_asked() {
+            true => Err(LabError::Interrupted(String::from("no round was finished"))),
+            false => first,
+        }
+    };
     // Our own folder is made only for a program that can be started.
     let (papers, first) = if arguments.outputs.names_report() {
         let papers = open()?;
@@ -116,6 +129,7 @@ pub(crate) fn run(lab: &Lab, arguments: &TryArgs) -> Result<(), LabError> {
     let mut plan = Plan::new(title, found.settings, Some(Duration::from_secs(arguments.budget)));
     plan.rounds = arguments.repeat;
     plan.measures = !arguments.without_delays;
+    plan.despite = "`--despite-load`";
     if arguments.despite_load {
         plan.most_load = 1.0;
     }
@@ -130,11 +144,20 @@ pub(crate) fn run(lab: &Lab, arguments: &TryArgs) -> Result<(), LabError> {
         || trial.lines(),
     );
     printed.and(written)?;
-    let failures: Vec<&str> = trial.failures().collect();
+    if trial.is_interrupted() {
+        return Err(LabError::Interrupted(String::from(
+            "the figures are those of the rounds before",
+        )));
+    }
+    // The reasons are on both streams already.
+    let failures = trial
+        .failures()
+        .map(|failure| failure.split(": ").next().unwrap_or_default());
+    let failures: Vec<&str> = failures.collect();
     match (failures.as_slice(), found.refusal) {
         ([], None) => Ok(()),
         ([], Some(refusal)) => Err(LabError::Usage(refusal)),
-        (failures, _) => Err(LabError::Incomplete(failures.join("\n  "))),
+        (failures, _) => Err(LabError::Incomplete(failures.join(", "))),
     }
 }
 
@@ -151,7 +174,9 @@ fn described(pools: &[Pool], policies: &dyn Policies) -> String {
     let known: Vec<&str> = policies.tried().iter().copied().chain(names).collect();
     let short = |text: &str| {
         let found = known.iter().find(|name| policies.canonical(name) == text);
-        found.map(|name| (*name).to_owned())
+        let name = found.map(|name| (*name).to_owned());
+        // What cannot be typed is a type of the program.
+        name.or_else(|| policies.check(text).is_ok().then(|| text.to_owned()))
     };
     let mut words: Vec<String> = pools.iter().map(|pool| pool.words(short)).collect();
     words.dedup();
@@ -206,6 +231,19 @@ impl Found {
             [] => usual_workers().into_iter().map(Some).collect(),
             named => named.iter().copied().map(Some).collect(),
         };
+        let some = |names: &[String]| !names.is_empty() && names.len() < pools.len();
+        for (names, what, method) in [
+            (&policy_is, "policy", "policy"),
+            (&workers_is, "workers", "workers"),
+        ] {
+            if some(names) {
+                found.notes.push(format!(
+                    "The program sets the {what} of {} itself: there it stays as it is, and only its other pools change. \
+                     With Builder::default_{method} in the place of Builder::{method} all change.",
+                    names.join(", ")
+                ));
+            }
+        }
         if !pools.is_empty() && policy_is.len() == pools.len() {
             chosen.clear();
             found.notes.push(format!(
@@ -237,9 +275,14 @@ impl Found {
                     policy: policy.map(str::to_owned),
                     workers: *count,
                 };
+                // A pool that the program sets itself is the same in each setting.
                 let same = |pool: &Pool| {
-                    let policy = policy.is_none_or(|text| policies.canonical(text) == pool.policy);
-                    policy && count.is_none_or(|count| count == pool.workers)
+                    let is_fixed = |from: &str| from == "program";
+                    let policy = is_fixed(&pool.policy_from)
+                        || policy.is_none_or(|text| policies.canonical(text) == pool.policy);
+                    let workers =
+                        is_fixed(&pool.workers_from) || count.is_none_or(|count| count == pool.workers);
+                    policy && workers
                 };
                 if pools.is_empty() || !pools.iter().all(same) {
                     found.settings.push(setting);

@@ -40,6 +40,9 @@ pub struct About {
     pub files: &'static [FileFlag],
     /// The contestants that `explore` measures if none are named.
     pub explored: &'static [&'static str],
+    /// True if arrivals keep their times however slow a contestant is: then its throughput says nothing, and
+    /// latencies alone are compared.
+    pub open_load: bool,
     /// A parameter in milliseconds, over which a report draws the speed-up if it has several values.
     pub speed_up_over: Option<&'static str>,
 }
@@ -56,6 +59,7 @@ impl About {
         smoke: &[],
         files: &[],
         explored: &[],
+        open_load: false,
         speed_up_over: None,
     };
 }
@@ -139,10 +143,11 @@ impl Request {
         format!("{}{policy}, {} worker{plural}", self.runtime, self.workers)
     }
 
-    /// Lowers a number to at most this.
+    /// Lowers a number to at most this. Does nothing for a workload that has no such number.
     pub fn bound(&mut self, param: &str, most: u64) {
-        let number = self.params.number(param).min(most);
-        self.params = self.params.with_number(param, number);
+        if let Some(number) = self.params.number_if_any(param) {
+            self.params = self.params.with_number(param, number.min(most));
+        }
     }
 
     /// The error of a run without a result.

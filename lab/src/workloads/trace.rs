@@ -66,6 +66,7 @@ impl Program for Plan {
             IO_THREAD;
         },
         explored: &["warpweft", "tokio"],
+        open_load: true,
         files: &[FileFlag {
             name: "trace",
             about: "The trace that the workload `trace` replays, written by `Snapshot::write_perfetto` [default: a small one]",

@@ -49,6 +49,22 @@ pub(crate) fn complaint(folder: &Path, words: &str, code: i32) -> String {
     said.err
 }
 
+/// Runs a command, and interrupts it after that time as ctrl-C does.
+#[cfg(unix)]
+pub(crate) fn interrupted(command: &mut Command, after: std::time::Duration) -> Said {
+    use std::process::Stdio;
+    let command = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let child = command.spawn().expect("the command starts");
+    std::thread::sleep(after);
+    let id = child.id().to_string();
+    let sent = Command::new("kill").args(["-INT", &id]).status().expect("kill");
+    assert!(sent.success());
+    child.wait_with_output().expect("it ends").into()
+}
+
 /// A folder that is removed in the end.
 pub(crate) struct Folder(PathBuf);
 

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 use warpweft::policy::Count;
 use warpweft::{
-    EventKind, Push, Runtime, Snapshot, StepEnd, StepKind, TaskBuilder, TaskSite, fiber, spawn, spawn_job,
+    Event, EventKind, Push, Runtime, Snapshot, StepEnd, StepKind, TaskBuilder, TaskSite, fiber, spawn,
+    spawn_job,
 };
 
 /// A runtime without a monitor, which would have events, too.
@@ -305,6 +306,48 @@ fn the_memory_of_a_ring_is_bounded() {
         events <= 2 * (bytes + bytes / 32) / 16 && events > bytes / 32,
         "{events} events"
     );
+}
+
+#[test]
+fn a_track_whose_earlier_events_were_overwritten_says_from_when_on_it_is_complete() {
+    let builder = Runtime::builder().workers(1).stuck_after(None);
+    let runtime = builder.recorder_bytes(64 << 10).build().expect("a runtime");
+    runtime.recorder().record_steps(true);
+    let lost = |snapshot: &Snapshot| -> Vec<usize> {
+        let tracks = snapshot.pools[0].tracks.iter().enumerate();
+        let marked =
+            tracks.filter(|(_, track)| track.events.iter().any(|event| event.kind == EventKind::Lost));
+        marked.map(|(at, _)| at).collect()
+    };
+    runtime.spawn_job(|| ()).wait().expect("no panic");
+    assert_eq!(lost(&runtime.recorder().snapshot()), []);
+    for _ in 0..20_000 {
+        runtime.spawn_job(|| ()).wait().expect("no panic");
+    }
+    let snapshot = runtime.recorder().snapshot();
+    let others = snapshot.pools[0]
+        .tracks
+        .iter()
+        .position(|track| track.worker.is_none());
+    assert_eq!(lost(&snapshot), [0, others.expect("a track of other threads")]);
+    for track in &snapshot.pools[0].tracks {
+        let is_lost = |event: &Event| event.kind == EventKind::Lost;
+        let Some(at) = track.events.iter().position(is_lost) else {
+            continue;
+        };
+        let is_rare = |event: &Event| {
+            !matches!(
+                event.kind,
+                EventKind::Begin { .. } | EventKind::End { .. } | EventKind::Push { .. }
+            )
+        };
+        assert!(track.events[..at].iter().all(is_rare), "no step is before it");
+        assert_eq!(track.events[at].at, track.events[at + 1].at);
+    }
+    let mut trace = Vec::new();
+    snapshot.write_perfetto(&mut trace).expect("memory");
+    let text = b"earlier events are lost";
+    assert!(trace.windows(text.len()).any(|part| part == text));
 }
 
 #[test]

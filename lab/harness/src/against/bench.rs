@@ -88,7 +88,7 @@ impl Bench for Processes {
     fn begins(&mut self, round: usize, open: usize, row: &JudgedRow) {
         let (done, most) = self.turns;
         let what = format!("round {round}, {open} rows undecided: {}", row.name);
-        self.progress.begins(done, most.max(done), &what);
+        self.progress.begins(done, 1, most.max(done), &what);
         self.turns.0 += 1;
     }
 }

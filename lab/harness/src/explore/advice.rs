@@ -56,8 +56,17 @@ struct Recommendation<'a> {
     next: Option<(String, Ratio)>,
     /// The default policy at its own best worker count, with best ÷ default; `None` if it was not measured.
     default: Option<(String, Option<Ratio>)>,
-    /// The best of the peers that are better, with peer ÷ best.
-    peer: Option<(String, Ratio)>,
+    /// The best of the peers that are better.
+    peer: Option<BetterPeer>,
+}
+
+/// A peer that is better for an objective.
+struct BetterPeer {
+    name: String,
+    /// Peer ÷ best.
+    ratio: Ratio,
+    /// The p99.9 of the peer and of the best, if the objective is a latency and the peer's is the longer one.
+    worse_tail: Option<(f64, f64)>,
 }
 
 /// The sentence for the policies of a session.
@@ -70,7 +79,7 @@ pub(crate) fn advise(
 ) -> String {
     // In so few rounds nothing is told apart in any case.
     if session.counted_rounds() >= PAIRS_NEEDED
-        && let Some(withheld) = withheld(session.others, most_load)
+        && let Some(withheld) = withheld(session.others, most_load, "`--despite-load`")
     {
         return withheld;
     }
@@ -86,24 +95,37 @@ pub(crate) fn advise(
     let Some(fastest) = verdict(Objective::Throughput) else {
         return String::from("No policy was measured, so there is none to advise.");
     };
-    let quickest = verdict(Objective::P99);
+    let mut quickest = verdict(Objective::P99);
+    if chosen.workload.about().open_load
+        && let Some(only) = quickest.take()
+    {
+        let sentence = no_difference(session, &only, None, chosen);
+        return sentence.unwrap_or_else(|| capital(&clause(&only, chosen, &mut Vec::new())) + ".");
+    }
     if let Some(sentence) = no_difference(session, &fastest, quickest.as_ref(), chosen) {
         return sentence;
     }
-    let mut clauses = vec![clause(&fastest, chosen)];
+    // What was said of a peer is not said again for both objectives together.
+    let mut named = Vec::new();
+    let mut clauses = vec![clause(&fastest, chosen, &mut named)];
     if let Some(quickest) = quickest {
-        clauses.push(clause(&quickest, chosen));
+        clauses.push(clause(&quickest, chosen, &mut named));
         let best = |cell: &CellRuns, figure: fn(&Outcome) -> Option<f64>| {
             median(&cell.sample(figure)).unwrap_or(1.0)
         };
         let both = Objective::Both(best(fastest.best, throughput), best(quickest.best, p99));
-        clauses.extend(verdict(both).map(|balanced| clause(&balanced, chosen)));
+        clauses.extend(verdict(both).map(|balanced| clause(&balanced, chosen, &mut named)));
     }
-    let mut sentence = clauses.join("; ");
-    if let Some(first) = sentence.get(..1).map(str::to_uppercase) {
-        sentence.replace_range(..1, &first);
+    capital(&clauses.join("; ")) + "."
+}
+
+/// The text with a capital letter.
+fn capital(text: &str) -> String {
+    let mut text = text.to_owned();
+    if let Some(first) = text.get(..1).map(str::to_uppercase) {
+        text.replace_range(..1, &first);
     }
-    sentence + "."
+    text
 }
 
 /// The best cell, and what can be said about the others.
@@ -158,10 +180,19 @@ fn verdict<'a>(
         let ratio = paired_ratio(&by_round(peer), &of_best)?;
         let shown = ratio.is_shown() && ratio.median > 1.0;
         let name = format!("`{}` on {}", peer.cell.contestant(), workers(peer.cell.workers));
-        shown.then_some((name, ratio))
+        let tail = |cell: &CellRuns| median(&cell.sample(p999));
+        let tails = tail(peer).zip(tail(best));
+        let is_latency = !matches!(objective, Objective::Throughput);
+        shown.then_some(BetterPeer {
+            name,
+            ratio,
+            worse_tail: tails.filter(|(peer, best)| is_latency && peer > best),
+        })
     };
+    // One whose tail is not worse comes first.
+    let key = |peer: &BetterPeer| (peer.worse_tail.is_none(), peer.ratio.median);
     let better = peers.iter().filter_map(better);
-    let peer = better.max_by(|a, b| a.1.median.total_cmp(&b.1.median));
+    let peer = better.max_by(|a, b| key(a).0.cmp(&key(b).0).then(key(a).1.total_cmp(&key(b).1)));
     Some(Recommendation {
         objective,
         best,
@@ -195,8 +226,10 @@ fn no_difference(
     let bests: Vec<String> = std::iter::once(fastest).chain(quickest).map(best).collect();
     let bests = list(&bests);
     if session.counted_rounds() < PAIRS_NEEDED {
+        let hint = session.hint.as_ref();
+        let hint = hint.map_or_else(String::new, |hint| format!(": {hint}"));
         return Some(format!(
-            "Nothing can be told apart in so few rounds ({} counted, {PAIRS_NEEDED} are needed; the best medians are {bests}).",
+            "Nothing can be told apart in so few rounds ({} counted, {PAIRS_NEEDED} are needed{hint}; the best medians are {bests}).",
             session.counted_rounds()
         ));
     }
@@ -204,10 +237,9 @@ fn no_difference(
         .chain(fastest.ties.clone())
         .map(|name| format!("`{name}`"))
         .collect();
-    let what = if quickest.is_some() {
-        "throughput or p99"
-    } else {
-        "throughput"
+    let what = match (quickest, fastest.objective) {
+        (Some(_), _) => "throughput or p99",
+        (None, objective) => objective.name(),
     };
     Some(format!(
         "Take whichever you like: between {} there is no difference in {what} that this machine can show (the best medians \
@@ -233,7 +265,8 @@ fn figures(verdict: &Recommendation<'_>, chosen: &Chosen) -> String {
 }
 
 /// "for throughput take `lifo` on 2 workers (1.52 M packets/s, 1.06× the next, `fifo`)".
-fn clause(verdict: &Recommendation<'_>, chosen: &Chosen) -> String {
+/// `named` has the peers that were named before.
+fn clause(verdict: &Recommendation<'_>, chosen: &Chosen, named: &mut Vec<String>) -> String {
     let objective = verdict.objective;
     let cell = verdict.best;
     let best = format!("`{}` on {}", cell.cell.contestant(), workers(cell.cell.workers));
@@ -245,8 +278,11 @@ fn clause(verdict: &Recommendation<'_>, chosen: &Chosen) -> String {
     };
     let alternatives = list(&quoted);
     let peer = match &verdict.peer {
-        Some((peer, ratio)) => format!(", but the peer {peer} is {} better", times(ratio.median)),
-        None => String::new(),
+        Some(peer) if !(matches!(objective, Objective::Both(..)) && named.contains(&peer.name)) => {
+            named.push(peer.name.clone());
+            peer.words()
+        }
+        _ => String::new(),
     };
     let said = match (&verdict.next, verdict.ties.is_empty()) {
         (None, true) => format!("{wanted} take {best}, the only policy measured ({figures})"),
@@ -264,6 +300,26 @@ fn clause(verdict: &Recommendation<'_>, chosen: &Chosen) -> String {
         ),
     };
     said + &peer
+}
+
+/// The p99.9 in nanoseconds.
+fn p999(outcome: &Outcome) -> Option<f64> {
+    Some(outcome.latency.as_ref()?.p999 as f64)
+}
+
+impl BetterPeer {
+    /// ", but the peer `rayon` on 2 workers is 1.20× better".
+    fn words(&self) -> String {
+        let (name, ratio) = (&self.name, times(self.ratio.median));
+        match self.worse_tail {
+            None => format!(", but the peer {name} is {ratio} better"),
+            Some((peer, best)) => format!(
+                ", and the peer {name} is no alternative: its p99 is {ratio} better, but its p99.9 is {} against {}",
+                nanos(peer),
+                nanos(best)
+            ),
+        }
+    }
 }
 
 /// By how much the best is ahead of the default policy. It is the next best instead where the default is the
@@ -375,6 +431,26 @@ mod tests {
             text.ends_with('.') && !text.contains(". "),
             "one sentence: {text}"
         );
+    }
+
+    #[test]
+    fn a_peer_with_a_worse_tail_is_no_alternative() {
+        let fifo: Contestant<'_> = ("warpweft", Some("fifo"), 2, &STEADY, 40);
+        let lifo: Contestant<'_> = ("warpweft", Some("lifo"), 2, &scaled(0.5), 400);
+        let mut session = session(&[fifo, lifo, ("rayon", None, 1, &scaled(0.1), 1)]);
+        for record in &mut session.cells[2].records {
+            if let Some(latency) = &mut record.outcome.latency {
+                latency.p999 = 456_000_000;
+            }
+        }
+        let chosen = chosen("packet", true, &[]).unwrap();
+        let text = advise(&session, &rows(&session), &chosen, Some("fifo"), 1.0);
+        assert!(
+            text.contains("the peer `rayon` on 1 worker is no alternative"),
+            "{text}"
+        );
+        assert!(text.contains("its p99.9 is 456 ms against"), "{text}");
+        assert_eq!(text.matches("rayon").count(), 1, "{text}");
     }
 
     #[test]

@@ -10,9 +10,10 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::args::{Defaults, Selection, Usual};
+use crate::args::{Defaults, Selection, Usual, seconds};
 use crate::error::LabError;
 use crate::frontier;
+use crate::interrupt;
 use crate::lab::Lab;
 use crate::machine::cpus;
 use crate::measured::{Measured, Outputs, Papers, lines, prepared};
@@ -35,8 +36,8 @@ pub(crate) struct ExploreArgs {
     #[arg(long, value_name = "N")]
     repeat: Option<usize>,
 
-    /// No round is begun that would end later than this [default: 75]
-    #[arg(long, value_name = "SECONDS")]
+    /// No round but the first is begun that would end later than this [default: 75]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     budget: Option<u64>,
 
     /// Everything once, in tiny sizes: shows that all works, and nothing else
@@ -71,7 +72,8 @@ impl ExploreArgs {
         };
         let (repeat, budget) = if self.smoke { (1, None) } else { (11, Some(75)) };
         let budget = self.budget.or(budget).map(Duration::from_secs);
-        let limits = self.selection.limits(self.repeat.unwrap_or(repeat), budget)?;
+        let mut limits = self.selection.limits(self.repeat.unwrap_or(repeat), budget)?;
+        limits.advises = true;
         let explored = lab.home().map(|(_, policies)| policies.explored());
         let defaults = Defaults {
             runtimes: if self.smoke { Usual::All } else { Usual::Explored },
@@ -100,11 +102,19 @@ pub(crate) fn run(lab: &Lab, arguments: &ExploreArgs) -> Result<(), LabError> {
     // files in any case: the reader of the tables may have gone (`| head`).
     let mut printed = Ok(());
     let mut explored = Vec::new();
+    interrupt::watch();
     for job in prepared(lab, jobs)? {
-        let mut one = Measured::of(lab, job, false)?;
+        let mut one = match Measured::of(lab, job, false) {
+            // What was finished before is printed.
+            Err(LabError::Interrupted(_)) if !explored.is_empty() => break,
+            one => one?,
+        };
         one.advice = advice::advise(&one.session, &one.rows, &one.job.chosen, default, most_load);
         printed = printed.and_then(|()| one.print(&mut io::stdout().lock()));
         explored.push(one);
+        if interrupt::is_asked() {
+            break;
+        }
     }
     let written = papers.finish(
         &mut io::stdout().lock(),
@@ -116,6 +126,11 @@ pub(crate) fn run(lab: &Lab, arguments: &ExploreArgs) -> Result<(), LabError> {
         || lines(explored.iter().map(|one| &one.session)),
     );
     printed.and(written)?;
+    if interrupt::is_asked() {
+        return Err(LabError::Interrupted(String::from(
+            "the figures are those of the rounds before",
+        )));
+    }
     let rows: Vec<Row> = explored.into_iter().flat_map(|one| one.rows).collect();
     table::failures(&rows)
 }

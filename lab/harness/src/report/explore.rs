@@ -226,6 +226,7 @@ mod tests {
                     template,
                     cells: Vec::new(),
                     limits: SessionLimits {
+                        advises: true,
                         rounds: 1,
                         budget: None,
                         limit: Duration::MAX,

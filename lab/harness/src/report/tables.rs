@@ -19,22 +19,29 @@ pub(super) fn figures(page: &Measured, series: &[Series]) -> String {
     let front = frontier::of_rows(rows);
     let measures = shown_measures(rows, has_latency);
     let mut html = String::from("<div class=\"wide\"><table><thead><tr><th>contestant<th>workers");
+    let has_peers = rows.iter().any(|row| row.over_best_peer.is_some());
     put(
         &mut html,
         format_args!(
-            "<th>{}/s<th>quartiles<th>× best peer",
-            escape(page.job.chosen.unit)
+            "<th>{}/s<th>quartiles{}",
+            escape(page.job.chosen.unit),
+            if has_peers { "<th>× best peer" } else { "" }
         ),
     );
     if has_latency {
         html.push_str("<th>p50<th>p99<th>× best peer<th>p99.9<th>p99.99<th>max");
     }
     let has_policies = rows.iter().any(|row| row.over_best_policy.is_some());
+    let has_policy_p99 = has_latency && rows.iter().any(|row| row.p99_over_best_policy.is_some());
     if has_policies {
         html.push_str("<th>× best policy");
-        if has_latency {
-            html.push_str("<th>× its p99");
-        }
+    }
+    if has_policy_p99 {
+        html.push_str(if has_policies {
+            "<th>× its p99"
+        } else {
+            "<th>× best p99"
+        });
     }
     for measure in &measures {
         put(
@@ -77,7 +84,9 @@ pub(super) fn figures(page: &Measured, series: &[Series]) -> String {
             ),
             None => html.push_str("<td>–<td>"),
         }
-        put(&mut html, format_args!("<td>{}", ratio(row.over_best_peer)));
+        if has_peers {
+            put(&mut html, format_args!("<td>{}", ratio(row.over_best_peer)));
+        }
         if has_latency {
             match row.latency {
                 Some(latency) => {
@@ -93,9 +102,9 @@ pub(super) fn figures(page: &Measured, series: &[Series]) -> String {
         }
         if has_policies {
             put(&mut html, format_args!("<td>{}", ratio(row.over_best_policy)));
-            if has_latency {
-                put(&mut html, format_args!("<td>{}", ratio(row.p99_over_best_policy)));
-            }
+        }
+        if has_policy_p99 {
+            put(&mut html, format_args!("<td>{}", ratio(row.p99_over_best_policy)));
         }
         for measure in &measures {
             let value = row.measure(measure).map_or_else(String::new, si);

@@ -4,10 +4,12 @@
 mod page;
 mod picture;
 mod read;
+mod slowest;
 mod tasks;
 mod timeline;
 
 use std::fs;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
@@ -27,6 +29,8 @@ pub(crate) struct TraceArgs {
 enum TraceCommand {
     /// Write an HTML page with a timeline: workers as lanes, tasks as slices, wakes as arrows
     View(ViewArgs),
+    /// List the tasks that took longest from spawn to end, and say where the time of each went
+    Slowest(SlowestArgs),
     /// Draw the timeline, or a part of it, as a picture for a document
     Svg(SvgArgs),
 }
@@ -38,6 +42,15 @@ struct ViewArgs {
     /// The page [default: the file's name with `.html`]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+struct SlowestArgs {
+    /// A file that `Snapshot::write_perfetto` has written
+    file: PathBuf,
+    /// How many tasks
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 10)]
+    top: usize,
 }
 
 #[derive(Debug, Args)]
@@ -73,67 +86,85 @@ pub fn recorded_tasks(file: Option<&Path>) -> Result<Vec<RecordedTask>, LabError
         None => EXAMPLE.to_vec(),
     };
     let timeline = read::timeline(&bytes).map_err(|error| refused(shown, &error))?;
+    if let Some(cut) = timeline.cut {
+        // Tasks without their ends are other work.
+        return Err(refused(shown, &format!("{cut}; a replay needs a whole trace")));
+    }
     tasks::tasks(&timeline).map_err(|error| refused(shown, &error))
 }
 
 /// Runs the command.
 pub(crate) fn run(arguments: &TraceArgs) -> Result<(), LabError> {
     match &arguments.command {
-        TraceCommand::View(ViewArgs { file, output }) => write(
-            "write the page",
-            file,
-            output.as_deref(),
-            "html",
-            |timeline, title| page::page(timeline, title).map_err(|error| refused(file, &error)),
-        ),
+        TraceCommand::View(ViewArgs { file, output }) => {
+            let (timeline, title) = read(file)?;
+            let page = page::page(&timeline, &title).map_err(|error| refused(file, &error))?;
+            let path =
+                Pending::open("write the page", &beside(file, output.as_deref(), "html"))?.finish(page)?;
+            say(&format!("{} in {}", timeline.summary(None), path.display()))
+        }
+        TraceCommand::Slowest(SlowestArgs { file, top }) => {
+            let (timeline, _) = read(file)?;
+            say(slowest::slowest(&timeline, *top).text().trim_end())
+        }
         TraceCommand::Svg(SvgArgs {
             file,
             output,
             from,
             to,
-        }) => write(
-            "write the picture",
-            file,
-            output.as_deref(),
-            "svg",
-            |timeline, _| {
-                let end = to.unwrap_or(timeline.span as f64 / 1e6);
-                if !(0.0 <= *from && *from < end) {
-                    return Err(LabError::Usage(format!(
-                        "a picture from {from} ms to {end} ms: it must begin at 0 or later, and before its end"
-                    )));
-                }
-                Ok(picture::svg(timeline, (from * 1e6) as u64, (end * 1e6) as u64))
-            },
-        ),
+        }) => {
+            let (timeline, _) = read(file)?;
+            let end = to.unwrap_or(timeline.span as f64 / 1e6);
+            if !(0.0 <= *from && *from < end) {
+                return Err(LabError::Usage(format!(
+                    "a picture from {from} ms to {end} ms: it must begin at 0 or later, and before its end"
+                )));
+            }
+            let (from, to) = ((from * 1e6) as u64, (end * 1e6) as u64);
+            let picture = picture::svg(&timeline, from, to);
+            let path = Pending::open("write the picture", &beside(file, output.as_deref(), "svg"))?
+                .finish(picture)?;
+            say(&format!(
+                "{} in {}",
+                timeline.summary(Some((from, to))),
+                path.display()
+            ))
+        }
     }
 }
+
+/// The subcommands, for the message about one that does not exist.
+pub(crate) const COMMANDS: [&str; 3] = ["view", "slowest", "svg"];
 
 fn refused(file: &Path, reason: &dyn ToString) -> LabError {
     LabError::file("read the trace", file, &reason.to_string())
 }
 
-/// Reads a trace, and writes what `make` makes of it beside it or elsewhere.
-fn write(
-    what: &'static str,
-    file: &Path,
-    output: Option<&Path>,
-    ending: &str,
-    make: impl FnOnce(&Timeline, &str) -> Result<String, LabError>,
-) -> Result<(), LabError> {
+/// Reads a trace, and its name. Warns of what it lacks.
+fn read(file: &Path) -> Result<(Timeline, String), LabError> {
     let bytes = fs::read(file).map_err(|error| refused(file, &error))?;
     let timeline = read::timeline(&bytes).map_err(|error| refused(file, &error))?;
-    let output = output.map_or_else(
+    for lack in timeline.lacks() {
+        // Nothing can be done if standard error is closed.
+        drop(writeln!(io::stderr(), "warning: {}: {lack}", file.display()));
+    }
+    let title = file.file_name().unwrap_or_default().to_string_lossy();
+    Ok((timeline, title.into_owned()))
+}
+
+/// The file that is written: the one that is named, or one beside the trace.
+fn beside(file: &Path, output: Option<&Path>, ending: &str) -> PathBuf {
+    output.map_or_else(
         || {
             let mut name = file.to_path_buf().into_os_string();
             name.push(format!(".{ending}"));
             PathBuf::from(name)
         },
         Path::to_path_buf,
-    );
-    let title = file.file_name().unwrap_or_default().to_string_lossy();
-    let made = make(&timeline, &title)?;
-    let path = Pending::open(what, &output)?.finish(made)?;
-    println!("{} in {}", timeline.summary(), path.display());
-    Ok(())
+    )
+}
+
+/// Prints a text.
+fn say(text: &str) -> Result<(), LabError> {
+    Ok(writeln!(io::stdout(), "{text}")?)
 }

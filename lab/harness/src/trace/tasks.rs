@@ -192,6 +192,7 @@ mod tests {
                 lane("main / blocking 0", vec![slice(0, 99, 3, End::Ended)]),
             ],
             counters: Vec::new(),
+            cut: None,
             // From outside; task 7 spawns task 9; task 9 wakes task 7.
             flows: vec![flow(2, 5, 0, 10), flow(0, 15, 1, 20), flow(1, 40, 0, 60)],
         };

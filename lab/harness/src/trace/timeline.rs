@@ -10,7 +10,13 @@ pub(super) struct Timeline {
     pub(super) lanes: Vec<Lane>,
     pub(super) counters: Vec<Counter>,
     pub(super) flows: Vec<Flow>,
+    /// Why the end is missing, if the file is cut off.
+    #[serde(skip)]
+    pub(super) cut: Option<String>,
 }
+
+/// The event with which a track begins whose earlier records were overwritten.
+const LOST: &str = "earlier events are lost";
 
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Lane {
@@ -120,14 +126,52 @@ impl Timeline {
         self.span = end - start;
     }
 
-    /// One line about it.
-    pub(super) fn summary(&self) -> String {
-        let slices: usize = self.lanes.iter().map(|lane| lane.slices.len()).sum();
+    /// What a reader must know of the trace: that its end is missing, and from when on a lane is complete.
+    pub(super) fn lacks(&self) -> Vec<String> {
+        let cut = self.cut.iter();
+        let mut lacks: Vec<String> = cut
+            .map(|cut| {
+                format!("{cut}. Only what is before that place is shown, and lanes behind it are missing")
+            })
+            .collect();
+        for lane in &self.lanes {
+            let mut lost = lane.instants.iter().filter(|(_, name)| self.names[*name] == LOST);
+            let Some((since, _)) = lost.next() else {
+                continue;
+            };
+            let since = *since as f64 / 1e6;
+            lacks.push(if lane.name.ends_with("other threads") {
+                format!(
+                    "spawns and wakes by threads outside of the runtime are known from {since:.3} ms on: earlier ones \
+                     were overwritten in the ring of `{}`, so what woke a task before is not recorded",
+                    lane.name
+                )
+            } else {
+                format!(
+                    "steps on `{}` are known from {since:.3} ms on: earlier ones were overwritten in its ring",
+                    lane.name
+                )
+            });
+        }
+        lacks
+    }
+
+    /// One line about it, or about the part between two moments.
+    pub(super) fn summary(&self, part: Option<(u64, u64)>) -> String {
+        let (from, to) = part.unwrap_or((0, u64::MAX));
+        let slices = self.lanes.iter().flat_map(|lane| &lane.slices);
+        let slices = slices.filter(|slice| slice.start <= to && slice.start + slice.lasts >= from);
+        let arrows = self
+            .flows
+            .iter()
+            .filter(|flow| flow.since <= to && flow.at >= from);
+        let span = part.map_or(self.span, |(from, to)| to - from);
         format!(
-            "{} lanes, {slices} slices, {} arrows over {:.3} ms",
+            "{} lanes, {} slices, {} arrows over {:.3} ms",
             self.lanes.len(),
-            self.flows.len(),
-            self.span as f64 / 1e6
+            slices.count(),
+            arrows.count(),
+            span as f64 / 1e6
         )
     }
 }

@@ -219,6 +219,29 @@ function list(id, measure) {
   }
   if (!place.children.length) place.textContent = "none is recorded";
 }
+// The slowest tasks: a click shows a task from spawn to end, and where its time went.
+function slow() {
+  const place = document.getElementById("slowest");
+  for (const task of data.slowest.tasks) {
+    const button = document.createElement("button"), cause = document.createElement("p");
+    button.textContent = `${time(task.total)}  ${task.name}, ${task.kind}, task ${task.task}`;
+    cause.textContent = task.cause;
+    button.addEventListener("click", () => {
+      span = Math.max(task.total * 1.5, 1000);
+      from = task.since - task.total * 0.25;
+      chosen = null;
+      search.value = "#" + task.task;
+      look(search.value);
+      document.getElementById("chosen").textContent =
+        `${task.name}: ${task.cause}. In all: ${task.parts.join("; ")}`;
+      draw();
+    });
+    const item = document.createElement("li");
+    item.append(button, cause);
+    place.append(item);
+  }
+  if (!place.children.length) place.textContent = "none is recorded";
+}
 // The steps whose name has these letters, or whose task has this number.
 function look(text) {
   const wanted = text.trim().toLowerCase(), number = Number(wanted.replace(/^#/, ""));
@@ -276,5 +299,6 @@ document.getElementById("next").addEventListener("click", () => next(1));
 document.getElementById("before").addEventListener("click", () => next(-1));
 list("slices", (lane, slice) => slice[1]);
 list("delays", delay);
+slow();
 window.addEventListener("resize", draw);
 draw();

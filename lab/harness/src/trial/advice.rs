@@ -1,12 +1,17 @@
 //! One or two sentences: whether a setting is better than the program as it is, and by how much.
 //!
 //! The setting with the best median is compared with the baseline in pairs, round by round. An interval that
-//! holds 1 shows nothing, and the advice is to change nothing.
+//! holds 1 shows nothing, and the advice is to change nothing. The error of each interval is divided by the
+//! number of settings (Bonferroni): with 95 % no setting is called better that is not. A difference below
+//! [`LEAST`] is not worth a change.
 
 use super::{SettingRuns, Trial};
-use crate::stats::{PAIRS_NEEDED, Ratio};
+use crate::stats::{Ratio, pairs_needed};
 use crate::table::withheld;
 use crate::text::{list, nanos, times};
+
+/// The least difference that is worth advice.
+const LEAST: f64 = 0.03;
 
 impl Trial {
     /// Returns which setting to take, compared with the program as it is.
@@ -23,25 +28,35 @@ impl Trial {
                 "Nothing but the program {is} could be measured, so there is nothing to compare."
             );
         }
-        if baseline.count() < PAIRS_NEEDED {
+        let compared = others.len() - 1;
+        let needed = pairs_needed(compared);
+        if baseline.count() < needed {
+            let hint = self
+                .hint
+                .as_ref()
+                .map_or_else(String::new, |hint| format!(": {hint}"));
             return format!(
-                "Nothing can be told apart in so few rounds ({} counted, {PAIRS_NEEDED} are needed).",
+                "Nothing can be told apart in so few rounds ({} counted, {needed} are needed){hint}.",
                 baseline.count()
             );
         }
-        if let Some(withheld) = withheld(self.others, self.most_load) {
+        if let Some(withheld) = withheld(self.others, self.most_load, self.despite) {
             return withheld;
         }
-        let faster = |cell: &&SettingRuns| shown(cell.speed_up(baseline), true);
+        let faster = |cell: &&SettingRuns| shown(cell.speed_up_among(baseline, compared), true);
         let better: Vec<&SettingRuns> = others.iter().copied().filter(faster).collect();
         let mut advice = match better.as_slice() {
             [] => {
-                format!("Leave it {is}: nothing that was tried is faster by more than this machine can show.")
+                let least = LEAST * 100.0;
+                format!(
+                    "Leave it {is}: no setting is better by {least:.0} % or more, as far as this machine can show."
+                )
             }
             [best, rest @ ..] => best_of(best, rest, baseline, &is),
         };
-        let lean =
-            |cell: &&SettingRuns| shown(cell.cpu_ratio(baseline), false) && !shown_slower(cell, baseline);
+        let lean = |cell: &&SettingRuns| {
+            shown(cell.cpu_ratio_among(baseline, compared), false) && !shown_slower(cell, baseline)
+        };
         let mut leaner: Vec<&SettingRuns> = others.iter().copied().filter(lean).collect();
         leaner.sort_by(|a, b| median_cpu(a).total_cmp(&median_cpu(b)));
         if let Some(cell) = leaner.first() {
@@ -84,13 +99,18 @@ fn median_cpu(cell: &SettingRuns) -> f64 {
     cell.cpu().map_or(f64::INFINITY, |cpu| cpu.median)
 }
 
-/// Returns true if the pairs show that the ratio is above 1, or below.
+/// Returns true if the pairs show that the ratio is above 1, or below, and if it is so by [`LEAST`].
 fn shown(ratio: Option<Ratio>, above: bool) -> bool {
-    ratio.is_some_and(|ratio| ratio.is_shown() && (ratio.median > 1.0) == above)
+    ratio.is_some_and(|ratio| {
+        let factor = if above { ratio.median } else { 1.0 / ratio.median };
+        ratio.is_shown() && factor >= 1.0 + LEAST
+    })
 }
 
+/// Returns true if a setting lost some speed, however little.
 fn shown_slower(cell: &SettingRuns, baseline: &SettingRuns) -> bool {
-    shown(cell.speed_up(baseline), false)
+    cell.speed_up(baseline)
+        .is_some_and(|ratio| ratio.is_shown() && ratio.median < 1.0)
 }
 
 /// "as it is (`fifo` on 2 workers, 1.60 s)".
@@ -152,6 +172,30 @@ mod tests {
     }
 
     #[test]
+    fn a_difference_below_three_percent_is_no_advice() {
+        let text = trial(&[("as it is", 100.0), ("lifo", 98.0), ("slot", 98.5)], 11, 0.0).advice();
+        assert!(
+            text.starts_with("Leave it as it is (100 ms): no setting is better by 3 % or more"),
+            "{text}"
+        );
+        assert!(!text.contains("processor time"), "{text}");
+    }
+
+    #[test]
+    fn many_settings_need_more_rounds() {
+        let names: Vec<String> = (0..20).map(|number| format!("slot:{number}")).collect();
+        let mut times = vec![("as it is", 100.0)];
+        times.extend(names.iter().map(|name| (name.as_str(), 80.0)));
+        let text = trial(&times, 9, 0.0).advice();
+        assert!(
+            text.contains("so few rounds (8 counted, 10 are needed)"),
+            "{text}"
+        );
+        assert!(text.contains("advice needs `--repeat 11`"), "{text}");
+        assert!(trial(&times, 11, 0.0).advice().starts_with("Take `slot:"));
+    }
+
+    #[test]
     fn nothing_is_changed_for_nothing() {
         let text = trial(&[("as it is", 100.0), ("lifo", 100.0), ("deque", 120.0)], 9, 0.0).advice();
         assert!(text.starts_with("Leave it as it is (100 ms)"), "{text}");
@@ -163,6 +207,11 @@ mod tests {
         let text = trial(&times, 9, 0.74).advice();
         assert!(
             text.contains("other processes used 74 %") && !text.contains("lifo"),
+            "{text}"
+        );
+        // A program has no flag to give.
+        assert!(
+            text.contains("with `Plan::most_load`") && !text.contains("--"),
             "{text}"
         );
         let text = trial(&times, 3, 0.0).advice();

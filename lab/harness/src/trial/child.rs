@@ -1,8 +1,9 @@
 //! One run of a program as a child process, with a setting in its environment, and what its pools wrote.
 //!
 //! The program writes a line of JSON for each of its pools to the file that the environment names. A child is
-//! the head of its own process group, which is killed as a whole when the time is up. Its output is
-//! dropped; the end of its standard error is quoted if it fails.
+//! the head of its own process group, which is killed as a whole when the time is up. What is left of the
+//! group when the child has ended is killed, too: it would disturb the next run. Its output is dropped; the
+//! end of its standard error is quoted if it fails.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -17,6 +18,7 @@ use wait_timeout::ChildExt;
 
 use super::{BucketCounts, Delays, Ran, Setting, Tried};
 use crate::error::LabError;
+use crate::interrupt::{self, Running};
 use crate::machine::children_cpu;
 use crate::text::workers;
 use crate::workload::Variables;
@@ -104,7 +106,7 @@ impl Process {
         if let Some(path) = input {
             File::open(path).map_err(|error| LabError::file("read the input", path, &error))?;
         }
-        stop_child_with_us();
+        interrupt::watch();
         Ok(Self {
             program: program.clone(),
             arguments: arguments.to_vec(),
@@ -155,14 +157,13 @@ impl Process {
         );
         command.env(figures, &stats);
         set(&mut command, measure, measures.then(|| String::from("1")));
-        #[cfg(unix)]
-        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        interrupt::own_group(&mut command);
         let (start, cpu) = (Instant::now(), children_cpu());
         let mut child = command.spawn().map_err(|error| {
             let path = Path::new(&self.program);
             LabError::file("start", path, &error)
         })?;
-        running(Some(child.id()));
+        let running = Running::new(&child);
         let failed = |error: std::io::Error| LabError::file("wait for", Path::new(&self.program), &error);
         let status = child.wait_timeout(self.timeout).map_err(failed)?;
         let wall = start.elapsed();
@@ -170,7 +171,8 @@ impl Process {
             kill(&mut child);
             child.wait().map_err(failed)?;
         }
-        running(None);
+        drop(running);
+        interrupt::kill_group(child.id());
         let cpu = cpu
             .zip(children_cpu())
             .map(|(before, after)| after.saturating_sub(before));
@@ -301,10 +303,19 @@ impl Child {
 }
 
 impl Pool {
-    /// The pool in words: "`fifo` on 2 workers". `name` gives a short name to a policy that has one.
-    pub(crate) fn words(&self, name: impl Fn(&str) -> Option<String>) -> String {
-        let policy = name(&self.policy).unwrap_or_else(|| without_paths(&self.policy));
-        format!("`{policy}` on {}", workers(self.workers))
+    /// The pool in words: "`fifo` on 2 workers". `text` gives the text of a policy, the short one if it has
+    /// one; none for a policy that is a type of the program.
+    pub(crate) fn words(&self, text: impl Fn(&str) -> Option<String>) -> String {
+        let policy = text(&self.policy).map_or_else(
+            || {
+                format!(
+                    "its own policy (the type `{}`, which no text names)",
+                    without_paths(&self.policy)
+                )
+            },
+            |text| format!("`{text}`"),
+        );
+        format!("{policy} on {}", workers(self.workers))
     }
 }
 
@@ -319,39 +330,9 @@ fn without_paths(name: &str) -> String {
 
 /// Ends a child, with all processes of its group.
 fn kill(child: &mut std::process::Child) {
-    #[cfg(unix)]
-    kill_group(child.id());
+    interrupt::kill_group(child.id());
     // It fails only if the child has ended.
     drop(child.kill());
-}
-
-#[cfg(unix)]
-fn kill_group(id: u32) {
-    use nix::sys::signal::{Signal, killpg};
-    if let Ok(id) = i32::try_from(id) {
-        // It fails only if the group has ended.
-        let _ended = killpg(nix::unistd::Pid::from_raw(id), Signal::SIGKILL);
-    }
-}
-
-/// The child that runs, or 0.
-static RUNNING: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
-
-fn running(id: Option<u32>) {
-    RUNNING.store(id.unwrap_or(0), std::sync::atomic::Ordering::SeqCst);
-}
-
-/// Lets ctrl-c end the child, too: its process group is not the terminal's.
-fn stop_child_with_us() {
-    // It fails only if there is a handler already.
-    drop(ctrlc::try_set_handler(|| {
-        #[cfg(unix)]
-        match RUNNING.load(std::sync::atomic::Ordering::SeqCst) {
-            0 => {}
-            id => kill_group(id),
-        }
-        std::process::exit(130);
-    }));
 }
 
 #[cfg(all(test, unix))]
@@ -457,13 +438,14 @@ mod tests {
             workers: 2,
             ..Pool::default()
         };
-        let words =
-            |policy| pool(policy).words(|text| (text == "fifo+steal=half").then(|| String::from("fifo")));
-        assert_eq!(words("fifo+steal=half"), "`fifo` on 2 workers");
-        assert_eq!(words("slot:4+steal=one"), "`slot:4+steal=one` on 2 workers");
+        let short = |text: &str| match text {
+            "fifo+steal=half" => Some(String::from("fifo")),
+            text => Some(text.to_owned()),
+        };
+        assert_eq!(pool("fifo+steal=half").words(short), "`fifo` on 2 workers");
         assert_eq!(
-            words("a_b::c::Stealing<d::Order, e::F>"),
-            "`Stealing<Order, F>` on 2 workers"
+            pool("slot:4+steal=one").words(short),
+            "`slot:4+steal=one` on 2 workers"
         );
     }
 
@@ -485,6 +467,29 @@ mod tests {
         assert!(failed(&script, 100).contains("no end within 0.1 s"));
         std::thread::sleep(Duration::from_millis(1200));
         assert!(!late.exists(), "a process of the group outlived it");
+    }
+
+    #[test]
+    fn what_a_program_leaves_behind_ends_with_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let late = folder.path().join("late");
+        let script = format!("(sleep 0.6; touch {}) & {}", late.display(), line("TEST_POLICY"));
+        assert!(matches!(attempt(&script, 60_000), Tried::Ran(_)));
+        std::thread::sleep(Duration::from_millis(1200));
+        assert!(!late.exists(), "a process of the group outlived it");
+    }
+
+    #[test]
+    fn a_policy_that_is_no_text_is_called_its_own() {
+        let pool = Pool {
+            policy: String::from("a::Stealing<b::StackOrder>"),
+            workers: 2,
+            ..Pool::default()
+        };
+        assert_eq!(
+            pool.words(|_| None),
+            "its own policy (the type `Stealing<StackOrder>`, which no text names) on 2 workers"
+        );
     }
 
     #[test]

@@ -20,11 +20,13 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
+use crate::budget::Rounds;
 use crate::error::LabError;
+use crate::interrupt;
 use crate::machine::{Machine, Usage, cpus};
 use crate::progress::Progress;
 use crate::session::order;
-use crate::stats::{Ratio, Spread, paired_ratio, spread};
+use crate::stats::{Ratio, Spread, family_error, paired_ratio, paired_ratio_within, pairs_needed, spread};
 use crate::text::workers;
 
 pub(crate) use child::{Child, Ending, Pool, Process};
@@ -92,12 +94,14 @@ pub struct Plan {
     pub settings: Vec<Setting>,
     /// Rounds at most; the first is not counted unless it is the only one.
     pub rounds: usize,
-    /// No round is begun that would probably end later than this; at least two are made.
+    /// No round but the first is begun that would probably end later than this.
     pub budget: Option<Duration>,
     /// The share of the machine that others may use before no advice is given.
     pub most_load: f64,
     /// Whether it is measured how long steps take and wait.
     pub measures: bool,
+    /// How a user gets advice in spite of the load: a flag, or a method.
+    pub despite: &'static str,
 }
 
 impl Plan {
@@ -110,6 +114,7 @@ impl Plan {
             budget,
             most_load: crate::table::LOADED,
             measures: true,
+            despite: "`Plan::most_load`",
         }
     }
 }
@@ -168,6 +173,18 @@ impl SettingRuns {
         paired_ratio(&over.figure(seconds), &self.figure(seconds))
     }
 
+    /// How many times as fast as that other one, as one of `comparisons`.
+    pub(crate) fn speed_up_among(&self, over: &Self, comparisons: usize) -> Option<Ratio> {
+        let error = family_error(comparisons);
+        paired_ratio_within(&over.figure(seconds), &self.figure(seconds), error)
+    }
+
+    /// The processor time over that of that other one, as one of `comparisons`.
+    pub(crate) fn cpu_ratio_among(&self, over: &Self, comparisons: usize) -> Option<Ratio> {
+        let error = family_error(comparisons);
+        paired_ratio_within(&self.figure(cpu_seconds), &over.figure(cpu_seconds), error)
+    }
+
     /// The processor time over that of that other one.
     pub(crate) fn cpu_ratio(&self, over: &Self) -> Option<Ratio> {
         paired_ratio(&self.figure(cpu_seconds), &over.figure(cpu_seconds))
@@ -212,7 +229,12 @@ pub struct Trial {
     /// The share of the machine that other processes used meanwhile.
     others: Option<f64>,
     most_load: f64,
+    despite: &'static str,
     elapsed: Duration,
+    /// What helps if the rounds were too few for advice.
+    hint: Option<String>,
+    /// True if ctrl-C ended it early.
+    interrupted: bool,
 }
 
 impl Trial {
@@ -229,8 +251,10 @@ impl Trial {
         let mut cells: Vec<SettingRuns> = plan.settings.iter().cloned().map(SettingRuns::new).collect();
         let mut notes = Vec::new();
         let (start, usage) = (Instant::now(), Usage::now());
-        let mut rounds = 0;
-        while rounds < plan.rounds {
+        let needed = pairs_needed(cells.len().saturating_sub(1));
+        let mut time = Rounds::new(plan.budget, cells.len(), plan.rounds, needed);
+        let (mut rounds, mut made) = (0, 0);
+        'rounds: while rounds < plan.rounds {
             let kept = rounds > 0 || plan.rounds == 1;
             for (place, at) in order(cells.len(), rounds).into_iter().enumerate() {
                 let count = cells.len();
@@ -238,17 +262,33 @@ impl Trial {
                 if cell.failure.is_some() || cell.left_out {
                     continue;
                 }
-                progress.begins(rounds * count + place, count * plan.rounds, &cell.setting.words());
+                progress.begins(
+                    rounds * count + place,
+                    count,
+                    count * plan.rounds,
+                    &cell.setting.words(),
+                );
                 let mut counted = None;
-                match run(&cell.setting, plan.measures)? {
+                let tried = run(&cell.setting, plan.measures);
+                if interrupt::is_asked() {
+                    // The run was ended by it, so nothing is known of the program.
+                    break 'rounds;
+                }
+                match tried? {
                     Tried::Ran(ran) => {
                         cell.last = Some(ran.clone());
                         counted = kept.then_some(ran);
                     }
                     Tried::LeftOut(reason) => {
-                        let note = format!("{} is left out: {reason}", cell.setting.words());
-                        progress.say(&note);
-                        notes.push(note);
+                        let without_workers = Setting {
+                            workers: None,
+                            policy: cell.setting.policy.clone(),
+                        };
+                        let note = format!("{} is left out: {reason}", without_workers.words());
+                        // The reason is the same for all numbers of workers.
+                        if !notes.contains(&note) {
+                            notes.push(note);
+                        }
                         cell.left_out = true;
                     }
                     Tried::Failed(reason) => {
@@ -260,15 +300,29 @@ impl Trial {
                 // A round in which it has no run leaves a gap, so that runs pair up by round.
                 cell.runs.resize(rounds, None);
                 cell.runs.push(counted);
+                made += 1;
+                if let Some(warning) = time.warning(made) {
+                    progress.say(&warning);
+                }
             }
             rounds += 1;
-            let each = start.elapsed() / u32::try_from(rounds).unwrap_or(u32::MAX);
-            let late = plan.budget.is_some_and(|budget| start.elapsed() + each > budget);
-            if rounds >= 2 && late || cells.iter().all(|cell| cell.failure.is_some() || cell.left_out) {
+            let is_over = cells.iter().all(|cell| cell.failure.is_some() || cell.left_out);
+            if is_over || !time.has_room(rounds) {
                 break;
             }
         }
         progress.end();
+        let interrupted = interrupt::is_asked();
+        if interrupted && rounds == 0 {
+            return Err(LabError::Interrupted(String::from("no round was finished")));
+        }
+        for cell in &mut cells {
+            // A round that was interrupted does not count, and the only one does.
+            cell.runs.truncate(rounds);
+            if rounds == 1 && cell.failure.is_none() && !cell.left_out {
+                cell.runs = vec![cell.last.clone()];
+            }
+        }
         let others = usage.zip(Usage::now());
         cells.retain(|cell| !cell.left_out);
         Ok(Self {
@@ -280,7 +334,10 @@ impl Trial {
             machine: Machine::here(),
             others: others.and_then(|(before, after)| after.others_since(&before)),
             most_load: plan.most_load,
+            despite: plan.despite,
             elapsed: start.elapsed(),
+            hint: time.advice(start.elapsed(), rounds),
+            interrupted,
         })
     }
 
@@ -300,6 +357,11 @@ impl Trial {
         self.cells
             .first()
             .filter(|cell| cell.setting == Setting::default())
+    }
+
+    /// Returns true if ctrl-C ended it early. Only the command handles ctrl-C.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.interrupted
     }
 
     /// Returns the settings that failed, each with the reason.
@@ -391,9 +453,40 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_time_that_is_given_ends_it_after_two_rounds_at_least() {
-        let plan = Plan::new("./program", vec![Setting::default()], Some(Duration::ZERO));
-        let trial = Trial::run(&plan, |_, _| Ok(Tried::Ran(Ran::default()))).unwrap();
-        assert_eq!(trial.rounds, 2);
+    fn the_time_that_is_given_ends_it_after_the_first_round_which_counts_then() {
+        let plan = Plan::new(
+            "./program",
+            vec![Setting::default(), policy("lifo")],
+            Some(Duration::ZERO),
+        );
+        let trial = Trial::run(&plan, |_, _| {
+            std::thread::sleep(Duration::from_millis(1));
+            Ok(Tried::Ran(Ran::default()))
+        })
+        .unwrap();
+        assert_eq!((trial.rounds, trial.cells[0].count()), (1, 1));
+        let advice = trial.advice();
+        assert!(
+            advice.contains("(1 counted, 6 are needed)") && advice.contains("`--budget 1`"),
+            "{advice}"
+        );
+    }
+
+    #[test]
+    fn a_policy_that_is_left_out_is_said_once() {
+        let workers = |count| Setting {
+            workers: Some(count),
+            ..policy("absent")
+        };
+        let settings = vec![Setting::default(), workers(1), workers(2), workers(4)];
+        let plan = Plan::new("./program", settings, None);
+        let trial = Trial::run(&plan, |setting, _| {
+            Ok(match setting.policy {
+                Some(_) => Tried::LeftOut(String::from("it needs a feature")),
+                None => Tried::Ran(Ran::default()),
+            })
+        })
+        .unwrap();
+        assert_eq!(trial.notes, ["`absent` is left out: it needs a feature"]);
     }
 }

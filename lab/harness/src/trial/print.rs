@@ -35,7 +35,9 @@ impl Trial {
             ""
         };
         let alive = self.cells.iter().any(|cell| cell.failure.is_none());
-        let early = if alive && self.rounds < self.rounds_asked {
+        let early = if self.is_interrupted() {
+            format!(" ({} asked for; interrupted)", self.rounds_asked)
+        } else if alive && self.rounds < self.rounds_asked {
             format!(" ({} asked for; the time was up)", self.rounds_asked)
         } else {
             String::new()

@@ -56,7 +56,7 @@ fn write_event(event: &Event, to: &mut impl Write) -> io::Result<()> {
         | EventKind::Compensate { worker }
         | EventKind::Retire { worker }
         | EventKind::Stall { worker } => write!(to, ",\"worker\":{worker}")?,
-        EventKind::WakeWorker { worker: None } | EventKind::Park | EventKind::Unpark => {}
+        EventKind::WakeWorker { worker: None } | EventKind::Park | EventKind::Unpark | EventKind::Lost => {}
     }
     write!(to, "}}")
 }

@@ -336,6 +336,7 @@ fn label(kind: &EventKind) -> String {
         EventKind::Compensate { worker } => format!("sends worker {worker}"),
         EventKind::Retire { worker } => format!("worker {worker} retires"),
         EventKind::Stall { worker } => format!("worker {worker} is stuck"),
+        EventKind::Lost => "earlier events are lost".to_owned(),
         other => other.name().to_owned(),
     }
 }

@@ -172,6 +172,16 @@ impl Ring {
         self.buffers[index].store(buffer, Ordering::Release);
     }
 
+    /// Returns true if [`read`](Self::read) lacks records, because later ones took their places. From any
+    /// thread, at any time.
+    pub(crate) fn has_lost(&self) -> bool {
+        // Ordering: Acquire pairs with `add`.
+        // SAFETY: null, or a buffer, which is freed with the ring.
+        let buffer = |at: &AtomicPtr<Buffer>| unsafe { at.load(Ordering::Acquire).as_ref() };
+        let mut buffers = self.buffers.iter().map_while(buffer);
+        buffers.any(|buffer| buffer.head.load(Ordering::Relaxed) >= buffer.slots.len() as u64)
+    }
+
     /// Returns copies of the latest records, from old to new, without a gap. From any thread, at any time.
     pub(crate) fn read(&self) -> Vec<Record> {
         let mut records = Vec::new();
@@ -295,11 +305,13 @@ mod tests {
         assert_eq!(read(&ring), []);
         write(&ring, 1..4, false);
         assert_eq!(read(&ring), [1, 2, 3]);
+        assert!(!ring.has_lost());
         let end = FIRST as u64 * 3;
         write(&ring, 4..end, false);
         let all = read(&ring);
         // The next record's place is not read: it may be half written.
         assert_eq!(all, (end - FIRST as u64 + 1..end).collect::<Vec<_>>());
+        assert!(ring.has_lost());
     }
 
     #[test]
@@ -312,6 +324,7 @@ mod tests {
         for number in 1..full {
             write(&ring, number..number + 1, true);
             assert_eq!(read(&ring).len() as u64, number);
+            assert!(!ring.has_lost(), "{number}");
         }
         write(&ring, full..end, true);
         // Only the last buffer has what joins up.

@@ -158,6 +158,9 @@ pub enum EventKind {
         /// Its number.
         worker: usize,
     },
+    /// Earlier steps and pushes of this track were overwritten: it is complete from here on. Of the threads
+    /// without a worker, this goes for all events, and for their tracks of closures that block.
+    Lost,
 }
 
 impl StepKind {
@@ -190,6 +193,7 @@ impl EventKind {
             Self::Compensate { .. } => "compensate",
             Self::Retire { .. } => "retire",
             Self::Stall { .. } => "stall",
+            Self::Lost => "lost",
         }
     }
 }
@@ -238,7 +242,15 @@ impl PoolRecorder {
                 )
             })
             .collect();
-        let outside = self.outside.lock_unless_lost().map(|ring| ring.read());
+        let mut has_lost: Vec<bool> = self
+            .workers
+            .iter()
+            .map(|worker| worker.steps.has_lost())
+            .collect();
+        let outside = self.outside.lock_unless_lost().map(|ring| {
+            has_lost.push(ring.has_lost());
+            ring.read()
+        });
         let (outside, blocking) = split_blocking(outside.unwrap_or_default());
         copies.push((None, outside));
         let workers_and_outside = copies.len();
@@ -280,6 +292,9 @@ impl PoolRecorder {
             })
             .collect();
         give_back(taken, &mut tracks);
+        for (track, _) in tracks.iter_mut().zip(has_lost).filter(|(_, has_lost)| *has_lost) {
+            mark_loss(track);
+        }
         PoolEvents {
             name: name.to_owned(),
             workers,
@@ -318,6 +333,22 @@ fn give_back(taken: Vec<(usize, Event)>, tracks: &mut [Track]) {
     for worker in changed {
         // Two ascending sequences, which this merges.
         tracks[worker].events.sort_by_key(|event| event.at);
+    }
+}
+
+/// Marks the oldest step or push of a track whose earlier ones were overwritten. Rare events reach further
+/// back.
+fn mark_loss(track: &mut Track) {
+    let is_step = |event: &Event| {
+        matches!(
+            event.kind,
+            EventKind::Begin { .. } | EventKind::End { .. } | EventKind::Push { .. }
+        )
+    };
+    let is_oldest = |event: &Event| track.worker.is_none() || is_step(event);
+    if let Some(oldest) = track.events.iter().position(is_oldest) {
+        let (at, kind) = (track.events[oldest].at, EventKind::Lost);
+        track.events.insert(oldest, Event { at, kind });
     }
 }
 
