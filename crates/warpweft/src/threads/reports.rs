@@ -283,7 +283,7 @@ impl Ready {
     fn text(&self) -> String {
         let stall = &self.stall;
         if self.part == Part::Names {
-            let Stall { pool, worker, .. } = stall;
+            let (worker, pool) = (stall.worker, stall.pool.escape_debug());
             let which = format!("warpweft: the stack of worker {worker} of `{pool}`, reported before");
             return match &stall.stack {
                 Ok(stack) => format!("{which}:\n{stack}\n"),

@@ -13,7 +13,7 @@ use warpweft_task::TaskKind;
 ///
 /// The monitor reads it while the worker may continue. A report at the end of a task may describe the next
 /// one. As text it is several lines, without a line break at the end. The first one names the worker and the
-/// task.
+/// task. Line breaks and control characters in names are escaped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stall {
@@ -102,9 +102,10 @@ impl Stall {
 impl fmt::Display for Stall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let millis = self.stuck_for.as_millis();
-        let Self { pool, worker, .. } = self;
+        let (worker, pool) = (self.worker, self.pool.escape_debug());
         write!(f, "worker {worker} of `{pool}` has been for {millis} ms in ")?;
-        match (self.kind, &self.name, self.spawned_at) {
+        let name = self.name.as_deref().map(str::escape_debug);
+        match (self.kind, name, self.spawned_at) {
             (Some(kind), Some(name), Some(site)) => write!(f, "the {kind} `{name}`, spawned at {site}")?,
             (Some(kind), None, Some(site)) => write!(f, "a {kind} spawned at {site}")?,
             (Some(TaskKind::Fork), ..) => f.write_str("a fork that it took")?,
@@ -156,6 +157,12 @@ mod tests {
         assert!(text.contains(behind), "{text}");
         assert!(text.contains("no stack: the feature `stacks`"), "{text}");
         assert!(text.ends_with("1 report left out before this one"), "{text}");
+        // Names come from the program's input, perhaps: none begins a line or a terminal's command.
+        stall.pool.push_str("\n\r");
+        stall.name = Some(String::from("a\nwarpweft: forged\u{1b}[31m"));
+        let text = stall.to_string();
+        assert!(text.starts_with(r"worker 1 of `io\n\r` has been"), "{text}");
+        assert!(text.contains(r"the future `a\nwarpweft: forged\u{1b}[31m`, spawned"), "{text}");
         stall.name = None;
         assert!(stall.to_string().contains("in a future spawned at"), "{stall}");
         (stall.kind, stall.spawned_at) = (Some(TaskKind::Fork), None);

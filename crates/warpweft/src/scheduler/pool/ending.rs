@@ -97,6 +97,7 @@ impl<P: Policy> Pool<P> {
             return;
         }
         let PoolInfo { policy, name, .. } = &self.core.info;
+        let name = name.escape_debug();
         let fault = format!(
             "the policy `{policy}` of pool `{name}` kept {kept} tasks when the pool ended: \
              each of them, and its joiner, waits until the policy drops it"
@@ -273,6 +274,7 @@ impl<P: Policy> Pool<P> {
     #[inline(never)]
     pub(crate) fn refuse(&self, task: TaskRef) -> ! {
         let PoolInfo { policy, name, .. } = &self.core.info;
+        let name = name.escape_debug();
         let fault = format!(
             "the policy `{policy}` of pool `{name}` handed out a task of another pool, spawned at {}: \
              that task is cancelled there, and this pool closes",
