@@ -43,6 +43,7 @@ struct Sample {
     /// When the code began that is not expected to take long.
     unexpected_since_ns: u64,
     told: bool,
+    counted: bool,
     reported: bool,
 }
 
@@ -206,6 +207,7 @@ impl<P: Policy> Pool<P> {
                     noted: false,
                     unexpected_since_ns: now,
                     told: false,
+                    counted: false,
                     reported: false,
                 };
                 continue;
@@ -239,6 +241,9 @@ impl<P: Policy> Pool<P> {
                 // The worker may have drawn tasks from a common queue while others that looked there went to
                 // sleep.
                 self.core.idle.wake_one();
+            }
+            // Not for code that is expected to take long.
+            if !is_expected && ns >= stuck_ns && !std::mem::replace(&mut seen.counted, true) {
                 self.core.monitor.count_stall();
                 self.core.recorder.note_outside(Kind::Stall, id as u64);
             }

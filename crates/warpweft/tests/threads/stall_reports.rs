@@ -83,6 +83,8 @@ fn what_is_expected_to_take_long_is_not_reported() {
     });
     task.wait().expect("no panic");
     assert_eq!(stalls.lock().expect("no panic").len(), 0);
+    // Neither does it count.
+    assert_eq!(runtime.stalls(), 0);
     // It counts for this piece of code only, also if it panics.
     let (over, _over) = flag();
     let stop = Arc::clone(&over);
