@@ -6,7 +6,7 @@ use crate::driver::standby::TICK_NS;
 use crate::observe::recorder::event::Kind;
 use crate::observe::stack::NoStack;
 use crate::observe::stacks;
-use crate::threads::monitor::{QUIET_TICKS, StackSignal};
+use crate::threads::monitor::{QUIET_TICKS, StackSignal, Tick};
 use crate::threads::pool_ref::PoolRef;
 use crate::threads::reports::{Ready, Reports, Whose};
 use crate::threads::stall::{Behind, Stall};
@@ -135,30 +135,19 @@ impl<P: Policy> Pool<P> {
             }
         };
         let mut tick = tick_ns(&reports);
-        while monitor.sleep(tick, || !reports.are_pending() && is_asleep(quiet)) {
+        loop {
+            let phase = monitor.sleep(tick, || !reports.are_pending() && is_asleep(quiet));
+            if phase == Tick::Over {
+                break;
+            }
             watched.advance(tick);
             quiet = if self.everybody_sleeps() { quiet + 1 } else { 0 };
             let mut due = Vec::new();
             let long = self.count_long(&mut seen, stuck_ns, watched.ns, &mut due);
-            self.follow_machine(&mut followed_ns);
-            let (stuck, replaced) = (long.stuck, long.to_replace(self.core.size.now()));
             standby.tick();
-            if long.all > 0 {
-                standby.want();
-            }
-            let needed = replaced + usize::from(self.core.driver.wants_standby());
-            // Counted once: one that finds nothing retires at once, and would be sent again during the same
-            // tick.
-            let missing = monitor.set_needed(long.all, stuck, needed);
-            // Tasks that came meanwhile wake nothing in the poller.
-            if stuck > 0 || monitor.has_one_too_many() {
-                self.core.driver.relieve();
-            }
-            for _ in 0..missing {
-                if !self.send_compensating(pool) {
-                    standby.give_up();
-                    break;
-                }
+            if phase == Tick::Open {
+                self.follow_machine(&mut followed_ns);
+                self.replace_stuck(pool, long);
             }
             // After the workers are replaced: a report takes longer.
             for due in due {
@@ -181,6 +170,28 @@ impl<P: Policy> Pool<P> {
         recordings.finish();
     }
 
+    /// Sends compensating workers in the place of those that are stuck, and the standby poller.
+    fn replace_stuck(&self, pool: &Arc<dyn PoolRef>, long: Long) {
+        let (monitor, standby) = (&self.core.monitor, &self.core.driver.standby);
+        let (stuck, replaced) = (long.stuck, long.to_replace(self.core.size.now()));
+        if long.all > 0 {
+            standby.want();
+        }
+        let needed = replaced + usize::from(self.core.driver.wants_standby());
+        // Counted once: one that finds nothing retires at once, and would be sent again during the same tick.
+        let missing = monitor.set_needed(long.all, stuck, needed);
+        // Tasks that came meanwhile wake nothing in the poller.
+        if stuck > 0 || monitor.has_one_too_many() {
+            self.core.driver.relieve();
+        }
+        for _ in 0..missing {
+            if !self.send_compensating(pool) {
+                standby.give_up();
+                break;
+            }
+        }
+    }
+
     pub(super) fn everybody_sleeps(&self) -> bool {
         self.core.monitor.active() == 0 && (0..self.core.asked).all(|worker| !self.core.idle.is_awake(worker))
     }
@@ -191,13 +202,16 @@ impl<P: Policy> Pool<P> {
         let report_ns = self.core.monitor.report_ns();
         let mut long = Long::default();
         let machine_ns = clock::now_ns();
+        let is_closing = self.core.lifecycle.is_closing();
         for (id, seen) in seen.iter_mut().enumerate() {
             let (steps, turns) = (self.workers[id].steps(), self.workers[id].fiber_turns());
             // A compensating worker is stuck only if it has made a step since it was sent.
             let works = id >= self.core.asked || self.core.idle.is_awake(id);
             let rests = id >= self.core.asked
                 && (!self.workers[id].is_carried() || self.core.driver.standby.sleeps(id));
-            if !works || steps != seen.steps || rests {
+            // Also one that has left stays awake.
+            let has_left = || is_closing && self.core.threads.thread_with(id).is_none();
+            if !works || steps != seen.steps || rests || has_left() {
                 *seen = Sample {
                     steps,
                     turns,

@@ -20,7 +20,8 @@ impl Builder {
     /// report says how many were left out. Code that is meant to take long says so by
     /// [`expect_long`](crate::expect_long). Time counts from when the worker had no fork on offer: a worker
     /// that computes a part of a [`join`](crate::join) and offers another part is not reported. Time in which
-    /// the whole process was stopped does not count.
+    /// the whole process was stopped does not count. What holds up the [end](crate::Runtime::shutdown) of the
+    /// runtime is reported, too.
     ///
     /// ```
     /// use std::time::Duration;
@@ -37,7 +38,8 @@ impl Builder {
     /// Calls `report` for each worker that is found [stuck](Self::stuck_after), on the monitor's thread. Then
     /// nothing is written to the standard error stream, and none is left out except where
     /// [`expect_long`](crate::expect_long) says so. A panic in `report` is ignored. While `report` runs, no
-    /// further worker is found stuck.
+    /// further worker is found stuck. It is called while the runtime ends, too, and after a shutdown that has
+    /// left threads behind.
     ///
     /// With the feature `stacks` the report comes when the stack was read, in about a millisecond. For the
     /// first one the symbols of the program are read, which takes a tenth of a second or more. It begins when

@@ -20,6 +20,7 @@ impl<P: Policy> Pool<P> {
     /// Ends every task after the last worker has left, and drops the pool as soon as its policy holds no
     /// task.
     pub(crate) fn finish(&self) {
+        self.core.monitor.end();
         // No external thread is inside the policy, and later ones see that it is closed.
         self.core.lifecycle.wait_for_accesses();
         let Some(keep) = self.this.upgrade() else {
