@@ -177,11 +177,17 @@ impl<P: Policy> Pool<P> {
         if long.all > 0 {
             standby.want();
         }
-        let needed = replaced + usize::from(self.core.driver.wants_standby());
+        let polls = usize::from(self.core.driver.wants_standby());
+        let has_work = stuck > 0 && self.has_queued();
+        let needed = match has_work {
+            true => replaced + polls,
+            // It would find nothing, and retire at once. One that is in a task stays.
+            false => (replaced + polls).min(monitor.active().max(polls)),
+        };
         // Counted once: one that finds nothing retires at once, and would be sent again during the same tick.
         let missing = monitor.set_needed(long.all, stuck, needed);
         // Tasks that came meanwhile wake nothing in the poller.
-        if stuck > 0 || monitor.has_one_too_many() {
+        if has_work || monitor.has_one_too_many() {
             self.core.driver.relieve();
         }
         for _ in 0..missing {
@@ -190,6 +196,14 @@ impl<P: Policy> Pool<P> {
                 break;
             }
         }
+    }
+
+    /// Returns true if tasks are queued that a compensating worker may take. A look while workers run may
+    /// miss a push of this moment; a later one sees it.
+    fn has_queued(&self) -> bool {
+        let pinned: usize = self.workers.iter().map(|worker| worker.pinned.len()).sum();
+        let queued = self.core.ledger.remaining(self.handed_out());
+        queued > i64::try_from(pinned).unwrap_or(i64::MAX)
     }
 
     pub(super) fn everybody_sleeps(&self) -> bool {

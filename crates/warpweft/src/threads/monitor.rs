@@ -10,7 +10,7 @@
 //! - A compensating worker is vacant, or carried by a thread and counted among the pool's workers, or
 //!   retired. `Lifecycle` counts it before it is assigned and until its thread has left it.
 //! - It does not take part in the idle protocol: it looks everywhere, and retires when it finds nothing. The
-//!   monitor sends it again at the next tick, while a worker is stuck.
+//!   monitor sends it again at the next tick at which a worker is stuck and a task is queued.
 //! - It takes no forks: threads that compute are no reason for more threads that compute.
 //! - A pool in which all workers sleep makes no ticks. A worker that wakes up wakes the monitor.
 //! - While the pool closes the monitor sends no worker. It reports stalls until the last worker has left.
