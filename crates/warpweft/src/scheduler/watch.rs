@@ -8,7 +8,7 @@ use crate::observe::stack::NoStack;
 use crate::observe::stacks;
 use crate::threads::monitor::{QUIET_TICKS, StackSignal, Tick};
 use crate::threads::pool_ref::PoolRef;
-use crate::threads::reports::{Ready, Reports, Whose};
+use crate::threads::reports::{Admission, Ready, Reports, Whose};
 use crate::threads::stall::{Behind, Stall};
 use crate::threads::stall_record::Recordings;
 use std::sync::Arc;
@@ -45,6 +45,8 @@ struct Sample {
     told: bool,
     counted: bool,
     reported: bool,
+    /// A report was due, and was not admitted yet.
+    postponed: bool,
 }
 
 /// The time in which the monitor watches. It stops while the process is stopped, and while the monitor
@@ -151,7 +153,11 @@ impl<P: Policy> Pool<P> {
             }
             // After the workers are replaced: a report takes longer.
             for due in due {
-                if self.begin_report(&mut reports, due)
+                let begun = self.begin_report(&mut reports, due);
+                let seen = &mut seen[due.worker];
+                seen.postponed = begun == Admission::Postponed;
+                seen.reported = !seen.postponed;
+                if begun == Admission::Admitted
                     && let Some(to) = monitor.record_to()
                 {
                     let pool = Arc::clone(pool);
@@ -226,6 +232,9 @@ impl<P: Policy> Pool<P> {
             // Also one that has left stays awake.
             let has_left = || is_closing && self.core.threads.thread_with(id).is_none();
             if !works || steps != seen.steps || rests || has_left() {
+                if seen.postponed {
+                    Reports::leave_out();
+                }
                 *seen = Sample {
                     steps,
                     turns,
@@ -237,6 +246,7 @@ impl<P: Policy> Pool<P> {
                     told: false,
                     counted: false,
                     reported: false,
+                    postponed: false,
                 };
                 continue;
             }
@@ -281,7 +291,6 @@ impl<P: Policy> Pool<P> {
             }
             let ns = now.saturating_sub(seen.unexpected_since_ns);
             if !is_expected && !seen.reported && report_ns.is_some_and(|report_ns| ns >= report_ns) {
-                seen.reported = true;
                 due.push(Due {
                     worker: id,
                     ns,
@@ -305,9 +314,8 @@ impl<P: Policy> Pool<P> {
         self.core.offer_board.offers(worker) && self.has_cpu(worker) != Some(false)
     }
 
-    /// Begins the report of a stall, if there are not too many, and returns true if so. It is given out when
-    /// it has its stack.
-    fn begin_report(&self, reports: &mut Reports, due: Due) -> bool {
+    /// Begins the report of a stall, if there are not too many. It is given out when it has its stack.
+    fn begin_report(&self, reports: &mut Reports, due: Due) -> Admission {
         let monitor = &self.core.monitor;
         let worker = &self.workers[due.worker];
         let running = worker.running();
@@ -315,13 +323,17 @@ impl<P: Policy> Pool<P> {
         let runs_nothing = worker.worker_ref().running.get().id == 0 && !due.was_turn;
         if runs_nothing && due.worker >= self.core.asked {
             // A compensating worker takes no forks: its thread has had no CPU since it was sent.
-            return false;
+            return Admission::LeftOut;
         }
         // A fiber that continues leaves the worker's word as it is.
         let running = running.filter(|_| !due.was_turn);
         let spawned_at = running.as_ref().map(|told| told.location);
-        if !monitor.has_hook() && !reports.admit(spawned_at) {
-            return false;
+        if !monitor.has_hook() {
+            let name = running.as_ref().and_then(|told| told.name.as_deref());
+            let admission = reports.admit(spawned_at, name);
+            if admission != Admission::Admitted {
+                return admission;
+            }
         }
         let (thread, fibers) = self.core.threads.thread_with(due.worker).unzip();
         let stall = Stall {
@@ -356,7 +368,7 @@ impl<P: Policy> Pool<P> {
         if let Some(stall) = reports.begin(stall, whose) {
             self.give_out(reports, stall.into());
         }
-        true
+        Admission::Admitted
     }
 
     /// Gives a report to the program, or to the standard error stream.
