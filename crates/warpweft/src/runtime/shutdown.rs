@@ -62,7 +62,8 @@ impl Runtime {
         self.write_stats();
     }
 
-    /// As [`shutdown`](Runtime::shutdown), and returns after that time at the latest.
+    /// As [`shutdown`](Runtime::shutdown), and returns within ten milliseconds of that time, or 50 more if a
+    /// thread that is asked for its stack gets no CPU.
     ///
     /// If threads are left then, they are detached: each ends when its closure does, and the memory of its
     /// pool stays until then. Nothing waits for them any more. They may still use what their closures have,
@@ -71,7 +72,9 @@ impl Runtime {
     /// It costs a thread, which waits for the others. If the system gives none, it looks every millisecond.
     ///
     /// With the feature `stacks`, the result has the [stacks](Runtime::dump_with_stacks) of at most 64 of the
-    /// tasks that are left. To read them takes some milliseconds after the limit, and two seconds at most.
+    /// tasks that are left, as far as they are read in that time. The names of their functions need the symbols
+    /// of the program, which are read in the second half of the limit. If that takes longer, the names are
+    /// looked up when the result is shown: see [`Stack`](crate::Stack).
     ///
     /// ```
     /// use std::time::Duration;
