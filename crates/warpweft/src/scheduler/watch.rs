@@ -3,6 +3,7 @@
 
 use super::pool::Pool;
 use crate::driver::standby::TICK_NS;
+use crate::observe::raw::told;
 use crate::observe::recorder::event::Kind;
 use crate::observe::stack::NoStack;
 use crate::observe::stacks;
@@ -17,12 +18,16 @@ use warpweft_platform::clock;
 use warpweft_platform::process::end_child_if;
 use warpweft_platform::thread_state;
 use warpweft_policy::Policy;
-use warpweft_task::TaskKind;
+use warpweft_task::frame::{FrameKind, Who};
+use warpweft_task::{TaskKind, Told};
 
 /// How many times `stuck_after` a worker may compute in one task until it counts as stuck. It keeps a CPU
 /// busy, and a thread in its place would take that from it. But a task that never ends must not hold up what
 /// waits behind it.
 const COMPUTES: u64 = 10;
+
+/// The most forks within each other of which a report names the task.
+const MOST_FORKS: usize = 64;
 
 /// How long the monitor sleeps while a report waits for its stack, in nanoseconds.
 const REPORT_TICK_NS: u64 = 1_000_000;
@@ -314,6 +319,30 @@ impl<P: Policy> Pool<P> {
         self.core.offer_board.offers(worker) && self.has_cpu(worker) != Some(false)
     }
 
+    /// Returns the task to which the fork belongs that the worker has taken, if that task waits for the fork on
+    /// a stack of a thread. A hint.
+    fn task_of_fork(&self, worker: usize) -> Option<Told> {
+        // What identifies a fork is the latch for which its owner waits.
+        let mut fork = self.workers[worker].worker_ref().running.get();
+        for _ in 0..MOST_FORKS {
+            let mut owner = Who::NOBODY;
+            self.core.threads.frames().for_each(|frame| {
+                if frame.kind == FrameKind::Joins && frame.key == fork.id {
+                    owner = frame.who;
+                }
+            });
+            if !owner.origin.is_null() {
+                return told(owner);
+            }
+            // The owner may be a fork as well.
+            fork = owner;
+            if fork.id == 0 {
+                break;
+            }
+        }
+        None
+    }
+
     /// Begins the report of a stall, if there are not too many. It is given out when it has its stack.
     fn begin_report(&self, reports: &mut Reports, due: Due) -> Admission {
         let monitor = &self.core.monitor;
@@ -327,10 +356,16 @@ impl<P: Policy> Pool<P> {
         }
         // A fiber that continues leaves the worker's word as it is.
         let running = running.filter(|_| !due.was_turn);
-        let spawned_at = running.as_ref().map(|told| told.location);
+        let is_fork = took_fork && !due.was_turn;
+        let kind = match &running {
+            Some(told) => Some(told.kind),
+            None => is_fork.then_some(TaskKind::Fork),
+        };
+        let task = running.or_else(|| is_fork.then(|| self.task_of_fork(due.worker)).flatten());
+        let (name, spawned_at) = task.map(|told| (told.name, told.location)).unzip();
+        let name = name.flatten();
         if !monitor.has_hook() {
-            let name = running.as_ref().and_then(|told| told.name.as_deref());
-            let admission = reports.admit(spawned_at, name);
+            let admission = reports.admit(spawned_at, name.as_deref());
             if admission != Admission::Admitted {
                 return admission;
             }
@@ -340,11 +375,8 @@ impl<P: Policy> Pool<P> {
             pool: self.core.info.name.clone(),
             worker: due.worker,
             stuck_for: Duration::from_nanos(due.ns),
-            kind: match &running {
-                Some(told) => Some(told.kind),
-                None => (took_fork && !due.was_turn).then_some(TaskKind::Fork),
-            },
-            name: running.and_then(|told| told.name),
+            kind,
+            name,
             spawned_at,
             thread_state: thread.and_then(thread_state::of),
             behind: Behind {

@@ -27,12 +27,13 @@ pub struct Stall {
     /// stopped does not count.
     pub stuck_for: Duration,
     /// The [name](crate::TaskBuilder::name) of the task, if it has one. With the name from a
-    /// [stack](Self::stack), at most 48 bytes.
+    /// [stack](Self::stack), at most 48 bytes. For a fork, that of the task to which it belongs.
     pub name: Option<String>,
     /// What the task is; [`TaskKind::Fork`] for a fork that the worker took. `None` if the task had a name
     /// and has ended, or may be a fiber that has waited and whose stack could not be asked.
     pub kind: Option<TaskKind>,
-    /// Where the task was spawned. `None` if it is a fork, or [`kind`](Self::kind) is `None`.
+    /// Where the task was spawned; for a fork, the task to which it belongs. `None` if that task does not wait
+    /// for the fork on the stack of a thread, or if [`kind`](Self::kind) is `None`.
     pub spawned_at: Option<&'static Location<'static>>,
     /// The kernel's view of the thread: whether it runs, and if it sleeps, in what. `None` if the kernel does
     /// not report it.
@@ -106,6 +107,10 @@ impl fmt::Display for Stall {
         write!(f, "worker {worker} of `{pool}` has been for {millis} ms in ")?;
         let name = self.name.as_deref().map(str::escape_debug);
         match (self.kind, name, self.spawned_at) {
+            (Some(TaskKind::Fork), Some(name), Some(site)) => {
+                write!(f, "a fork of the task `{name}`, spawned at {site}")?;
+            }
+            (Some(TaskKind::Fork), None, Some(site)) => write!(f, "a fork of a task spawned at {site}")?,
             (Some(kind), Some(name), Some(site)) => write!(f, "the {kind} `{name}`, spawned at {site}")?,
             (Some(kind), None, Some(site)) => write!(f, "a {kind} spawned at {site}")?,
             (Some(TaskKind::Fork), ..) => f.write_str("a fork that it took")?,
@@ -165,8 +170,12 @@ mod tests {
         assert!(text.contains(r"the future `a\nwarpweft: forged\u{1b}[31m`, spawned"), "{text}");
         stall.name = None;
         assert!(stall.to_string().contains("in a future spawned at"), "{stall}");
-        (stall.kind, stall.spawned_at) = (Some(TaskKind::Fork), None);
-        assert!(stall.to_string().contains("in a fork"), "{stall}");
+        stall.kind = Some(TaskKind::Fork);
+        assert!(stall.to_string().contains("in a fork of a task spawned at"), "{stall}");
+        stall.name = Some(String::from("outer"));
+        assert!(stall.to_string().contains("in a fork of the task `outer`, spawned at"), "{stall}");
+        (stall.name, stall.spawned_at) = (None, None);
+        assert!(stall.to_string().contains("in a fork that it took"), "{stall}");
         stall.kind = None;
         assert!(
             stall.to_string().contains("in a fiber that has waited before"),

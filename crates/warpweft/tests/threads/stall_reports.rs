@@ -113,6 +113,43 @@ fn the_time_counts_from_the_end_of_what_is_expected() {
     assert!(stall.stuck_for < 5 * STUCK, "{stall}");
 }
 
+/// The task waits for the half of its join that another worker has taken.
+#[test]
+fn a_fork_is_reported_with_the_task_to_which_it_belongs() {
+    let stalls = Stalls::default();
+    let heard = Arc::clone(&stalls);
+    let runtime = Runtime::builder()
+        .workers(2)
+        .stuck_after(Some(Duration::from_millis(50)))
+        .on_stall(move |stall| heard.lock().expect("no panic").push(stall.clone()))
+        .build()
+        .expect("threads");
+    let (over, _over) = flag();
+    let is_taken = AtomicBool::new(false);
+    let line = line!() + 1;
+    let outer = TaskBuilder::new().name("outer").on(&runtime).spawn_job(move || {
+        let first = || while !is_taken.load(Ordering::SeqCst) {};
+        let second = || {
+            is_taken.store(true, Ordering::SeqCst);
+            computes(&over);
+        };
+        warpweft::join(first, second);
+    });
+    drop(outer);
+    let start = Instant::now();
+    let stall = loop {
+        let all = stalls.lock().expect("no panic").clone();
+        if let Some(stall) = all.into_iter().find(|stall| stall.kind == Some(TaskKind::Fork)) {
+            break stall;
+        }
+        assert!(start.elapsed() < PATIENCE, "no report of the fork");
+        thread::sleep(Duration::from_millis(2));
+    };
+    assert_eq!(stall.name.as_deref(), Some("outer"), "{stall}");
+    assert_eq!(stall.spawned_at.map(|site| site.line()), Some(line), "{stall}");
+    assert!(stall.to_string().contains("a fork of the task `outer`, spawned at"), "{stall}");
+}
+
 /// A fiber that continues leaves the worker's word as the task before has set it.
 #[test]
 fn a_fiber_that_has_waited_is_not_reported_as_the_task_before() {
