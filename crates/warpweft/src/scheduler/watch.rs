@@ -158,16 +158,10 @@ impl<P: Policy> Pool<P> {
             }
             // After the workers are replaced: a report takes longer.
             for due in due {
-                let begun = self.begin_report(&mut reports, due);
+                let begun = self.begin_report(pool, &mut reports, &mut recordings, due);
                 let seen = &mut seen[due.worker];
                 seen.postponed = begun == Admission::Postponed;
                 seen.reported = !seen.postponed;
-                if begun == Admission::Admitted
-                    && let Some(to) = monitor.record_to()
-                {
-                    let pool = Arc::clone(pool);
-                    recordings.begin(to, move || pool.snapshot());
-                }
             }
             for ready in reports.take_done(|worker| self.workers[worker].steps()) {
                 self.give_out(&reports, ready);
@@ -343,8 +337,15 @@ impl<P: Policy> Pool<P> {
         None
     }
 
-    /// Begins the report of a stall, if there are not too many. It is given out when it has its stack.
-    fn begin_report(&self, reports: &mut Reports, due: Due) -> Admission {
+    /// Begins the report of a stall, if there are not too many. It is given out when it has its stack. With it
+    /// a snapshot of the flight recorder is taken.
+    fn begin_report(
+        &self,
+        pool: &Arc<dyn PoolRef>,
+        reports: &mut Reports,
+        recordings: &mut Recordings,
+        due: Due,
+    ) -> Admission {
         let monitor = &self.core.monitor;
         let worker = &self.workers[due.worker];
         let running = worker.running();
@@ -387,6 +388,10 @@ impl<P: Policy> Pool<P> {
             stack: Err(NoStack::Off),
             left_out: 0,
         };
+        if let Some(to) = monitor.record_to() {
+            let (pool, said) = (Arc::clone(pool), stall.brief());
+            recordings.begin(to, move || pool.snapshot().with_report(due.worker, &said));
+        }
         let whose = Whose {
             thread,
             steps: due.steps,

@@ -86,25 +86,20 @@ fn many(count: usize, what: &str) -> String {
 }
 
 impl Stall {
-    /// Writes what the thread does: it computes, or it waits in the kernel.
-    fn write_state(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some(thread_state) = &self.thread_state else {
-            return Ok(());
-        };
-        f.write_str(match thread_state.state {
-            'R' => "\n  it computes: ",
-            'S' | 'D' => "\n  it blocks in the kernel: ",
-            _ => "\n  ",
-        })?;
-        write!(f, "{thread_state}")
+    /// Returns the task and what its thread does, in one line.
+    pub(crate) fn brief(&self) -> String {
+        struct Brief<'a>(&'a Stall);
+        impl fmt::Display for Brief<'_> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.write_task(f)?;
+                self.0.write_state(f, "; ")
+            }
+        }
+        Brief(self).to_string()
     }
-}
 
-impl fmt::Display for Stall {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let millis = self.stuck_for.as_millis();
-        let (worker, pool) = (self.worker, self.pool.escape_debug());
-        write!(f, "worker {worker} of `{pool}` has been for {millis} ms in ")?;
+    /// Writes what the task is.
+    fn write_task(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.name.as_deref().map(str::escape_debug);
         match (self.kind, name, self.spawned_at) {
             (Some(TaskKind::Fork), Some(name), Some(site)) => {
@@ -116,7 +111,31 @@ impl fmt::Display for Stall {
             (Some(TaskKind::Fork), ..) => f.write_str("a fork that it took")?,
             _ => f.write_str("a fiber that has waited before, or a task that has ended")?,
         }
-        self.write_state(f)?;
+        Ok(())
+    }
+
+    /// Writes what the thread does, after a separator: it computes, or it waits in the kernel.
+    fn write_state(&self, f: &mut fmt::Formatter<'_>, separator: &str) -> fmt::Result {
+        let Some(thread_state) = &self.thread_state else {
+            return Ok(());
+        };
+        f.write_str(separator)?;
+        f.write_str(match thread_state.state {
+            'R' => "it computes: ",
+            'S' | 'D' => "it blocks in the kernel: ",
+            _ => "",
+        })?;
+        write!(f, "{thread_state}")
+    }
+}
+
+impl fmt::Display for Stall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let millis = self.stuck_for.as_millis();
+        let (worker, pool) = (self.worker, self.pool.escape_debug());
+        write!(f, "worker {worker} of `{pool}` has been for {millis} ms in ")?;
+        self.write_task(f)?;
+        self.write_state(f, "\n  ")?;
         write!(f, "\n  behind it, for up to {millis} ms: {}", self.behind)?;
         match &self.stack {
             Ok(stack) => write!(f, "\n  its stack:\n{stack}")?,

@@ -47,6 +47,10 @@ fn a_stall_leaves_a_trace_in_the_file() {
     assert_eq!(trace[0], 0x0a);
     let has = |text: &str| trace.windows(text.len()).any(|part| part == text.as_bytes());
     assert!(has(runtime.name()), "the pool is missing");
+    assert!(has("a job spawned at"), "the report is missing");
+    if cfg!(target_os = "linux") {
+        assert!(has("; it blocks in the kernel: "), "the thread is missing");
+    }
 }
 
 #[test]
@@ -67,7 +71,7 @@ fn the_program_gets_the_stall_and_what_was_before() {
     assert_eq!(snapshot.pools[0].name, "told");
     let has = |fits: &dyn Fn(&EventKind) -> bool| snapshot.events().any(|event| fits(&event.kind));
     assert!(
-        has(&|kind| matches!(kind, EventKind::Stall { .. })),
+        has(&|kind| matches!(kind, EventKind::Stall { worker: 0, report: Some(_) })),
         "{snapshot:?}"
     );
     assert!(
