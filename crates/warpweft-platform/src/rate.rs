@@ -76,7 +76,10 @@ mod tests {
         assert_eq!([1000, 1005, 1010, 1035, 2000].map(admitted), [4, 0, 1, 2, 4]);
         let single = Rate::new();
         let admitted = (0..100).filter(|&now| single.admit_burst(now, 10, 1));
-        assert_eq!(admitted.collect::<Vec<_>>(), (0..10).map(|n| 10 * n).collect::<Vec<_>>());
+        assert_eq!(
+            admitted.collect::<Vec<_>>(),
+            (0..10).map(|n| 10 * n).collect::<Vec<_>>()
+        );
     }
 
     #[test]

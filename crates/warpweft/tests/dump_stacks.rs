@@ -172,7 +172,10 @@ fn the_first_shutdown_in_vain_keeps_its_limit() {
         let remaining = runtime.shutdown_timeout(LIMIT).expect_err("they are stuck");
         eprintln!("{} ms", start.elapsed().as_millis());
         let text = remaining.to_string();
-        assert!(text.matches("deep_in_the_system at ").count() >= BLOCKS.len(), "{text}");
+        assert!(
+            text.matches("deep_in_the_system at ").count() >= BLOCKS.len(),
+            "{text}"
+        );
         assert!(remaining.dump.to_json().contains("deep_in_the_system"), "{text}");
         drop(senders);
     };
@@ -186,7 +189,10 @@ fn the_first_shutdown_in_vain_keeps_its_limit() {
         let (millis, _) = text.split_once(" ms").expect("it says so");
         let millis = millis.parse().expect("a number");
         took.push(Duration::from_millis(millis));
-        if took.last().is_some_and(|took| *took <= LIMIT + Duration::from_millis(15)) {
+        if took
+            .last()
+            .is_some_and(|took| *took <= LIMIT + Duration::from_millis(15))
+        {
             return;
         }
     }

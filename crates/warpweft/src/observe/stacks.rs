@@ -332,7 +332,9 @@ impl Addresses {
     fn of(stack: &Stack) -> Self {
         let frames = stack.frames.iter();
         Self {
-            frames: frames.map(|frame| (frame.address, frame.module.clone())).collect(),
+            frames: frames
+                .map(|frame| (frame.address, frame.module.clone()))
+                .collect(),
             cut: stack.cut,
         }
     }

@@ -57,7 +57,10 @@ impl Patience {
             let ns = u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX);
             now_ns().saturating_add(ns)
         });
-        Ends { names_ns, addresses_ns }
+        Ends {
+            names_ns,
+            addresses_ns,
+        }
     }
 }
 

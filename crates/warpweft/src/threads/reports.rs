@@ -134,7 +134,11 @@ pub(crate) struct Whose {
 
 impl Reports {
     /// Returns whether a report of that spawn site and name may be written to the standard error stream now.
-    pub(crate) fn admit(&mut self, site: Option<&'static Location<'static>>, name: Option<&str>) -> Admission {
+    pub(crate) fn admit(
+        &mut self,
+        site: Option<&'static Location<'static>>,
+        name: Option<&str>,
+    ) -> Admission {
         let now = clock::now_ns();
         let key = key(site, name);
         // A report that cannot be written holds the next one up.
@@ -297,7 +301,10 @@ impl Reports {
 fn key(site: Option<&'static Location<'static>>, name: Option<&str>) -> Key {
     let mut hash = DefaultHasher::new();
     name.hash(&mut hash);
-    (site.map_or(0, |site| std::ptr::from_ref(site).addr()), hash.finish())
+    (
+        site.map_or(0, |site| std::ptr::from_ref(site).addr()),
+        hash.finish(),
+    )
 }
 
 impl Pending {

@@ -186,13 +186,24 @@ mod tests {
         stall.name = Some(String::from("a\nwarpweft: forged\u{1b}[31m"));
         let text = stall.to_string();
         assert!(text.starts_with(r"worker 1 of `io\n\r` has been"), "{text}");
-        assert!(text.contains(r"the future `a\nwarpweft: forged\u{1b}[31m`, spawned"), "{text}");
+        assert!(
+            text.contains(r"the future `a\nwarpweft: forged\u{1b}[31m`, spawned"),
+            "{text}"
+        );
         stall.name = None;
         assert!(stall.to_string().contains("in a future spawned at"), "{stall}");
         stall.kind = Some(TaskKind::Fork);
-        assert!(stall.to_string().contains("in a fork of a task spawned at"), "{stall}");
+        assert!(
+            stall.to_string().contains("in a fork of a task spawned at"),
+            "{stall}"
+        );
         stall.name = Some(String::from("outer"));
-        assert!(stall.to_string().contains("in a fork of the task `outer`, spawned at"), "{stall}");
+        assert!(
+            stall
+                .to_string()
+                .contains("in a fork of the task `outer`, spawned at"),
+            "{stall}"
+        );
         (stall.name, stall.spawned_at) = (None, None);
         assert!(stall.to_string().contains("in a fork that it took"), "{stall}");
         stall.kind = None;

@@ -413,12 +413,17 @@ fn names_are_escaped_in_texts() {
         .on_panic(move |report| told.lock().push(report.to_string()))
         .build()
         .expect("a runtime");
-    let task = TaskBuilder::new().name("a\nwarpweft: forged\u{1b}[31m").on(&runtime);
+    let task = TaskBuilder::new()
+        .name("a\nwarpweft: forged\u{1b}[31m")
+        .on(&runtime);
     let error = task.spawn_job(|| PanicBy::Macro.panic()).wait();
     texts.lock().push(error.expect_err("it panicked").to_string());
     for text in texts.lock().iter() {
         assert!(text.contains(r"job `a\nwarpweft: forged\u{1b}[31m`"), "{text}");
         assert!(!text.contains(['\n', '\u{1b}']), "{text}");
     }
-    assert!(texts.lock()[0].starts_with(r"pool `kit\nchen`: the job"), "{texts:?}");
+    assert!(
+        texts.lock()[0].starts_with(r"pool `kit\nchen`: the job"),
+        "{texts:?}"
+    );
 }

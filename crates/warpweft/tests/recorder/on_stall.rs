@@ -71,7 +71,13 @@ fn the_program_gets_the_stall_and_what_was_before() {
     assert_eq!(snapshot.pools[0].name, "told");
     let has = |fits: &dyn Fn(&EventKind) -> bool| snapshot.events().any(|event| fits(&event.kind));
     assert!(
-        has(&|kind| matches!(kind, EventKind::Stall { worker: 0, report: Some(_) })),
+        has(&|kind| matches!(
+            kind,
+            EventKind::Stall {
+                worker: 0,
+                report: Some(_)
+            }
+        )),
         "{snapshot:?}"
     );
     assert!(

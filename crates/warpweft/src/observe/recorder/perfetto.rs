@@ -311,7 +311,9 @@ fn write_track(
             })?;
         } else {
             let report = match &event.kind {
-                EventKind::Stall { report: Some(report), .. } => {
+                EventKind::Stall {
+                    report: Some(report), ..
+                } => {
                     let iid = sequence.intern(interned::ANNOTATION_NAMES, "report")?;
                     let named = message().number(annotation::NAME_IID, iid);
                     Some(named.text(annotation::STRING_VALUE, report))

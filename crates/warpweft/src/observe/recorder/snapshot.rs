@@ -206,10 +206,12 @@ impl Snapshot {
     /// Notes what the report of a stall says, at the last stall of that worker.
     pub(crate) fn with_report(mut self, of: usize, said: &str) -> Self {
         let tracks = self.pools.iter_mut().flat_map(|pool| &mut pool.tracks);
-        let stalls = tracks.flat_map(|track| &mut track.events).filter_map(|event| match &mut event.kind {
-            EventKind::Stall { worker, report } if *worker == of => Some((event.at, report)),
-            _ => None,
-        });
+        let stalls = tracks
+            .flat_map(|track| &mut track.events)
+            .filter_map(|event| match &mut event.kind {
+                EventKind::Stall { worker, report } if *worker == of => Some((event.at, report)),
+                _ => None,
+            });
         if let Some((_, report)) = stalls.max_by_key(|(at, _)| *at) {
             *report = Some(said.into());
         }
