@@ -34,6 +34,18 @@ impl Rate {
         self.next_ns.fetch_update(order, order, next).is_ok()
     }
 
+    /// As [`admit`](Self::admit), but up to `burst` events may come at once. Each is paid for by a pause, so
+    /// that in the long run there is one per pause.
+    pub fn admit_burst(&self, now_ns: u64, pause_ns: u64, burst: u64) -> bool {
+        let ahead_ns = pause_ns.saturating_mul(burst.saturating_sub(1));
+        let next = |next_ns: u64| {
+            let is_admitted = next_ns <= now_ns.saturating_add(ahead_ns);
+            is_admitted.then(|| next_ns.max(now_ns).saturating_add(pause_ns))
+        };
+        let order = Ordering::Relaxed;
+        self.next_ns.fetch_update(order, order, next).is_ok()
+    }
+
     /// Counts an event that is left out.
     pub fn leave_out(&self) {
         self.left_out.fetch_add(1, Ordering::Relaxed);
@@ -55,6 +67,19 @@ mod tests {
         let admitted = (0..100).filter(|&now| rate.admit(now, 10)).collect::<Vec<_>>();
         assert_eq!(admitted, (0..10).map(|n| 10 * n).collect::<Vec<_>>());
         assert!(rate.admit(u64::MAX, u64::MAX) && !rate.admit(u64::MAX - 1, 1));
+    }
+
+    #[test]
+    fn a_burst_is_paid_for_by_pauses() {
+        let rate = Rate::new();
+        let admitted = |now| (0..10).filter(|_| rate.admit_burst(now, 10, 4)).count();
+        assert_eq!([1000, 1005, 1010, 1035, 2000].map(admitted), [4, 0, 1, 2, 4]);
+        let single = Rate::new();
+        let admitted = (0..100).filter(|&now| single.admit_burst(now, 10, 1));
+        assert_eq!(
+            admitted.collect::<Vec<_>>(),
+            (0..10).map(|n| 10 * n).collect::<Vec<_>>()
+        );
     }
 
     #[test]

@@ -154,7 +154,7 @@ impl fmt::Display for TaskPanic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the {}", self.kind())?;
         if let Some(name) = self.name() {
-            write!(f, " `{name}`")?;
+            write!(f, " `{}`", name.escape_debug())?;
         }
         if let Some(site) = self.spawned_at() {
             write!(f, ", spawned at {site},")?;

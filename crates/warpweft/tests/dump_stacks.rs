@@ -11,9 +11,12 @@
     reason = "the system's own threads and locks surround the runtime"
 )]
 
+#[path = "support/again.rs"]
+mod again;
 #[path = "support/eventually.rs"]
 mod eventually;
 
+use again::{child, said};
 use eventually::eventually;
 use std::hint::black_box;
 use std::process::{Command, id};
@@ -149,13 +152,51 @@ fn a_shutdown_in_vain_has_the_stacks_of_what_is_left() {
     let limit = Duration::from_secs(1);
     let remaining = runtime.shutdown_timeout(limit).expect_err("they are stuck");
     for name in BLOCKS {
-        let its = stack(&remaining.dump, name);
-        assert_eq!(frames_of(its, "deep_in_the_system"), 1, "{remaining}");
+        let its = stack(&remaining.dump, name).with_names();
+        assert_eq!(frames_of(&its, "deep_in_the_system"), 1, "{remaining}");
     }
     // As the panic of `expect` shows it.
     let text = format!("{remaining:?}");
     assert!(text.contains("deep_in_the_system at "), "{text}");
     drop(senders);
+}
+
+/// The symbols of the program are not read before, which takes much longer than the limit.
+#[test]
+fn the_first_shutdown_in_vain_keeps_its_limit() {
+    const LIMIT: Duration = Duration::from_millis(100);
+    let body = || {
+        let runtime = runtime(2);
+        let senders = blocked(&runtime);
+        let start = Instant::now();
+        let remaining = runtime.shutdown_timeout(LIMIT).expect_err("they are stuck");
+        eprintln!("{} ms", start.elapsed().as_millis());
+        let text = remaining.to_string();
+        assert!(
+            text.matches("deep_in_the_system at ").count() >= BLOCKS.len(),
+            "{text}"
+        );
+        assert!(remaining.dump.to_json().contains("deep_in_the_system"), "{text}");
+        drop(senders);
+    };
+    // Foreign load makes one of them late.
+    let mut took = Vec::new();
+    for _ in 0..5 {
+        let Some(child) = child("the_first_shutdown_in_vain_keeps_its_limit", body) else {
+            return;
+        };
+        let text = said(child);
+        let (millis, _) = text.split_once(" ms").expect("it says so");
+        let millis = millis.parse().expect("a number");
+        took.push(Duration::from_millis(millis));
+        if took
+            .last()
+            .is_some_and(|took| *took <= LIMIT + Duration::from_millis(15))
+        {
+            return;
+        }
+    }
+    panic!("{took:?}");
 }
 
 #[cfg(feature = "signal")]

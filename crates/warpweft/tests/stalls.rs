@@ -17,7 +17,7 @@ mod again;
 use again::{child, said};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 use warpweft::{NoStack, Runtime, Stall, TaskBuilder, TaskKind, fiber};
@@ -333,6 +333,51 @@ fn by_default_a_stall_is_written_to_the_standard_error_stream() {
         text.contains("stalls::by_default") && text.contains("expect_long"),
         "{text}"
     );
+}
+
+/// Drops a runtime while a job of it sleeps for four seconds.
+fn ends_during_a_job(builder: warpweft::Builder, after: Duration) {
+    let runtime = builder.workers(2).build().expect("threads");
+    let (begin, begun) = mpsc::channel();
+    let job = TaskBuilder::new().name("late").on(&runtime).spawn_job(move || {
+        begin.send(()).expect("the test waits");
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_secs(4) {
+            thread::sleep(Duration::from_secs(4));
+        }
+    });
+    drop(job);
+    begun.recv().expect("it begins");
+    thread::sleep(after);
+    drop(runtime);
+}
+
+/// The runtime begins to end before the report is due. The worker that has left is not reported.
+#[test]
+fn what_holds_up_the_end_of_a_runtime_is_reported() {
+    let body = || ends_during_a_job(Runtime::builder(), Duration::from_millis(50));
+    let Some(child) = child("what_holds_up_the_end_of_a_runtime_is_reported", body) else {
+        return;
+    };
+    let text = said(child);
+    assert_eq!(text.matches("has been for").count(), 1, "{text}");
+    assert!(text.contains("in the job `late`, spawned at"), "{text}");
+    assert!(text.contains("stalls::ends_during_a_job"), "{text}");
+}
+
+/// The report is written before the runtime ends, and the names of its functions are read meanwhile.
+#[test]
+fn the_names_of_a_report_follow_while_the_runtime_ends() {
+    let body = || {
+        let soon = Some(Duration::from_millis(20));
+        let builder = Runtime::builder().report_stalls_after(soon);
+        ends_during_a_job(builder, Duration::from_millis(100));
+    };
+    let Some(child) = child("the_names_of_a_report_follow_while_the_runtime_ends", body) else {
+        return;
+    };
+    let text = said(child);
+    assert!(text.contains("stalls::ends_during_a_job"), "{text}");
 }
 
 /// A task that blocks while it holds the lock of the standard error stream holds no report up, and the tasks

@@ -5,6 +5,14 @@ use std::time::Duration;
 use warpweft_platform::stack_copy::{Describe, NoCopy, StackCopy};
 
 /// As in `stacks.rs`.
+#[derive(Debug, Clone, Copy)]
+#[allow(dead_code, reason = "as in `stacks.rs`")]
+pub(crate) struct Ends {
+    pub(crate) names_ns: u64,
+    pub(crate) addresses_ns: u64,
+}
+
+/// As in `stacks.rs`.
 pub(crate) const PATIENCE: Duration = Duration::ZERO;
 
 /// Returns why no stack is read in this program.
@@ -20,8 +28,13 @@ pub(crate) fn why_none() -> Option<NoStack> {
 /// As in `stacks.rs`: there is nothing to read.
 pub(crate) fn prepare() {}
 
+/// As in `stacks.rs`: there is nothing to name.
+pub(super) fn named_soon(_stack: &Stack) -> Option<Stack> {
+    None
+}
+
 /// As in `stacks.rs`. It is not called while there is a reason for none.
-pub(crate) fn of_copies(copies: &[StackCopy], _end_ns: u64) -> Vec<Result<Stack, NoStack>> {
+pub(crate) fn of_copies(copies: Vec<StackCopy>, _ends: Ends) -> Vec<Result<Stack, NoStack>> {
     copies.iter().map(|_| Err(NoStack::NotRead)).collect()
 }
 

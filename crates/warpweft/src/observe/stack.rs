@@ -1,11 +1,17 @@
 //! A stack as text: what a report says of the code that a thread was in.
 
+use super::stacks;
+use std::borrow::Cow;
 use std::fmt;
 use warpweft_platform::stack_copy::NoCopy;
 
 /// The frames of a stack, the innermost first.
 ///
 /// As text it is a frame per line, up to the frames of the runtime that called the task.
+///
+/// A [shutdown](crate::Runtime::shutdown_timeout) that meets its limit does not wait until the symbols of the
+/// program are read. If the frames of its stacks have no names for that reason, the text has them: they are
+/// looked up when it is made, or by [`with_names`](Self::with_names).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stack {
@@ -13,6 +19,8 @@ pub struct Stack {
     pub frames: Vec<Frame>,
     /// `None` if the last frame is the root of the stack. Otherwise why there are no more.
     pub cut: Option<&'static str>,
+    /// The names were not looked up, and are when they are needed.
+    pub(super) is_unnamed: bool,
 }
 
 /// A function of a stack.
@@ -81,18 +89,38 @@ pub(crate) struct WithoutWait<'a>(pub(crate) &'a Stack);
 
 impl fmt::Display for WithoutWait<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let first = self.0.frames.iter().position(|frame| !frame.is_of_wait());
-        self.0.write(f, first.unwrap_or(0))
+        let stack = self.0.named();
+        let first = stack.frames.iter().position(|frame| !frame.is_of_wait());
+        stack.write(f, first.unwrap_or(0))
     }
 }
 
 impl fmt::Display for Stack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.write(f, 0)
+        self.named().write(f, 0)
     }
 }
 
 impl Stack {
+    /// Returns the stack with the names of its functions, as far as the program has symbols. They may be
+    /// missing only in what a shutdown has returned. The first call in a process may take a second.
+    #[must_use]
+    pub fn with_names(&self) -> Self {
+        self.named().into_owned()
+    }
+
+    /// Notes that the names are to be looked up when they are needed, if there are none.
+    pub(crate) fn defer_names(&mut self) {
+        self.is_unnamed = self.frames.iter().all(|frame| frame.function.is_none());
+    }
+
+    fn named(&self) -> Cow<'_, Self> {
+        match self.is_unnamed {
+            true => stacks::named_soon(self).map_or(Cow::Borrowed(self), Cow::Owned),
+            false => Cow::Borrowed(self),
+        }
+    }
+
     /// Writes the frames from the one with that number on.
     fn write(&self, f: &mut fmt::Formatter<'_>, first: usize) -> fmt::Result {
         let shown = self.frames.iter().position(Frame::is_of_runtime);
@@ -189,6 +217,7 @@ mod tests {
         let mut stack = Stack {
             frames: names.map(frame).into(),
             cut: None,
+            is_unnamed: false,
         };
         for file in [
             "/crates/warpweft/src/switch.rs",
@@ -226,6 +255,7 @@ mod tests {
         let mut stack = Stack {
             frames: names.map(frame).into(),
             cut: None,
+            is_unnamed: false,
         };
         assert_eq!(stack.to_string(), "   0: a::guilty\n   1: b::calls");
         // Only names count, and not what they are generic over.

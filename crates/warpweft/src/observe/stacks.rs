@@ -11,15 +11,17 @@
 //! - Names are looked up under one lock of the crate `backtrace`, which keeps what it has read of a library.
 //!   So whatever [`prepare`] has begun to read is read once, and a report waits for the rest of it only.
 
+mod library;
+
+use self::library::{Library, libraries};
 use super::stack::{Frame, NoStack, Stack};
-use framehop::{ExplicitModuleSectionInfo, FrameAddress, Module, Unwinder as _};
-use std::ops::Range;
+use framehop::{FrameAddress, Unwinder as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use warpweft_platform::clock::now_ns;
 use warpweft_platform::stack_copy::{Asked, Describe, StackCopy, ask};
-use warpweft_platform::sync::{Mutex, StaticMutex};
+use warpweft_platform::sync::{Condvar, Mutex, StaticMutex};
 use warpweft_platform::thread::{pause, spawn_named};
 
 #[cfg(target_arch = "aarch64")]
@@ -35,7 +37,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 const MOST_FRAMES: usize = 256;
 const THREADS: usize = 4;
 /// How often a dump looks whether its stacks are there.
-const LOOK_NS: u64 = 500_000;
+const LOOK_NS: u64 = 200_000;
 
 /// How many stacks are being unwound.
 static BUSY: StaticMutex<usize> = StaticMutex::new(0);
@@ -181,27 +183,75 @@ pub(crate) fn prepare() {
     let _ = spawn_named("warpweft-stack", None, body);
 }
 
-/// Unwinds copies, and waits for that until `end_ns`.
-pub(crate) fn of_copies(copies: &[StackCopy], end_ns: u64) -> Vec<Result<Stack, NoStack>> {
+/// Looks up the names of a stack that has none. Returns `None` if they are not found in time.
+///
+/// The addresses are those of this process, and of libraries that are loaded. On a separate thread, because a
+/// thread that is stuck may hold the dynamic linker's lock.
+pub(super) fn named_soon(stack: &Stack) -> Option<Stack> {
+    let named = Arc::new((Mutex::new(None), Condvar::new()));
+    let (result, addresses) = (Arc::clone(&named), Addresses::of(stack));
+    let body = move || {
+        // Unwind: as in `begin`.
+        let stack = catch_unwind(AssertUnwindSafe(|| addresses.name())).ok();
+        *result.0.lock() = Some(stack);
+        result.1.notify_all();
+    };
+    spawn_named("warpweft-stack", None, body).ok()?;
+    let end_ns = now_ns().saturating_add(u64::try_from(PATIENCE.as_nanos()).unwrap_or(u64::MAX));
+    let mut found = named.0.lock();
+    while found.is_none() {
+        match end_ns.saturating_sub(now_ns()) {
+            0 => return None,
+            left_ns => found = named.1.wait_for(found, left_ns),
+        }
+    }
+    found.take().flatten()
+}
+
+/// Until when stacks are waited for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ends {
+    pub(crate) names_ns: u64,
+    pub(crate) addresses_ns: u64,
+}
+
+/// What is known of some stacks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    Nothing,
+    Addresses,
+    Names,
+}
+
+/// Unwinds copies, and waits for that.
+pub(crate) fn of_copies(copies: Vec<StackCopy>, ends: Ends) -> Vec<Result<Stack, NoStack>> {
+    let progress = match copies.is_empty() {
+        true => Progress::Names,
+        false => Progress::Nothing,
+    };
     let none = vec![Err(NoStack::NotRead); copies.len()];
-    let found = Arc::new(Mutex::new((none, copies.is_empty())));
-    let (results, copies) = (Arc::clone(&found), copies.to_vec());
+    let found = Arc::new(Mutex::new((none, progress)));
+    let results = Arc::clone(&found);
     let body = move || {
         // Unwind: as in `begin`.
         let _ = catch_unwind(AssertUnwindSafe(|| {
             let all: Vec<_> = copies.iter().map(unwind).collect();
-            for (at, addresses) in all.iter().enumerate() {
-                results.lock().0[at] = Ok(addresses.nameless());
-            }
+            let addresses = all.iter().map(|addresses| Ok(addresses.nameless()));
+            *results.lock() = (addresses.collect(), Progress::Addresses);
             for (at, addresses) in all.into_iter().enumerate() {
                 let named = addresses.name();
                 results.lock().0[at] = Ok(named);
             }
         }));
-        results.lock().1 = true;
+        results.lock().1 = Progress::Names;
+    };
+    let waits = |progress| match progress {
+        Progress::Nothing => now_ns() < ends.addresses_ns,
+        Progress::Addresses => now_ns() < ends.names_ns,
+        Progress::Names => false,
     };
     if spawn_named("warpweft-stack", None, body).is_ok() {
-        while !found.lock().1 && now_ns() < end_ns {
+        while waits(found.lock().1) {
             pause(LOOK_NS);
         }
     }
@@ -278,12 +328,24 @@ fn unwind_with(copy: &StackCopy, loaded: &[Library]) -> Addresses {
 }
 
 impl Addresses {
+    /// Those of a stack without names.
+    fn of(stack: &Stack) -> Self {
+        let frames = stack.frames.iter();
+        Self {
+            frames: frames
+                .map(|frame| (frame.address, frame.module.clone()))
+                .collect(),
+            cut: stack.cut,
+        }
+    }
+
     /// Returns the stack without names.
     fn nameless(&self) -> Stack {
         let frame = |(address, module): &(u64, Option<(String, u64)>)| nameless(*address, module.clone());
         Stack {
             frames: self.frames.iter().map(frame).collect(),
             cut: self.cut,
+            is_unnamed: false,
         }
     }
 
@@ -308,8 +370,11 @@ impl Addresses {
                 frames.push(nameless(address, module));
             }
         }
-        let cut = self.cut;
-        Stack { frames, cut }
+        Stack {
+            frames,
+            cut: self.cut,
+            is_unnamed: false,
+        }
     }
 }
 
@@ -321,133 +386,4 @@ fn nameless(address: u64, module: Option<(String, u64)>) -> Frame {
         line: None,
         module,
     }
-}
-
-/// Calls `visit` for each library, the program first, until it returns false.
-fn libraries(visit: &mut dyn FnMut(&libc::dl_phdr_info) -> bool) {
-    unsafe extern "C" fn each(
-        library: *mut libc::dl_phdr_info,
-        _: libc::size_t,
-        visit: *mut libc::c_void,
-    ) -> libc::c_int {
-        let visit = visit.cast::<&mut dyn FnMut(&libc::dl_phdr_info) -> bool>();
-        // SAFETY: `libraries` passes this pointer, to a function that it borrows meanwhile.
-        let visit = unsafe { &mut *visit };
-        // SAFETY: the dynamic linker passes a valid pointer.
-        let library = unsafe { &*library };
-        libc::c_int::from(!visit(library))
-    }
-    let mut visit = visit;
-    // SAFETY: the callback has the right signature, and is called during this call only.
-    unsafe { libc::dl_iterate_phdr(Some(each), (&raw mut visit).cast()) };
-}
-
-/// A loaded library or the program.
-struct Library {
-    name: String,
-    base: u64,
-    /// Where its segments are.
-    range: Range<u64>,
-    /// The segment with code.
-    text: Range<u64>,
-    /// The index of the unwind information.
-    index: Range<u64>,
-    /// From the unwind information to the end of its segment.
-    frames: Range<u64>,
-}
-
-impl Library {
-    /// Describes a library, if it has unwind information.
-    fn of(library: &libc::dl_phdr_info) -> Option<Self> {
-        let base = library.dlpi_addr;
-        // SAFETY: the dynamic linker says how many headers there are.
-        let headers = unsafe { std::slice::from_raw_parts(library.dlpi_phdr, library.dlpi_phnum.into()) };
-        let range = |header: &libc::Elf64_Phdr| {
-            let start = base.wrapping_add(header.p_vaddr);
-            start..start.wrapping_add(header.p_memsz)
-        };
-        let segments: Vec<_> = headers
-            .iter()
-            .filter(|header| header.p_type == libc::PT_LOAD)
-            .collect();
-        let index = headers
-            .iter()
-            .find(|header| header.p_type == libc::PT_GNU_EH_FRAME)?;
-        let index = range(index);
-        // Code that may be run and not read is left alone.
-        let readable = libc::PF_X | libc::PF_R;
-        let text = segments
-            .iter()
-            .find(|segment| segment.p_flags & readable == readable)?;
-        // The header: a version, how the pointer is encoded, two more such bytes, and the pointer. Linkers
-        // write it relative to its place, in four bytes.
-        // SAFETY: it is a part of the library that is loaded.
-        let [version, encoding, ..] = *(unsafe { bytes(index.start..index.start + 8) }) else {
-            return None;
-        };
-        if (version, encoding) != (1, 0x1b) {
-            return None;
-        }
-        // SAFETY: as above.
-        let offset = unsafe { bytes(index.start + 4..index.start + 8) };
-        let offset = i32::from_ne_bytes(offset.try_into().ok()?);
-        let start = (index.start + 4).checked_add_signed(offset.into())?;
-        let segment = segments
-            .iter()
-            .map(|segment| range(segment))
-            .find(|segment| segment.contains(&start))?;
-        // SAFETY: null, or a text of the dynamic linker.
-        let name =
-            (!library.dlpi_name.is_null()).then(|| unsafe { std::ffi::CStr::from_ptr(library.dlpi_name) });
-        let name = name
-            .map(|name| name.to_string_lossy().into_owned())
-            .filter(|name| !name.is_empty());
-        let program =
-            || std::env::current_exe().map_or_else(|_| String::new(), |path| path.display().to_string());
-        let ends = segments.iter().map(|segment| range(segment));
-        Some(Self {
-            name: name.unwrap_or_else(program),
-            base,
-            range: ends.clone().map(|it| it.start).min()?..ends.map(|it| it.end).max()?,
-            text: range(text),
-            index,
-            frames: start..segment.end,
-        })
-    }
-
-    /// Describes it to the unwinder. Only in the dynamic linker's callback.
-    fn module(&self) -> Module<&'static [u8]> {
-        let relative = |range: &Range<u64>| range.start - self.base..range.end - self.base;
-        // SAFETY: these are parts of a library that is loaded while the unwinder is used.
-        let parts = [&self.text, &self.index, &self.frames].map(|part| unsafe { bytes(part.clone()) });
-        let sections = ExplicitModuleSectionInfo {
-            base_svma: 0,
-            text_svma: Some(relative(&self.text)),
-            text: Some(parts[0]),
-            eh_frame_hdr_svma: Some(relative(&self.index)),
-            eh_frame_hdr: Some(parts[1]),
-            eh_frame_svma: Some(relative(&self.frames)),
-            eh_frame: Some(parts[2]),
-            ..Default::default()
-        };
-        Module::new(self.name.clone(), self.range.clone(), self.base, sections)
-    }
-
-    /// Returns its name and the place in it, if it has that address.
-    fn place(&self, address: u64) -> Option<(String, u64)> {
-        self.range
-            .contains(&address)
-            .then(|| (self.name.clone(), address - self.base))
-    }
-}
-
-/// Returns the memory at these addresses.
-///
-/// # Safety
-///
-/// It is readable, is not written, and stays there while the result is used.
-unsafe fn bytes(range: Range<u64>) -> &'static [u8] {
-    let start = std::ptr::with_exposed_provenance(range.start as usize);
-    // SAFETY: by contract.
-    unsafe { std::slice::from_raw_parts(start, (range.end - range.start) as usize) }
 }

@@ -45,7 +45,7 @@ pub enum PanicPolicy {
 
 /// A task that has panicked, for the function of [`Builder::on_panic`](crate::Builder::on_panic).
 ///
-/// As text it is one line.
+/// As text it is one line, unless the message of the panic has several. Names are escaped.
 #[derive(Debug, Clone, Copy)]
 pub struct PanicReport<'a> {
     pool: &'a str,
@@ -92,7 +92,7 @@ impl<'a> PanicReport<'a> {
 
 impl fmt::Display for PanicReport<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "pool `{}`: {}", self.pool, self.panic)
+        write!(f, "pool `{}`: {}", self.pool.escape_debug(), self.panic)
     }
 }
 

@@ -14,7 +14,7 @@ use super::pool::Pool;
 use crate::coroutine::overflow::describe;
 use crate::observe::dump::{Dump, Finding, TaskState};
 use crate::observe::stack::{NoStack, Stack};
-use crate::observe::stacks::{PATIENCE, Reading, of_copies, why_none};
+use crate::observe::stacks::{Ends, PATIENCE, of_copies, why_none};
 use crate::pool::core::PoolCore;
 use crate::pool::dyn_pool::DynPool;
 use crate::threads::monitor::StackSignal;
@@ -22,7 +22,7 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
 use warpweft_platform::clock::now_ns;
-use warpweft_platform::stack_copy::NoCopy;
+use warpweft_platform::stack_copy::{Asked, NoCopy, StackCopy, ask};
 use warpweft_platform::thread::pause;
 use warpweft_task::TaskKind;
 use warpweft_task::frame::FrameKind;
@@ -33,8 +33,36 @@ const LOOK_NS: u64 = 200_000;
 const ASKED: usize = 4;
 /// How many tasks have stacks in a dump that nobody limits.
 const USUAL: usize = 64;
-/// How long the stacks of what a shutdown has left are waited for.
-const LAST_PATIENCE: Duration = Duration::from_secs(2);
+/// For how long a dump waits for stacks.
+#[derive(Debug, Clone, Copy)]
+struct Patience {
+    names: Duration,
+    addresses: Duration,
+}
+
+impl Patience {
+    const USUAL: Self = Self {
+        names: PATIENCE,
+        addresses: PATIENCE,
+    };
+    /// After the limit of a shutdown. Copies and their addresses take a millisecond or two, if the threads get
+    /// a CPU. So do the names, if the symbols of the program have been read.
+    const LAST: Self = Self {
+        names: Duration::from_millis(6),
+        addresses: Duration::from_millis(50),
+    };
+
+    fn from_now(self) -> Ends {
+        let [names_ns, addresses_ns] = [self.names, self.addresses].map(|patience| {
+            let ns = u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX);
+            now_ns().saturating_add(ns)
+        });
+        Ends {
+            names_ns,
+            addresses_ns,
+        }
+    }
+}
 
 impl Runtime {
     /// As [`dump`](Self::dump), with the stacks of at most `most` tasks: what runs on a worker, closures of
@@ -65,7 +93,7 @@ impl Runtime {
                     dump.tasks[task].stack = Some(Err(why.clone()));
                 }
             }
-            None => dump.read_stacks(self.pools(), most, PATIENCE),
+            None => dump.read_stacks(self.pools(), most, Patience::USUAL),
         }
         dump
     }
@@ -75,18 +103,22 @@ impl Dump {
     /// Looks at these pools for a program that has asked by a signal: with stacks, if they can be read.
     #[cfg(all(unix, feature = "signal"))]
     pub(crate) fn asked_for(pools: &[Pool]) -> Self {
-        Self::of(pools).with_stacks(pools, PATIENCE)
+        Self::of(pools).with_stacks(pools, Patience::USUAL)
     }
 
     /// Looks at these pools after a shutdown that was in vain: with stacks, if they can be read soon. It has
-    /// the findings that its first look had, too.
+    /// the findings that its first look had, too. Names that are not read yet are looked up when the dump is
+    /// shown.
     pub(super) fn of_remaining(pools: &[Pool], first: &Found) -> Self {
         let mut dump = quick_look(pools);
         first.keep_in(&mut dump);
-        dump.with_stacks(pools, LAST_PATIENCE)
+        dump = dump.with_stacks(pools, Patience::LAST);
+        let stacks = dump.tasks.iter_mut().filter_map(|task| task.stack.as_mut());
+        stacks.flatten().for_each(Stack::defer_names);
+        dump
     }
 
-    fn with_stacks(mut self, pools: &[Pool], patience: Duration) -> Self {
+    fn with_stacks(mut self, pools: &[Pool], patience: Patience) -> Self {
         if why_none().is_none() {
             self.read_stacks(pools, USUAL, patience);
         }
@@ -94,14 +126,23 @@ impl Dump {
     }
 
     /// Reads the stacks of at most `most` tasks, for as long as `patience` allows.
-    fn read_stacks(&mut self, pools: &[Pool], most: usize, patience: Duration) {
+    fn read_stacks(&mut self, pools: &[Pool], most: usize, patience: Patience) {
         let pools: Vec<_> = pools.iter().map(|pool| &**pool.any()).collect();
-        let end_ns = now_ns().saturating_add(u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX));
+        let ends = patience.from_now();
         let chosen = choose(self, most);
-        for (task, stack) in by_signal(threads(self, &pools, &chosen), end_ns) {
-            self.tasks[task].stack = Some(stack);
+        let mut copied = by_signal(threads(self, &pools, &chosen), ends.addresses_ns);
+        copied.extend(suspended(self, &pools, &chosen));
+        let (mut tasks, mut copies) = (Vec::new(), Vec::new());
+        for (task, copy) in copied {
+            match copy {
+                Ok(copy) => {
+                    tasks.push(task);
+                    copies.push(copy);
+                }
+                Err(why) => self.tasks[task].stack = Some(Err(why)),
+            }
         }
-        for (task, stack) in suspended(self, &pools, &chosen, end_ns) {
+        for (task, stack) in tasks.into_iter().zip(of_copies(copies, ends)) {
             self.tasks[task].stack = Some(stack);
         }
     }
@@ -126,7 +167,8 @@ fn choose(dump: &Dump, most: usize) -> Vec<usize> {
     tasks.into_iter().map(|(_, number)| number).collect()
 }
 
-type Read = Vec<(usize, Result<Stack, NoStack>)>;
+/// Copies of the stacks of tasks.
+type Copies = Vec<(usize, Result<StackCopy, NoStack>)>;
 
 /// A task on a thread that can be asked by a signal.
 struct OnThread<'a> {
@@ -139,14 +181,14 @@ struct OnThread<'a> {
 }
 
 impl OnThread<'_> {
-    /// Asks for the stack.
-    fn ask(&self) -> Result<Reading, NoStack> {
+    /// Asks for a copy of the stack.
+    fn ask(&self) -> Result<Asked, NoStack> {
         let signal = match self.core.monitor.stack_signal() {
             StackSignal::Off => return Err(NoStack::Off),
             StackSignal::Number(signal) => Some(signal),
             StackSignal::Usual => None,
         };
-        Reading::new(self.thread.ok_or(NoStack::NoThread)?, signal, describe)
+        Ok(ask(self.thread.ok_or(NoStack::NoThread)?, signal, describe)?)
     }
 
     /// Returns true if the thread was in the task just now, for all that is known. Of a worker it is not: its
@@ -207,49 +249,47 @@ fn threads<'a>(dump: &Dump, pools: &[&'a dyn DynPool], chosen: &[usize]) -> VecD
     chosen.iter().filter_map(on_thread).collect()
 }
 
-/// Reads the stacks of these threads until that time.
-fn by_signal(mut left: VecDeque<OnThread<'_>>, end_ns: u64) -> Read {
-    let mut read = Vec::new();
+/// Copies the stacks of these threads, until that time.
+fn by_signal(mut left: VecDeque<OnThread<'_>>, end_ns: u64) -> Copies {
+    let mut copies = Vec::new();
     let mut asked = Vec::new();
     while !(left.is_empty() && asked.is_empty()) {
         while asked.len() < ASKED
             && let Some(next) = left.pop_front()
         {
             match next.ask() {
-                Ok(reading) => asked.push((next, reading)),
+                Ok(copying) => asked.push((next, copying)),
                 Err(why) if why == NoCopy::Busy.into() && now_ns() < end_ns => {
                     // Others ask, too: a buffer becomes free soon.
                     left.push_front(next);
                     break;
                 }
-                Err(why) => read.push((next.task, Err(why))),
+                Err(why) => copies.push((next.task, Err(why))),
             }
         }
-        asked.retain_mut(|(on_thread, reading)| {
-            let stack = reading.poll(|_| on_thread.is_there());
-            let waits = stack.is_none();
-            read.extend(stack.map(|stack| (on_thread.task, stack)));
+        asked.retain_mut(|(on_thread, copying)| {
+            let copy = copying.poll().map(|copy| match copy {
+                Ok(_) if !on_thread.is_there() => Err(NoStack::Continued),
+                copy => copy.map_err(NoStack::from),
+            });
+            let waits = copy.is_none();
+            copies.extend(copy.map(|copy| (on_thread.task, copy)));
             waits
         });
         if now_ns() >= end_ns {
-            read.extend(
-                left.drain(..)
-                    .map(|on_thread| (on_thread.task, Err(NoStack::NotRead))),
-            );
-            read.extend(
-                asked
-                    .drain(..)
-                    .map(|(on_thread, reading)| (on_thread.task, reading.give_up())),
-            );
+            let not_asked = left.drain(..).map(|of| (of.task, Err(NoStack::NotRead)));
+            copies.extend(not_asked);
+            let no_answer = asked.drain(..);
+            copies.extend(no_answer.map(|(of, copying)| (of.task, Err(copying.give_up().into()))));
         } else if !(left.is_empty() && asked.is_empty()) {
             pause(LOOK_NS);
         }
     }
-    read
+    copies
 }
 
-/// Reads the stacks of fibers that are suspended, until that time.
-fn suspended(dump: &Dump, pools: &[&dyn DynPool], chosen: &[usize], end_ns: u64) -> Read {
+/// Copies the stacks of fibers that are suspended.
+fn suspended(dump: &Dump, pools: &[&dyn DynPool], chosen: &[usize]) -> Copies {
     let is_suspended = |number: &&usize| {
         let state = dump.tasks[**number].state;
         !matches!(
@@ -262,21 +302,14 @@ fn suspended(dump: &Dump, pools: &[&dyn DynPool], chosen: &[usize], end_ns: u64)
         .filter(is_suspended)
         .map(|&number| (dump.tasks[number].id, number))
         .collect();
-    let (mut read, mut numbers, mut copies) = (Vec::new(), Vec::new(), Vec::new());
+    let mut copies = Vec::new();
     for pool in pools {
         pool.core().fibers.for_each(|fiber| {
             let copied = fiber.copy_stack(&|id| wanted.contains_key(&(id as u64)));
-            let Some((id, copy)) = copied else { return };
-            let number = wanted[&(id as u64)];
-            match copy {
-                Ok(copy) => {
-                    numbers.push(number);
-                    copies.push(copy);
-                }
-                Err(why) => read.push((number, Err(why))),
+            if let Some((id, copy)) = copied {
+                copies.push((wanted[&(id as u64)], copy));
             }
         });
     }
-    read.extend(numbers.into_iter().zip(of_copies(&copies, end_ns)));
-    read
+    copies
 }

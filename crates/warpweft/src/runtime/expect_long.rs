@@ -1,11 +1,12 @@
-//! Code that is meant to take long, of which there is no report.
+//! Code that is meant to take long, which is no stall.
 
 use crate::pool::current::with_current;
 
-/// Calls `f`, which is meant to take long: it is not reported as a stall. See
-/// [`Builder::report_stalls_after`](crate::Builder::report_stalls_after).
+/// Calls `f`, which is meant to take long: it is neither reported nor counted as a stall. See
+/// [`Builder::report_stalls_after`](crate::Builder::report_stalls_after) and
+/// [`Runtime::stalls`](crate::Runtime::stalls).
 ///
-/// Only the report is left out. Other workers run the tasks behind `f` as before. If `f` waits, or a half of
+/// Other workers run the tasks behind `f` as before. If `f` waits, or a half of
 /// a [`join`](crate::join) in it is taken by another worker, this does not count for what comes after the
 /// wait, or for the other half: call it there, too. Outside of a task, and in
 /// [`spawn_blocking`](crate::spawn_blocking), which is not watched, it has no effect. Calls may be nested.

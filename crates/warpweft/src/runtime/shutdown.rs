@@ -36,13 +36,16 @@ impl Runtime {
     /// If one of the runtime's own tasks calls it, it does not wait, since it would wait for itself. The
     /// threads then leave on their own.
     ///
-    /// **It waits without a time limit, and prints nothing**, for each closure that runs at this moment:
+    /// **It waits without a time limit** for each closure that runs at this moment:
     ///
     /// - a job, or one poll of a future, that does not return, be it that it waits in direct style for what
     ///   never comes (a fiber that waits is unwound);
     /// - a closure in [`blocking`](crate::blocking()), even one that waits in the system for ever;
     /// - a closure that [`spawn_blocking`](Runtime::spawn_blocking) has begun, even if its handle was
     ///   dropped. Closures that still wait for a thread are dropped.
+    ///
+    /// The first kind is [reported](crate::Builder::report_stalls_after) as a stall, also while the shutdown
+    /// waits. Of the others nothing is written.
     ///
     /// No thread can be stopped from outside. So make sure that such closures end: close the socket or
     /// channel that they wait for, set a flag for them, or let them check in
@@ -59,7 +62,8 @@ impl Runtime {
         self.write_stats();
     }
 
-    /// As [`shutdown`](Runtime::shutdown), and returns after that time at the latest.
+    /// As [`shutdown`](Runtime::shutdown), and returns within ten milliseconds of that time, or 50 more if a
+    /// thread that is asked for its stack gets no CPU.
     ///
     /// If threads are left then, they are detached: each ends when its closure does, and the memory of its
     /// pool stays until then. Nothing waits for them any more. They may still use what their closures have,
@@ -68,7 +72,9 @@ impl Runtime {
     /// It costs a thread, which waits for the others. If the system gives none, it looks every millisecond.
     ///
     /// With the feature `stacks`, the result has the [stacks](Runtime::dump_with_stacks) of at most 64 of the
-    /// tasks that are left. To read them takes some milliseconds after the limit, and two seconds at most.
+    /// tasks that are left, as far as they are read in that time. The names of their functions need the symbols
+    /// of the program, which are read in the second half of the limit. If that takes longer, the names are
+    /// looked up when the result is shown: see [`Stack`](crate::Stack).
     ///
     /// ```
     /// use std::time::Duration;
@@ -232,9 +238,14 @@ enum Close {
 }
 
 fn join(pool: &Arc<dyn DynPool>) {
-    pool.core().monitor.join();
-    pool.core().threads.join_all();
-    pool.core().driver.join();
+    let core = pool.core();
+    // The monitor reports what holds them up.
+    core.threads.join_all();
+    core.monitor.end();
+    core.monitor.join();
+    // One that the monitor has sent meanwhile.
+    core.threads.join_all();
+    core.driver.join();
 }
 
 /// Shuts the runtime down as [`shutdown`](Runtime::shutdown) does: waits for running closures without a

@@ -3,12 +3,13 @@
 
 use super::pool::Pool;
 use crate::driver::standby::TICK_NS;
+use crate::observe::raw::told;
 use crate::observe::recorder::event::Kind;
 use crate::observe::stack::NoStack;
 use crate::observe::stacks;
-use crate::threads::monitor::{QUIET_TICKS, StackSignal};
+use crate::threads::monitor::{QUIET_TICKS, StackSignal, Tick};
 use crate::threads::pool_ref::PoolRef;
-use crate::threads::reports::{Ready, Reports, Whose};
+use crate::threads::reports::{Admission, Ready, Reports, Whose};
 use crate::threads::stall::{Behind, Stall};
 use crate::threads::stall_record::Recordings;
 use std::sync::Arc;
@@ -17,12 +18,16 @@ use warpweft_platform::clock;
 use warpweft_platform::process::end_child_if;
 use warpweft_platform::thread_state;
 use warpweft_policy::Policy;
-use warpweft_task::TaskKind;
+use warpweft_task::frame::{FrameKind, Who};
+use warpweft_task::{TaskKind, Told};
 
 /// How many times `stuck_after` a worker may compute in one task until it counts as stuck. It keeps a CPU
 /// busy, and a thread in its place would take that from it. But a task that never ends must not hold up what
 /// waits behind it.
 const COMPUTES: u64 = 10;
+
+/// The most forks within each other of which a report names the task.
+const MOST_FORKS: usize = 64;
 
 /// How long the monitor sleeps while a report waits for its stack, in nanoseconds.
 const REPORT_TICK_NS: u64 = 1_000_000;
@@ -43,7 +48,10 @@ struct Sample {
     /// When the code began that is not expected to take long.
     unexpected_since_ns: u64,
     told: bool,
+    counted: bool,
     reported: bool,
+    /// A report was due, and was not admitted yet.
+    postponed: bool,
 }
 
 /// The time in which the monitor watches. It stops while the process is stopped, and while the monitor
@@ -134,39 +142,26 @@ impl<P: Policy> Pool<P> {
             }
         };
         let mut tick = tick_ns(&reports);
-        while monitor.sleep(tick, || !reports.are_pending() && is_asleep(quiet)) {
+        loop {
+            let phase = monitor.sleep(tick, || !reports.are_pending() && is_asleep(quiet));
+            if phase == Tick::Over {
+                break;
+            }
             watched.advance(tick);
             quiet = if self.everybody_sleeps() { quiet + 1 } else { 0 };
             let mut due = Vec::new();
             let long = self.count_long(&mut seen, stuck_ns, watched.ns, &mut due);
-            self.follow_machine(&mut followed_ns);
-            let (stuck, replaced) = (long.stuck, long.to_replace(self.core.size.now()));
             standby.tick();
-            if long.all > 0 {
-                standby.want();
-            }
-            let needed = replaced + usize::from(self.core.driver.wants_standby());
-            // Counted once: one that finds nothing retires at once, and would be sent again during the same
-            // tick.
-            let missing = monitor.set_needed(long.all, stuck, needed);
-            // Tasks that came meanwhile wake nothing in the poller.
-            if stuck > 0 || monitor.has_one_too_many() {
-                self.core.driver.relieve();
-            }
-            for _ in 0..missing {
-                if !self.send_compensating(pool) {
-                    standby.give_up();
-                    break;
-                }
+            if phase == Tick::Open {
+                self.follow_machine(&mut followed_ns);
+                self.replace_stuck(pool, long);
             }
             // After the workers are replaced: a report takes longer.
             for due in due {
-                if self.begin_report(&mut reports, due)
-                    && let Some(to) = monitor.record_to()
-                {
-                    let pool = Arc::clone(pool);
-                    recordings.begin(to, move || pool.snapshot());
-                }
+                let begun = self.begin_report(pool, &mut reports, &mut recordings, due);
+                let seen = &mut seen[due.worker];
+                seen.postponed = begun == Admission::Postponed;
+                seen.reported = !seen.postponed;
             }
             for ready in reports.take_done(|worker| self.workers[worker].steps()) {
                 self.give_out(&reports, ready);
@@ -180,6 +175,42 @@ impl<P: Policy> Pool<P> {
         recordings.finish();
     }
 
+    /// Sends compensating workers in the place of those that are stuck, and the standby poller.
+    fn replace_stuck(&self, pool: &Arc<dyn PoolRef>, long: Long) {
+        let (monitor, standby) = (&self.core.monitor, &self.core.driver.standby);
+        let (stuck, replaced) = (long.stuck, long.to_replace(self.core.size.now()));
+        if long.all > 0 {
+            standby.want();
+        }
+        let polls = usize::from(self.core.driver.wants_standby());
+        let has_work = stuck > 0 && self.has_queued();
+        let needed = match has_work {
+            true => replaced + polls,
+            // It would find nothing, and retire at once. One that is in a task stays.
+            false => (replaced + polls).min(monitor.active().max(polls)),
+        };
+        // Counted once: one that finds nothing retires at once, and would be sent again during the same tick.
+        let missing = monitor.set_needed(long.all, stuck, needed);
+        // Tasks that came meanwhile wake nothing in the poller.
+        if has_work || monitor.has_one_too_many() {
+            self.core.driver.relieve();
+        }
+        for _ in 0..missing {
+            if !self.send_compensating(pool) {
+                standby.give_up();
+                break;
+            }
+        }
+    }
+
+    /// Returns true if tasks are queued that a compensating worker may take. A look while workers run may
+    /// miss a push of this moment; a later one sees it.
+    fn has_queued(&self) -> bool {
+        let pinned: usize = self.workers.iter().map(|worker| worker.pinned.len()).sum();
+        let queued = self.core.ledger.remaining(self.handed_out());
+        queued > i64::try_from(pinned).unwrap_or(i64::MAX)
+    }
+
     pub(super) fn everybody_sleeps(&self) -> bool {
         self.core.monitor.active() == 0 && (0..self.core.asked).all(|worker| !self.core.idle.is_awake(worker))
     }
@@ -190,13 +221,19 @@ impl<P: Policy> Pool<P> {
         let report_ns = self.core.monitor.report_ns();
         let mut long = Long::default();
         let machine_ns = clock::now_ns();
+        let is_closing = self.core.lifecycle.is_closing();
         for (id, seen) in seen.iter_mut().enumerate() {
             let (steps, turns) = (self.workers[id].steps(), self.workers[id].fiber_turns());
             // A compensating worker is stuck only if it has made a step since it was sent.
             let works = id >= self.core.asked || self.core.idle.is_awake(id);
             let rests = id >= self.core.asked
                 && (!self.workers[id].is_carried() || self.core.driver.standby.sleeps(id));
-            if !works || steps != seen.steps || rests {
+            // Also one that has left stays awake.
+            let has_left = || is_closing && self.core.threads.thread_with(id).is_none();
+            if !works || steps != seen.steps || rests || has_left() {
+                if seen.postponed {
+                    Reports::leave_out();
+                }
                 *seen = Sample {
                     steps,
                     turns,
@@ -206,7 +243,9 @@ impl<P: Policy> Pool<P> {
                     noted: false,
                     unexpected_since_ns: now,
                     told: false,
+                    counted: false,
                     reported: false,
+                    postponed: false,
                 };
                 continue;
             }
@@ -239,6 +278,9 @@ impl<P: Policy> Pool<P> {
                 // The worker may have drawn tasks from a common queue while others that looked there went to
                 // sleep.
                 self.core.idle.wake_one();
+            }
+            // Not for code that is expected to take long.
+            if !is_expected && ns >= stuck_ns && !std::mem::replace(&mut seen.counted, true) {
                 self.core.monitor.count_stall();
                 self.core.recorder.note_outside(Kind::Stall, id as u64);
             }
@@ -248,7 +290,6 @@ impl<P: Policy> Pool<P> {
             }
             let ns = now.saturating_sub(seen.unexpected_since_ns);
             if !is_expected && !seen.reported && report_ns.is_some_and(|report_ns| ns >= report_ns) {
-                seen.reported = true;
                 due.push(Due {
                     worker: id,
                     ns,
@@ -272,9 +313,39 @@ impl<P: Policy> Pool<P> {
         self.core.offer_board.offers(worker) && self.has_cpu(worker) != Some(false)
     }
 
-    /// Begins the report of a stall, if there are not too many, and returns true if so. It is given out when
-    /// it has its stack.
-    fn begin_report(&self, reports: &mut Reports, due: Due) -> bool {
+    /// Returns the task to which the fork belongs that the worker has taken, if that task waits for the fork on
+    /// a stack of a thread. A hint.
+    fn task_of_fork(&self, worker: usize) -> Option<Told> {
+        // What identifies a fork is the latch for which its owner waits.
+        let mut fork = self.workers[worker].worker_ref().running.get();
+        for _ in 0..MOST_FORKS {
+            let mut owner = Who::NOBODY;
+            self.core.threads.frames().for_each(|frame| {
+                if frame.kind == FrameKind::Joins && frame.key == fork.id {
+                    owner = frame.who;
+                }
+            });
+            if !owner.origin.is_null() {
+                return told(owner);
+            }
+            // The owner may be a fork as well.
+            fork = owner;
+            if fork.id == 0 {
+                break;
+            }
+        }
+        None
+    }
+
+    /// Begins the report of a stall, if there are not too many. It is given out when it has its stack. With it
+    /// a snapshot of the flight recorder is taken.
+    fn begin_report(
+        &self,
+        pool: &Arc<dyn PoolRef>,
+        reports: &mut Reports,
+        recordings: &mut Recordings,
+        due: Due,
+    ) -> Admission {
         let monitor = &self.core.monitor;
         let worker = &self.workers[due.worker];
         let running = worker.running();
@@ -282,24 +353,31 @@ impl<P: Policy> Pool<P> {
         let runs_nothing = worker.worker_ref().running.get().id == 0 && !due.was_turn;
         if runs_nothing && due.worker >= self.core.asked {
             // A compensating worker takes no forks: its thread has had no CPU since it was sent.
-            return false;
+            return Admission::LeftOut;
         }
         // A fiber that continues leaves the worker's word as it is.
         let running = running.filter(|_| !due.was_turn);
-        let spawned_at = running.as_ref().map(|told| told.location);
-        if !monitor.has_hook() && !reports.admit(spawned_at) {
-            return false;
+        let is_fork = took_fork && !due.was_turn;
+        let kind = match &running {
+            Some(told) => Some(told.kind),
+            None => is_fork.then_some(TaskKind::Fork),
+        };
+        let task = running.or_else(|| is_fork.then(|| self.task_of_fork(due.worker)).flatten());
+        let (name, spawned_at) = task.map(|told| (told.name, told.location)).unzip();
+        let name = name.flatten();
+        if !monitor.has_hook() {
+            let admission = reports.admit(spawned_at, name.as_deref());
+            if admission != Admission::Admitted {
+                return admission;
+            }
         }
         let (thread, fibers) = self.core.threads.thread_with(due.worker).unzip();
         let stall = Stall {
             pool: self.core.info.name.clone(),
             worker: due.worker,
             stuck_for: Duration::from_nanos(due.ns),
-            kind: match &running {
-                Some(told) => Some(told.kind),
-                None => (took_fork && !due.was_turn).then_some(TaskKind::Fork),
-            },
-            name: running.and_then(|told| told.name),
+            kind,
+            name,
             spawned_at,
             thread_state: thread.and_then(thread_state::of),
             behind: Behind {
@@ -310,6 +388,10 @@ impl<P: Policy> Pool<P> {
             stack: Err(NoStack::Off),
             left_out: 0,
         };
+        if let Some(to) = monitor.record_to() {
+            let (pool, said) = (Arc::clone(pool), stall.brief());
+            recordings.begin(to, move || pool.snapshot().with_report(due.worker, &said));
+        }
         let whose = Whose {
             thread,
             steps: due.steps,
@@ -323,7 +405,7 @@ impl<P: Policy> Pool<P> {
         if let Some(stall) = reports.begin(stall, whose) {
             self.give_out(reports, stall.into());
         }
-        true
+        Admission::Admitted
     }
 
     /// Gives a report to the program, or to the standard error stream.

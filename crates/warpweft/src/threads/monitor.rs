@@ -10,9 +10,10 @@
 //! - A compensating worker is vacant, or carried by a thread and counted among the pool's workers, or
 //!   retired. `Lifecycle` counts it before it is assigned and until its thread has left it.
 //! - It does not take part in the idle protocol: it looks everywhere, and retires when it finds nothing. The
-//!   monitor sends it again at the next tick, while a worker is stuck.
+//!   monitor sends it again at the next tick at which a worker is stuck and a task is queued.
 //! - It takes no forks: threads that compute are no reason for more threads that compute.
 //! - A pool in which all workers sleep makes no ticks. A worker that wakes up wakes the monitor.
+//! - While the pool closes the monitor sends no worker. It reports stalls until the last worker has left.
 
 use super::pool_ref::PoolRef;
 use super::sleep_flag::SleepFlag;
@@ -111,10 +112,24 @@ impl Watch {
     }
 }
 
+/// What there is to do after a sleep of the monitor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tick {
+    /// All that a monitor does.
+    Open,
+    /// Reports only: the pool closes, and workers have not left.
+    Closing,
+    /// Nothing more.
+    Over,
+}
+
 #[derive(Debug, Default)]
 struct MonitorState {
     /// Compensating workers that no thread carries.
     vacant: Vec<usize>,
+    /// The pool closes.
+    closing: bool,
+    /// The last worker has left.
     over: bool,
     thread: Option<JoinHandle<()>>,
 }
@@ -268,8 +283,14 @@ impl Monitor {
         self.stalls.load(Ordering::Relaxed)
     }
 
-    /// Ends the monitor, because the pool closes.
+    /// Tells the monitor that the pool closes.
     pub(crate) fn close(&self) {
+        self.state.lock().closing = true;
+        self.wakeup.notify_all();
+    }
+
+    /// Ends the monitor, because the last worker has left.
+    pub(crate) fn end(&self) {
         self.state.lock().over = true;
         self.wakeup.notify_all();
     }
@@ -365,20 +386,24 @@ impl Monitor {
         }
     }
 
-    /// Sleeps for a tick, or, if it may, until a worker wakes it. Returns `false` if the pool closes.
-    pub(crate) fn sleep(&self, tick_ns: u64, may_sleep: impl Fn() -> bool) -> bool {
+    /// Sleeps for a tick, or, if it may, until a worker wakes it.
+    pub(crate) fn sleep(&self, tick_ns: u64, may_sleep: impl Fn() -> bool) -> Tick {
         let mut state = self.state.lock();
         if state.over {
-            return false;
+            return Tick::Over;
         }
-        if self.sleep_flag.try_sleep(may_sleep) {
-            while self.sleep_flag.is_sleeping() && !state.over {
+        if !state.closing && self.sleep_flag.try_sleep(may_sleep) {
+            while self.sleep_flag.is_sleeping() && !state.closing {
                 state = self.wakeup.wait(state);
             }
         } else {
             state = self.pause(state, tick_ns);
         }
-        !state.over
+        match (state.over, state.closing) {
+            (true, _) => Tick::Over,
+            (false, true) => Tick::Closing,
+            (false, false) => Tick::Open,
+        }
     }
 
     /// Waits for a tick. Under the checkers, where no time passes, it is over at once.

@@ -12,14 +12,17 @@
 //!
 //! - Each report that was begun is given out once, at the latest when the pool ends. Functions that follow
 //!   are written after their report.
-//! - Of those that go to the standard error stream there is at most one a second in the process. Each spawn
-//!   site has a pause between its reports that doubles, so that one site does not hide the others.
+//! - Those that go to the standard error stream are limited. A pair of spawn site and name that was reported
+//!   before takes part in one report a second of the process, and has a pause that doubles. New pairs have
+//!   their own limit, one a second and [`BURST`] at once, so those that repeat do not hide them.
+//! - A new pair that is not admitted is asked for again at each tick while it is stuck.
 
 use super::stall::Stall;
 use crate::coroutine::overflow::{NOTED_FIBER, describe};
 use crate::observe::stack::{NoStack, Stack};
 use crate::observe::stacks::Reading;
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::Write as _;
 use std::panic::Location;
 use std::sync::Arc;
@@ -30,19 +33,35 @@ use warpweft_platform::stack_copy::StackDescription;
 use warpweft_platform::thread::{pause, spawn_named};
 use warpweft_task::TaskKind;
 
-/// The pause between two reports of the process, and the first one between two of a spawn site.
+/// The pause between two reports of the process, and the first one between two of a spawn site and name.
 const PAUSE_NS: u64 = 1_000_000_000;
-/// The longest pause between two reports of a spawn site.
+/// The longest pause between two reports of a spawn site and name.
 const LONGEST_NS: u64 = 64 * PAUSE_NS;
-/// The most spawn sites that are remembered.
-const MOST_SITES: usize = 1024;
+/// The most pairs of a spawn site and a name that are remembered.
+const MOST_KEYS: usize = 1024;
+/// How many first reports may come at once.
+const BURST: u64 = 8;
 /// How often the end of a pool looks whether reports are done.
 const LOOK_NS: u64 = 200_000;
 /// How long the end of a pool waits for reports that are nearly done.
 const LAST_WAIT: Duration = Duration::from_secs(1);
 
-/// All reports on the standard error stream of this process.
+/// The reports on the standard error stream of this process. It counts what is left out of all kinds.
 static RATE: Rate = Rate::new();
+/// The first report of each spawn site and name.
+static FIRST: Rate = Rate::new();
+
+/// What reports are told apart by: the address of the spawn site, and a hash of the name.
+type Key = (usize, u64);
+
+/// Whether a report may be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Admission {
+    Admitted,
+    /// Not now. It was not reported before, so the caller asks again while the worker is stuck.
+    Postponed,
+    LeftOut,
+}
 
 /// A report that was begun.
 #[derive(Debug)]
@@ -87,12 +106,12 @@ impl From<Stall> for Ready {
 #[derive(Debug, Default)]
 pub(crate) struct Reports {
     pending: Vec<Pending>,
-    sites: BTreeMap<usize, Pause>,
+    keys: BTreeMap<Key, Pause>,
     /// The thread that writes the last report has a share of it.
     writing: Arc<()>,
 }
 
-/// The pause of a spawn site.
+/// The pause of a spawn site and name.
 #[derive(Debug, Clone, Copy)]
 struct Pause {
     until_ns: u64,
@@ -114,27 +133,42 @@ pub(crate) struct Whose {
 }
 
 impl Reports {
-    /// Returns true if a report of that spawn site may be written to the standard error stream now.
-    pub(crate) fn admit(&mut self, site: Option<&'static Location<'static>>) -> bool {
+    /// Returns whether a report of that spawn site and name may be written to the standard error stream now.
+    pub(crate) fn admit(
+        &mut self,
+        site: Option<&'static Location<'static>>,
+        name: Option<&str>,
+    ) -> Admission {
         let now = clock::now_ns();
-        let key = site.map_or(0, |site| std::ptr::from_ref(site).addr());
-        let is_admitted = self.sites.get(&key).is_none_or(|pause| now >= pause.until_ns)
-            // A report that cannot be written holds the next one up.
-            && Arc::strong_count(&self.writing) == 1
-            && RATE.admit(now, PAUSE_NS);
+        let key = key(site, name);
+        // A report that cannot be written holds the next one up.
+        let is_free = Arc::strong_count(&self.writing) == 1;
+        let is_full = self.keys.len() >= MOST_KEYS;
+        let is_admitted = match self.keys.get(&key) {
+            None if !is_full => {
+                if !(is_free && FIRST.admit_burst(now, PAUSE_NS, BURST)) {
+                    return Admission::Postponed;
+                }
+                true
+            }
+            pause => {
+                let is_due = pause.is_none_or(|pause| now >= pause.until_ns);
+                is_due && is_free && RATE.admit(now, PAUSE_NS)
+            }
+        };
         if !is_admitted {
             RATE.leave_out();
-            return false;
+            return Admission::LeftOut;
         }
-        if self.sites.len() >= MOST_SITES {
-            self.sites.retain(|_, pause| now < pause.until_ns);
+        if is_full {
+            self.keys.retain(|_, pause| now < pause.until_ns);
         }
-        if self.sites.len() < MOST_SITES || self.sites.contains_key(&key) {
-            let pause = self.sites.entry(key).or_insert(Pause {
+        if self.keys.len() < MOST_KEYS || self.keys.contains_key(&key) {
+            let pause = self.keys.entry(key).or_insert(Pause {
                 until_ns: 0,
                 ns: PAUSE_NS / 2,
             });
-            // A site that has been quiet for long begins anew.
+            // What has been quiet for long begins anew.
             let is_quiet = now.saturating_sub(pause.until_ns) > LONGEST_NS;
             pause.ns = if is_quiet {
                 PAUSE_NS
@@ -143,7 +177,12 @@ impl Reports {
             };
             pause.until_ns = now.saturating_add(pause.ns);
         }
-        true
+        Admission::Admitted
+    }
+
+    /// Counts a report that was postponed until its worker continued.
+    pub(crate) fn leave_out() {
+        RATE.leave_out();
     }
 
     /// Begins a report: asks for the stack. Returns the stall if it has all that it will have.
@@ -259,6 +298,15 @@ impl Reports {
     }
 }
 
+fn key(site: Option<&'static Location<'static>>, name: Option<&str>) -> Key {
+    let mut hash = DefaultHasher::new();
+    name.hash(&mut hash);
+    (
+        site.map_or(0, |site| std::ptr::from_ref(site).addr()),
+        hash.finish(),
+    )
+}
+
 impl Pending {
     fn give_up(self) -> Ready {
         let Self {
@@ -283,7 +331,7 @@ impl Ready {
     fn text(&self) -> String {
         let stall = &self.stall;
         if self.part == Part::Names {
-            let Stall { pool, worker, .. } = stall;
+            let (worker, pool) = (stall.worker, stall.pool.escape_debug());
             let which = format!("warpweft: the stack of worker {worker} of `{pool}`, reported before");
             return match &stall.stack {
                 Ok(stack) => format!("{which}:\n{stack}\n"),

@@ -13,7 +13,7 @@ use warpweft_task::TaskKind;
 ///
 /// The monitor reads it while the worker may continue. A report at the end of a task may describe the next
 /// one. As text it is several lines, without a line break at the end. The first one names the worker and the
-/// task.
+/// task. Line breaks and control characters in names are escaped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stall {
@@ -27,12 +27,13 @@ pub struct Stall {
     /// stopped does not count.
     pub stuck_for: Duration,
     /// The [name](crate::TaskBuilder::name) of the task, if it has one. With the name from a
-    /// [stack](Self::stack), at most 48 bytes.
+    /// [stack](Self::stack), at most 48 bytes. For a fork, that of the task to which it belongs.
     pub name: Option<String>,
     /// What the task is; [`TaskKind::Fork`] for a fork that the worker took. `None` if the task had a name
     /// and has ended, or may be a fiber that has waited and whose stack could not be asked.
     pub kind: Option<TaskKind>,
-    /// Where the task was spawned. `None` if it is a fork, or [`kind`](Self::kind) is `None`.
+    /// Where the task was spawned; for a fork, the task to which it belongs. `None` if that task does not wait
+    /// for the fork on the stack of a thread, or if [`kind`](Self::kind) is `None`.
     pub spawned_at: Option<&'static Location<'static>>,
     /// The kernel's view of the thread: whether it runs, and if it sleeps, in what. `None` if the kernel does
     /// not report it.
@@ -85,15 +86,44 @@ fn many(count: usize, what: &str) -> String {
 }
 
 impl Stall {
-    /// Writes what the thread does: it computes, or it waits in the kernel.
-    fn write_state(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// Returns the task and what its thread does, in one line.
+    pub(crate) fn brief(&self) -> String {
+        struct Brief<'a>(&'a Stall);
+        impl fmt::Display for Brief<'_> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.write_task(f)?;
+                self.0.write_state(f, "; ")
+            }
+        }
+        Brief(self).to_string()
+    }
+
+    /// Writes what the task is.
+    fn write_task(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.name.as_deref().map(str::escape_debug);
+        match (self.kind, name, self.spawned_at) {
+            (Some(TaskKind::Fork), Some(name), Some(site)) => {
+                write!(f, "a fork of the task `{name}`, spawned at {site}")?;
+            }
+            (Some(TaskKind::Fork), None, Some(site)) => write!(f, "a fork of a task spawned at {site}")?,
+            (Some(kind), Some(name), Some(site)) => write!(f, "the {kind} `{name}`, spawned at {site}")?,
+            (Some(kind), None, Some(site)) => write!(f, "a {kind} spawned at {site}")?,
+            (Some(TaskKind::Fork), ..) => f.write_str("a fork that it took")?,
+            _ => f.write_str("a fiber that has waited before, or a task that has ended")?,
+        }
+        Ok(())
+    }
+
+    /// Writes what the thread does, after a separator: it computes, or it waits in the kernel.
+    fn write_state(&self, f: &mut fmt::Formatter<'_>, separator: &str) -> fmt::Result {
         let Some(thread_state) = &self.thread_state else {
             return Ok(());
         };
+        f.write_str(separator)?;
         f.write_str(match thread_state.state {
-            'R' => "\n  it computes: ",
-            'S' | 'D' => "\n  it blocks in the kernel: ",
-            _ => "\n  ",
+            'R' => "it computes: ",
+            'S' | 'D' => "it blocks in the kernel: ",
+            _ => "",
         })?;
         write!(f, "{thread_state}")
     }
@@ -102,15 +132,10 @@ impl Stall {
 impl fmt::Display for Stall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let millis = self.stuck_for.as_millis();
-        let Self { pool, worker, .. } = self;
+        let (worker, pool) = (self.worker, self.pool.escape_debug());
         write!(f, "worker {worker} of `{pool}` has been for {millis} ms in ")?;
-        match (self.kind, &self.name, self.spawned_at) {
-            (Some(kind), Some(name), Some(site)) => write!(f, "the {kind} `{name}`, spawned at {site}")?,
-            (Some(kind), None, Some(site)) => write!(f, "a {kind} spawned at {site}")?,
-            (Some(TaskKind::Fork), ..) => f.write_str("a fork that it took")?,
-            _ => f.write_str("a fiber that has waited before, or a task that has ended")?,
-        }
-        self.write_state(f)?;
+        self.write_task(f)?;
+        self.write_state(f, "\n  ")?;
         write!(f, "\n  behind it, for up to {millis} ms: {}", self.behind)?;
         match &self.stack {
             Ok(stack) => write!(f, "\n  its stack:\n{stack}")?,
@@ -156,10 +181,31 @@ mod tests {
         assert!(text.contains(behind), "{text}");
         assert!(text.contains("no stack: the feature `stacks`"), "{text}");
         assert!(text.ends_with("1 report left out before this one"), "{text}");
+        // Names come from the program's input, perhaps: none begins a line or a terminal's command.
+        stall.pool.push_str("\n\r");
+        stall.name = Some(String::from("a\nwarpweft: forged\u{1b}[31m"));
+        let text = stall.to_string();
+        assert!(text.starts_with(r"worker 1 of `io\n\r` has been"), "{text}");
+        assert!(
+            text.contains(r"the future `a\nwarpweft: forged\u{1b}[31m`, spawned"),
+            "{text}"
+        );
         stall.name = None;
         assert!(stall.to_string().contains("in a future spawned at"), "{stall}");
-        (stall.kind, stall.spawned_at) = (Some(TaskKind::Fork), None);
-        assert!(stall.to_string().contains("in a fork"), "{stall}");
+        stall.kind = Some(TaskKind::Fork);
+        assert!(
+            stall.to_string().contains("in a fork of a task spawned at"),
+            "{stall}"
+        );
+        stall.name = Some(String::from("outer"));
+        assert!(
+            stall
+                .to_string()
+                .contains("in a fork of the task `outer`, spawned at"),
+            "{stall}"
+        );
+        (stall.name, stall.spawned_at) = (None, None);
+        assert!(stall.to_string().contains("in a fork that it took"), "{stall}");
         stall.kind = None;
         assert!(
             stall.to_string().contains("in a fiber that has waited before"),

@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, panic_any, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use warpweft::{JoinError, Runtime, TaskBuilder, TaskKind, join, join_async, scope, scope_async, spawn};
+use warpweft_platform::sync::Mutex;
 
 #[test]
 fn each_kind_is_told_with_its_name_and_site_whatever_becomes_of_the_handle() {
@@ -399,4 +400,30 @@ fn errors_name_the_task() {
     );
     // It is part of every handle's result.
     assert_eq!(size_of::<JoinError>(), 16);
+}
+
+/// A name may come from the program's input. It must neither begin a line nor be a command of a terminal.
+#[test]
+fn names_are_escaped_in_texts() {
+    let texts = Arc::new(Mutex::new(Vec::new()));
+    let told = Arc::clone(&texts);
+    let runtime = Runtime::builder()
+        .workers(1)
+        .name("kit\nchen")
+        .on_panic(move |report| told.lock().push(report.to_string()))
+        .build()
+        .expect("a runtime");
+    let task = TaskBuilder::new()
+        .name("a\nwarpweft: forged\u{1b}[31m")
+        .on(&runtime);
+    let error = task.spawn_job(|| PanicBy::Macro.panic()).wait();
+    texts.lock().push(error.expect_err("it panicked").to_string());
+    for text in texts.lock().iter() {
+        assert!(text.contains(r"job `a\nwarpweft: forged\u{1b}[31m`"), "{text}");
+        assert!(!text.contains(['\n', '\u{1b}']), "{text}");
+    }
+    assert!(
+        texts.lock()[0].starts_with(r"pool `kit\nchen`: the job"),
+        "{texts:?}"
+    );
 }

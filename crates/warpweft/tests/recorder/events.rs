@@ -215,7 +215,7 @@ fn a_stuck_worker_and_its_replacement_are_recorded() {
                 .any(|event| wanted(&event.kind))
         });
     };
-    seen(|kind| matches!(kind, EventKind::Stall { worker: 0 }));
+    seen(|kind| matches!(kind, EventKind::Stall { worker: 0, .. }));
     seen(|kind| matches!(kind, EventKind::Compensate { worker: 1 }));
     seen(|kind| matches!(kind, EventKind::Retire { worker: 1 }));
 }

@@ -9,7 +9,7 @@ use crate::eventually::eventually;
 use std::path::PathBuf;
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use warpweft::{BuildError, Builder, EventKind, Runtime, Snapshot};
 
 /// The stalls are found soon. A program that hears of them gets no text on the standard error stream.
@@ -47,6 +47,10 @@ fn a_stall_leaves_a_trace_in_the_file() {
     assert_eq!(trace[0], 0x0a);
     let has = |text: &str| trace.windows(text.len()).any(|part| part == text.as_bytes());
     assert!(has(runtime.name()), "the pool is missing");
+    assert!(has("a job spawned at"), "the report is missing");
+    if cfg!(target_os = "linux") {
+        assert!(has("; it blocks in the kernel: "), "the thread is missing");
+    }
 }
 
 #[test]
@@ -67,7 +71,13 @@ fn the_program_gets_the_stall_and_what_was_before() {
     assert_eq!(snapshot.pools[0].name, "told");
     let has = |fits: &dyn Fn(&EventKind) -> bool| snapshot.events().any(|event| fits(&event.kind));
     assert!(
-        has(&|kind| matches!(kind, EventKind::Stall { .. })),
+        has(&|kind| matches!(
+            kind,
+            EventKind::Stall {
+                worker: 0,
+                report: Some(_)
+            }
+        )),
         "{snapshot:?}"
     );
     assert!(
@@ -149,4 +159,26 @@ fn a_signal_asks_for_a_snapshot_while_all_workers_are_stuck() {
     });
     drop(snapshots);
     assert!(receive.recv().is_err(), "the function is gone");
+}
+
+/// A compensating worker would find nothing, whether another worker sleeps or all of them are stuck. It comes
+/// when there is something.
+#[test]
+fn no_worker_is_sent_while_nothing_is_queued() {
+    for workers in [1, 2] {
+        let runtime = watched().workers(workers).build().expect("a runtime");
+        let sent = || {
+            let snapshot = runtime.recorder().snapshot();
+            let is_sent = |event: &&warpweft::Event| matches!(event.kind, EventKind::Compensate { .. });
+            snapshot.events().filter(is_sent).count()
+        };
+        let start = Instant::now();
+        let stuck = || runtime.stalls() > 0 && start.elapsed() > Duration::from_millis(500);
+        stuck_until(&runtime, "a stall without others", stuck);
+        // One may be on its way when the task begins.
+        assert!(sent() <= 3, "{} of {workers}", sent());
+        let job = || runtime.spawn_job(|| 7).wait().expect("no panic");
+        stuck_until(&runtime, "what comes later runs", || job() == 7);
+        assert!(workers > 1 || sent() > 0);
+    }
 }

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
-use warpweft::{Runtime, Stall, TaskKind, expect_long};
+use warpweft::{Runtime, Stall, TaskBuilder, TaskKind, expect_long};
 
 const PATIENCE: Duration = Duration::from_secs(100);
 
@@ -83,6 +83,8 @@ fn what_is_expected_to_take_long_is_not_reported() {
     });
     task.wait().expect("no panic");
     assert_eq!(stalls.lock().expect("no panic").len(), 0);
+    // Neither does it count.
+    assert_eq!(runtime.stalls(), 0);
     // It counts for this piece of code only, also if it panics.
     let (over, _over) = flag();
     let stop = Arc::clone(&over);
@@ -111,6 +113,49 @@ fn the_time_counts_from_the_end_of_what_is_expected() {
     assert!(stall.stuck_for < 5 * STUCK, "{stall}");
 }
 
+/// The task waits for the half of its join that another worker has taken. Before it sleeps it gives its CPU
+/// away some times, which takes long beside foreign load.
+#[test]
+fn a_fork_is_reported_with_the_task_to_which_it_belongs() {
+    let stalls = Stalls::default();
+    let heard = Arc::clone(&stalls);
+    let runtime = Runtime::builder()
+        .workers(2)
+        .stuck_after(Some(Duration::from_secs(2)))
+        .on_stall(move |stall| heard.lock().expect("no panic").push(stall.clone()))
+        .build()
+        .expect("threads");
+    let (over, _over) = flag();
+    let is_taken = AtomicBool::new(false);
+    let line = line!() + 1;
+    let outer = TaskBuilder::new().name("outer").on(&runtime).spawn_job(move || {
+        let first = || while !is_taken.load(Ordering::SeqCst) {};
+        let second = || {
+            is_taken.store(true, Ordering::SeqCst);
+            computes(&over);
+        };
+        warpweft::join(first, second);
+    });
+    drop(outer);
+    let start = Instant::now();
+    let stall = loop {
+        let all = stalls.lock().expect("no panic").clone();
+        if let Some(stall) = all.into_iter().find(|stall| stall.kind == Some(TaskKind::Fork)) {
+            break stall;
+        }
+        assert!(start.elapsed() < PATIENCE, "no report of the fork");
+        thread::sleep(Duration::from_millis(2));
+    };
+    assert_eq!(stall.name.as_deref(), Some("outer"), "{stall}");
+    assert_eq!(stall.spawned_at.map(|site| site.line()), Some(line), "{stall}");
+    assert!(
+        stall
+            .to_string()
+            .contains("a fork of the task `outer`, spawned at"),
+        "{stall}"
+    );
+}
+
 /// A fiber that continues leaves the worker's word as the task before has set it.
 #[test]
 fn a_fiber_that_has_waited_is_not_reported_as_the_task_before() {
@@ -133,7 +178,7 @@ fn a_fiber_that_has_waited_is_not_reported_as_the_task_before() {
     drop(first);
 }
 
-/// Four sites stall as often as they can for some seconds.
+/// Three sites, and four tasks of one site with different names, stall as often as they can for some seconds.
 #[test]
 fn at_most_one_report_a_second_is_written() {
     let body = || {
@@ -149,7 +194,10 @@ fn at_most_one_report_a_second_is_written() {
             runtime.spawn_job(sleep).wait().expect("no panic");
             runtime.spawn_job(sleep).wait().expect("no panic");
             runtime.spawn_job(sleep).wait().expect("no panic");
-            runtime.spawn_job(sleep).wait().expect("no panic");
+            for name in ["north", "east", "south", "west"] {
+                let named = TaskBuilder::new().name(name).on(&runtime);
+                named.spawn_job(sleep).wait().expect("no panic");
+            }
         }
         let seconds = start.elapsed().as_secs();
         eprintln!("it took {seconds} seconds, with {} stalls", runtime.stalls());
@@ -164,17 +212,17 @@ fn at_most_one_report_a_second_is_written() {
         .and_then(|rest| rest.split(' ').next());
     let seconds: usize = took.and_then(|took| took.parse().ok()).expect("it says so");
     let reports = text.matches("warpweft: worker").count();
+    // The first ones of each site and name come apart from the others.
     assert!(
-        (2..=seconds + 2).contains(&reports),
+        (9..=seconds + 2 + 7).contains(&reports),
         "{reports} in {seconds} s: {text}"
     );
     assert!(text.contains("left out before this one"), "{text}");
-    // Each site pauses for longer than a second now and then, so others have their turns.
-    let sites: std::collections::BTreeSet<_> = text
+    let tasks: std::collections::BTreeSet<_> = text
         .lines()
-        .filter_map(|line| line.split("spawned at ").nth(1))
+        .filter_map(|line| line.split(" ms in ").nth(1))
         .collect();
-    assert!(sites.len() > 1, "{text}");
+    assert_eq!(tasks.len(), 7, "{text}");
 }
 
 /// The process is stopped in the middle of tasks that are not too long.

@@ -173,7 +173,7 @@ impl Writer {
             match &task.stack {
                 None => {}
                 Some(Ok(stack)) => {
-                    json.list("stack", &stack.frames, Self::frame);
+                    json.list("stack", &stack.with_names().frames, Self::frame);
                     json.text("stack_cut", stack.cut);
                 }
                 Some(Err(why)) => json.text("no_stack", Some(&why.to_string())),

@@ -54,8 +54,13 @@ fn write_event(event: &Event, to: &mut impl Write) -> io::Result<()> {
         EventKind::Steal { tasks } | EventKind::Overflow { tasks } => write!(to, ",\"tasks\":{tasks}")?,
         EventKind::WakeWorker { worker: Some(worker) }
         | EventKind::Compensate { worker }
-        | EventKind::Retire { worker }
-        | EventKind::Stall { worker } => write!(to, ",\"worker\":{worker}")?,
+        | EventKind::Retire { worker } => write!(to, ",\"worker\":{worker}")?,
+        EventKind::Stall { worker, report } => {
+            write!(to, ",\"worker\":{worker}")?;
+            if let Some(report) = report {
+                write!(to, ",\"report\":{}", Text(report))?;
+            }
+        }
         EventKind::WakeWorker { worker: None } | EventKind::Park | EventKind::Unpark | EventKind::Lost => {}
     }
     write!(to, "}}")

@@ -8,6 +8,7 @@
 //! | number | the upper 40 bits of the id of the flow that ends at a slice; the annotation `task` without a flow |
 //! | step | a slice of a worker's track; its category says how it ended: `ended`, `waits`, `again`, `left` |
 //! | runnable | the instant `spawned`, `injected`, `woken` or `taken` at which the flow begins |
+//! | what the report of a stall says | the annotation `report` of the instant `worker N is stuck` |
 //! | spawner, waker | the slice around that instant; none on the track of other threads |
 
 use super::event::StepEnd;
@@ -58,6 +59,7 @@ mod interned {
 mod annotation {
     pub(super) const NAME_IID: u32 = 1;
     pub(super) const UINT_VALUE: u32 = 3;
+    pub(super) const STRING_VALUE: u32 = 6;
 }
 
 /// Fields of `TracePacketDefaults` and its `TrackEventDefaults`.
@@ -308,11 +310,25 @@ fn write_track(
                 }
             })?;
         } else {
+            let report = match &event.kind {
+                EventKind::Stall {
+                    report: Some(report), ..
+                } => {
+                    let iid = sequence.intern(interned::ANNOTATION_NAMES, "report")?;
+                    let named = message().number(annotation::NAME_IID, iid);
+                    Some(named.text(annotation::STRING_VALUE, report))
+                }
+                _ => None,
+            };
             sequence.event(ns, track_event::INSTANT, |event| {
-                named(event).with(|event| match flow {
+                let event = named(event).with(|event| match &report {
+                    Some(report) => event.message(track_event::DEBUG_ANNOTATIONS, report),
+                    None => event,
+                });
+                match flow {
                     Some(flow) => event.fixed(track_event::FLOW_IDS, flow),
                     None => event,
-                })
+                }
             })?;
         }
     }
@@ -335,7 +351,7 @@ fn label(kind: &EventKind) -> String {
         EventKind::WakeWorker { worker: None } => "wakes a worker".to_owned(),
         EventKind::Compensate { worker } => format!("sends worker {worker}"),
         EventKind::Retire { worker } => format!("worker {worker} retires"),
-        EventKind::Stall { worker } => format!("worker {worker} is stuck"),
+        EventKind::Stall { worker, .. } => format!("worker {worker} is stuck"),
         EventKind::Lost => "earlier events are lost".to_owned(),
         other => other.name().to_owned(),
     }

@@ -157,6 +157,8 @@ pub enum EventKind {
     Stall {
         /// Its number.
         worker: usize,
+        /// The task and what its thread did, if the snapshot was taken for the report of this stall.
+        report: Option<Arc<str>>,
     },
     /// Earlier steps and pushes of this track were overwritten: it is complete from here on. Of the threads
     /// without a worker, this goes for all events, and for their tracks of closures that block.
@@ -203,6 +205,21 @@ impl Snapshot {
     pub fn events(&self) -> impl Iterator<Item = &Event> {
         let tracks = self.pools.iter().flat_map(|pool| &pool.tracks);
         tracks.flat_map(|track| &track.events)
+    }
+
+    /// Notes what the report of a stall says, at the last stall of that worker.
+    pub(crate) fn with_report(mut self, of: usize, said: &str) -> Self {
+        let tracks = self.pools.iter_mut().flat_map(|pool| &mut pool.tracks);
+        let stalls = tracks
+            .flat_map(|track| &mut track.events)
+            .filter_map(|event| match &mut event.kind {
+                EventKind::Stall { worker, report } if *worker == of => Some((event.at, report)),
+                _ => None,
+            });
+        if let Some((_, report)) = stalls.max_by_key(|(at, _)| *at) {
+            *report = Some(said.into());
+        }
+        self
     }
 
     /// Writes the events in the format of Perfetto, which <https://ui.perfetto.dev> opens: a track for each
@@ -430,7 +447,7 @@ fn kind(parts: Parts, sites: &[Arc<TaskSite>]) -> Option<EventKind> {
         Kind::Transfer => EventKind::Transfer { task },
         Kind::Compensate => EventKind::Compensate { worker },
         Kind::Retire => EventKind::Retire { worker },
-        Kind::Stall => EventKind::Stall { worker },
+        Kind::Stall => EventKind::Stall { worker, report: None },
         Kind::Blocking => match StepEnd::of(parts.detail) {
             Some(how) => EventKind::End { how },
             None => begin(StepKind::Blocking),

@@ -15,12 +15,14 @@ impl Builder {
     /// at least 10 ms. It is never reported before `stuck_after`, and not at all without a monitor.
     ///
     /// The report is a [`Stall`]: the task, what its thread does, what waits behind it, and, with the feature
-    /// `stacks`, the stack. If the names of its functions take long, they follow. The process writes at most
-    /// one a second, and each spawn site pauses for 1, 2, 4 and up to 64 seconds between its reports. A
+    /// `stacks`, the stack. If the names of its functions take long, they follow. Of tasks with the same spawn
+    /// site and name there are pauses of 1, 2, 4 and up to 64 seconds between the reports. The process writes
+    /// at most one a second of those, and one a second, or eight at once, of new spawn sites and names. A
     /// report says how many were left out. Code that is meant to take long says so by
     /// [`expect_long`](crate::expect_long). Time counts from when the worker had no fork on offer: a worker
     /// that computes a part of a [`join`](crate::join) and offers another part is not reported. Time in which
-    /// the whole process was stopped does not count.
+    /// the whole process was stopped does not count. What holds up the [end](crate::Runtime::shutdown) of the
+    /// runtime is reported, too.
     ///
     /// ```
     /// use std::time::Duration;
@@ -37,7 +39,8 @@ impl Builder {
     /// Calls `report` for each worker that is found [stuck](Self::stuck_after), on the monitor's thread. Then
     /// nothing is written to the standard error stream, and none is left out except where
     /// [`expect_long`](crate::expect_long) says so. A panic in `report` is ignored. While `report` runs, no
-    /// further worker is found stuck.
+    /// further worker is found stuck. It is called while the runtime ends, too, and after a shutdown that has
+    /// left threads behind.
     ///
     /// With the feature `stacks` the report comes when the stack was read, in about a millisecond. For the
     /// first one the symbols of the program are read, which takes a tenth of a second or more. It begins when

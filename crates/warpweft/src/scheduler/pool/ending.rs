@@ -20,6 +20,7 @@ impl<P: Policy> Pool<P> {
     /// Ends every task after the last worker has left, and drops the pool as soon as its policy holds no
     /// task.
     pub(crate) fn finish(&self) {
+        self.core.monitor.end();
         // No external thread is inside the policy, and later ones see that it is closed.
         self.core.lifecycle.wait_for_accesses();
         let Some(keep) = self.this.upgrade() else {
@@ -106,6 +107,7 @@ impl<P: Policy> Pool<P> {
             return;
         }
         let PoolInfo { policy, name, .. } = &self.core.info;
+        let name = name.escape_debug();
         let fault = format!(
             "the policy `{policy}` of pool `{name}` kept {kept} tasks when the pool ended: \
              each of them, and its joiner, waits until the policy drops it"
@@ -286,6 +288,7 @@ impl<P: Policy> Pool<P> {
     #[inline(never)]
     pub(crate) fn refuse(&self, task: TaskRef) -> ! {
         let PoolInfo { policy, name, .. } = &self.core.info;
+        let name = name.escape_debug();
         let fault = format!(
             "the policy `{policy}` of pool `{name}` handed out a task of another pool, spawned at {}: \
              that task is cancelled there, and this pool closes",
