@@ -149,6 +149,7 @@ impl Found {
         let tasks = &dump.tasks;
         dump.findings
             .retain(|finding| is_old(finding) || self.0.contains(&keys(tasks, finding)));
+        dump.settle();
     }
 }
 

@@ -385,7 +385,7 @@ fn waits_of_jobs_and_fibers_without_a_waker() {
             .findings
             .iter()
             .filter_map(|finding| match finding {
-                Finding::NobodyCanWake { task } => dump.tasks[*task].name.clone(),
+                Finding::NobodyCanWake { tasks } => dump.tasks[tasks[0]].name.clone(),
                 _ => None,
             })
             .filter(|name| ["job", "fiber", "healthy"].contains(&name.as_str()))

@@ -253,7 +253,7 @@ fn a_future_without_a_waker() {
         .spawn(std::future::pending::<()>());
     let lost = |dump: &Dump| {
         dump.findings.iter().any(|finding| match finding {
-            Finding::NobodyCanWake { task } => dump.tasks[*task].name.as_deref() == Some("lost"),
+            Finding::NobodyCanWake { tasks } => dump.tasks[tasks[0]].name.as_deref() == Some("lost"),
             _ => false,
         })
     };

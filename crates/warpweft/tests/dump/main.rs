@@ -10,6 +10,7 @@
 #[path = "../support/public_functions.rs"]
 mod public_functions;
 
+mod alike;
 mod blocking;
 mod complete;
 mod cycles;

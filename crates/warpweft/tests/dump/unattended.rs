@@ -32,11 +32,9 @@ fn heartbeat(runtime: &Runtime) {
 }
 
 fn unattended(dump: &Dump) -> BTreeSet<String> {
-    let name = |finding: &Finding| match finding {
-        Finding::Unattended { task } => dump.tasks[*task].name.clone(),
-        _ => None,
-    };
-    dump.findings.iter().filter_map(name).collect()
+    let is_it = |finding: &&Finding| matches!(finding, Finding::Unattended { .. });
+    let tasks = dump.findings.iter().filter(is_it).flat_map(Finding::tasks);
+    tasks.filter_map(|&task| dump.tasks[task].name.clone()).collect()
 }
 
 /// The task with this name waits.

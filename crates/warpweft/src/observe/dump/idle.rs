@@ -149,7 +149,7 @@ mod tests {
         }
         assert_eq!(found(vec![event()], 1, Vec::new()), None, "a task is queued");
         assert_eq!(found(Vec::new(), 0, Vec::new()), None, "nothing waits");
-        let known = vec![Finding::Abandoned { task: 0 }];
+        let known = vec![Finding::Abandoned { tasks: vec![0] }];
         assert_eq!(found(vec![event()], 0, known), None, "it is named already");
         // A thread outside of the runtime is not one of its tasks.
         let mut outside = event();

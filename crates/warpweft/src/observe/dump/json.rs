@@ -268,36 +268,23 @@ impl Writer {
     }
 
     fn finding(&mut self, finding: &Finding) {
-        self.object(|json| match finding {
-            Finding::Cycle { tasks, uncertain } => {
-                json.text("finding", Some("cycle"));
-                json.numbers("tasks", tasks);
-                json.flag("uncertain", *uncertain);
-            }
-            Finding::NobodyCanWake { task } => {
-                json.text("finding", Some("nobody_can_wake"));
-                json.numbers("tasks", &[*task]);
-            }
-            Finding::Abandoned { task } => {
-                json.text("finding", Some("abandoned"));
-                json.numbers("tasks", &[*task]);
-            }
-            Finding::NotPolled { task } => {
-                json.text("finding", Some("not_polled"));
-                json.numbers("tasks", &[*task]);
-            }
-            Finding::NothingRuns { tasks } => {
-                json.text("finding", Some("nothing_runs"));
-                json.numbers("tasks", tasks);
-            }
-            Finding::BlocksInKernel { tasks, word } => {
-                json.text("finding", Some("blocks_in_kernel"));
-                json.numbers("tasks", tasks);
-                json.text("word", Some(&format!("{word:#x}")));
-            }
-            Finding::Unattended { task } => {
-                json.text("finding", Some("unattended"));
-                json.numbers("tasks", &[*task]);
+        self.object(|json| {
+            let name = match finding {
+                Finding::Cycle { .. } => "cycle",
+                Finding::NobodyCanWake { .. } => "nobody_can_wake",
+                Finding::Abandoned { .. } => "abandoned",
+                Finding::NotPolled { .. } => "not_polled",
+                Finding::NothingRuns { .. } => "nothing_runs",
+                Finding::BlocksInKernel { .. } => "blocks_in_kernel",
+                Finding::Unattended { .. } => "unattended",
+            };
+            json.text("finding", Some(name));
+            json.flag("certain", finding.is_certain());
+            json.numbers("tasks", finding.tasks());
+            match finding {
+                Finding::Cycle { uncertain, .. } => json.flag("uncertain", *uncertain),
+                Finding::BlocksInKernel { word, .. } => json.text("word", Some(&format!("{word:#x}"))),
+                _ => {}
             }
         });
     }

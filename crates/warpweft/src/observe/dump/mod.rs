@@ -11,6 +11,7 @@
 //! | `idle` | a runtime in which nothing runs, and nothing is to come |
 //! | `kernel` | what the threads of tasks that run do in the kernel |
 //! | `unattended` | the tasks that wait long for what no living task is known to bring |
+//! | `alike` | findings that say the same of many tasks, and their order |
 //! | `text` | a report for a terminal |
 //! | `json` | a report for programs |
 //!
@@ -19,6 +20,7 @@
 //! - A report is a copy. Nothing in it refers to a task.
 
 mod addresses;
+mod alike;
 mod blocking;
 pub(crate) mod graph;
 mod idle;
@@ -48,7 +50,8 @@ pub struct Dump {
     pub pools: Vec<PoolDump>,
     /// The tasks, and the threads that wait. Their numbers are their indices.
     pub tasks: Vec<TaskDump>,
-    /// What is wrong, for all that is known. Each finding was seen twice, or has been so for a second.
+    /// What is wrong, for all that is known. Each finding was seen twice, or has been so for a second. Those
+    /// that are [certain](Finding::is_certain) come first.
     pub findings: Vec<Finding>,
 }
 
@@ -263,17 +266,17 @@ pub enum Finding {
         /// moved the guard to one of them.
         uncertain: bool,
     },
-    /// The task waits, and no waker of it exists.
+    /// The tasks wait, and no waker of them exists. They are of one spawn site.
     NobodyCanWake {
-        /// Its number.
-        task: usize,
+        /// Their numbers.
+        tasks: Vec<usize>,
     },
-    /// The task waits for a channel whose only other end was used last by a task that is stuck, or that waits
-    /// for this one, or by the task itself; or that has ended, and this one has waited for a second. This is
-    /// a suspicion: the end may have been passed on, and not been used since.
+    /// The tasks wait for a channel whose only other end was used last by a task that is stuck, or that waits
+    /// for them, or by the task itself; or that has ended, and they have waited for a second. This is a
+    /// suspicion: the end may have been passed on, and not been used since.
     Abandoned {
-        /// Its number.
-        task: usize,
+        /// Their numbers.
+        tasks: Vec<usize>,
     },
     /// A part of the task was given a lock, or was woken for it, and is not polled, while another part of the
     /// same task waits. (This has been called *futurelock*.)
@@ -291,12 +294,14 @@ pub enum Finding {
         /// The numbers of the tasks that wait for no other known task.
         tasks: Vec<usize>,
     },
-    /// The task has waited for a second or more for what another task has to bring, such as a value, a
+    /// The tasks have waited for a second or more for what another task has to bring, such as a value, a
     /// notification or permits, and no living task is known that does: none that has used the other side, and
     /// no thread outside. This is a suspicion. Whoever is to bring it may not have done so yet.
+    ///
+    /// They wait for the same objects, such as one channel.
     Unattended {
-        /// Its number.
-        task: usize,
+        /// Their numbers.
+        tasks: Vec<usize>,
     },
     /// These tasks have blocked their threads in the kernel for 50 ms, without a single turn, on the word at
     /// that address: a lock, condition or channel of the standard library, which no task of this list gives
@@ -321,13 +326,37 @@ impl Finding {
     #[must_use]
     pub fn tasks(&self) -> &[usize] {
         match self {
-            Self::Cycle { tasks, .. } | Self::NothingRuns { tasks } | Self::BlocksInKernel { tasks, .. } => {
-                tasks
-            }
-            Self::NobodyCanWake { task }
-            | Self::Abandoned { task }
-            | Self::NotPolled { task }
-            | Self::Unattended { task } => std::slice::from_ref(task),
+            Self::Cycle { tasks, .. }
+            | Self::NobodyCanWake { tasks }
+            | Self::Abandoned { tasks }
+            | Self::NothingRuns { tasks }
+            | Self::Unattended { tasks }
+            | Self::BlocksInKernel { tasks, .. } => tasks,
+            Self::NotPolled { task } => std::slice::from_ref(task),
+        }
+    }
+
+    /// Returns true if the tasks that it names cannot go on by themselves: a circle that is not uncertain, a
+    /// task without a waker, and a part that is not polled. These are worth an alert. A task may still be
+    /// cancelled, and a task of a circle may have moved its guard to another one.
+    ///
+    /// The others are suspicions. A program that is well has some at times, such as a server for which a
+    /// thread outside of its runtime has not sent anything yet.
+    ///
+    /// ```
+    /// let runtime = warpweft::Runtime::builder().workers(1).build()?;
+    /// assert!(!runtime.dump().findings.iter().any(warpweft::Finding::is_certain));
+    /// # Ok::<(), warpweft::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn is_certain(&self) -> bool {
+        match self {
+            Self::Cycle { uncertain, .. } => !uncertain,
+            Self::NobodyCanWake { .. } | Self::NotPolled { .. } => true,
+            Self::Abandoned { .. }
+            | Self::NothingRuns { .. }
+            | Self::Unattended { .. }
+            | Self::BlocksInKernel { .. } => false,
         }
     }
 }

@@ -118,9 +118,9 @@ pub(super) fn find(dump: &Dump, lasts: &Lasts) -> Vec<Finding> {
     }
     for (number, task) in tasks.iter().enumerate().filter(|(_, task)| sleeps(task)) {
         if task.wakers == Some(0) && task.waits.is_empty() && !task.cancelled {
-            findings.push(Finding::NobodyCanWake { task: number });
+            findings.push(Finding::NobodyCanWake { tasks: vec![number] });
         } else if !seen.contains(&number) && is_abandoned(tasks, &known, number, lasts) {
-            findings.push(Finding::Abandoned { task: number });
+            findings.push(Finding::Abandoned { tasks: vec![number] });
         }
     }
     findings

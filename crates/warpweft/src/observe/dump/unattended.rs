@@ -3,6 +3,7 @@
 //! [`idle`](super::idle) speaks of a whole runtime, and one timer silences it. This looks at each task by
 //! itself: a server whose heartbeat goes on may have forgotten a sender.
 
+use super::alike::by_what;
 use super::stuck::{Lasts, open, sleeps};
 use super::{Dump, Finding, TaskDump, WaitDump, WaitsFor};
 use crate::observe::raw::BOUNDED_SCOPE;
@@ -16,10 +17,11 @@ pub(super) const LONG: Duration = Duration::from_secs(1);
 pub(super) fn find(dump: &Dump, lasts: &Lasts) -> Vec<Finding> {
     let named: BTreeSet<usize> = dump.findings.iter().flat_map(Finding::tasks).copied().collect();
     let tasks = dump.tasks.iter().enumerate();
-    tasks
+    let found = tasks
         .filter(|(number, task)| !named.contains(number) && is_unattended(*number, task, lasts))
-        .map(|(task, _)| Finding::Unattended { task })
-        .collect()
+        .map(|(number, _)| number);
+    let groups = by_what(&dump.tasks, found.collect()).into_iter();
+    groups.map(|tasks| Finding::Unattended { tasks }).collect()
 }
 
 fn is_unattended(number: usize, task: &TaskDump, lasts: &Lasts) -> bool {
