@@ -21,7 +21,11 @@ fn named<'a>(runtime: &'a Runtime, name: &'static str) -> TaskBuilder<'a> {
 
 fn unattended(dump: &Dump) -> usize {
     let is_it = |finding: &&Finding| matches!(finding, Finding::Unattended { .. });
-    dump.findings.iter().filter(is_it).flat_map(Finding::tasks).count()
+    dump.findings
+        .iter()
+        .filter(is_it)
+        .flat_map(Finding::tasks)
+        .count()
 }
 
 /// Tasks that wait for one object are one finding, which shows some of them.
@@ -54,7 +58,11 @@ fn many_that_wait_for_one_object_are_one_finding() {
     assert!(text.contains("    … and 990 more\n"), "{text}");
     let json = dump.to_json();
     assert_eq!(json.matches("\"finding\":\"unattended\"").count(), 1);
-    assert_eq!(json.matches("\"finding\":\"unattended\",\"certain\":false").count(), 1);
+    assert_eq!(
+        json.matches("\"finding\":\"unattended\",\"certain\":false")
+            .count(),
+        1
+    );
 }
 
 /// Of a circle and suspicions the circle comes first, and it is the one to alert on.
@@ -72,7 +80,10 @@ fn what_is_certain_comes_first() {
         cycle(dump).is_some() && dump.findings.len() > 1
     });
     let certain: Vec<bool> = dump.findings.iter().map(Finding::is_certain).collect();
-    assert!(certain[0] && certain[1..].iter().all(|is_certain| !is_certain), "{dump}");
+    assert!(
+        certain[0] && certain[1..].iter().all(|is_certain| !is_certain),
+        "{dump}"
+    );
     let text = dump.to_string();
     assert!(text.starts_with("DEADLOCK: 1 task cannot go on"), "{text}");
     let json = dump.to_json();

@@ -27,6 +27,7 @@ mod shutdown;
 mod unattended;
 mod verbs;
 mod ways;
+mod words;
 
 use std::time::{Duration, Instant};
 use warpweft::{Dump, Finding, Runtime};

@@ -74,9 +74,7 @@ fn what_was_forgotten_is_named_beside_a_timer() {
     let text = dump.to_string();
     assert!(text.contains("NO TASK IS KNOWN TO END THE WAIT of #"), "{text}");
     assert!(
-        text.contains(
-            "a notification of a oneshot channel made at crates/warpweft/tests/dump/unattended.rs:"
-        ),
+        text.contains("the value of a oneshot channel made at crates/warpweft/tests/dump/unattended.rs:"),
         "{text}"
     );
     assert!(dump.to_json().contains("\"finding\":\"unattended\""), "{dump}");

@@ -172,6 +172,7 @@ impl Collected {
                     let known = permits.of(&wait, |who| living(who, &dumped), &dumped);
                     (holders, likely) = (known.holders, known.likely);
                     is_holder_missing = known.is_holder_missing;
+                    let pool = self.bounded.iter().find(|pool| pool.object == wait.object);
                     WaitsFor::Permits {
                         kind,
                         wanted,
@@ -180,6 +181,11 @@ impl Collected {
                         held: known.held,
                         missing: known.missing,
                         absent: known.absent,
+                        all: pool.map_or(known.all, |pool| pool.capacity),
+                        pool: pool.map(|pool| self.pools[pool.pool].name.clone()),
+                        behind: permits
+                            .first(wait.object)
+                            .filter(|&first| !wait.told && wanted <= free && first != waiter),
                     }
                 }
                 RawWhat::Event { kind, last, made_at } => {
@@ -357,6 +363,7 @@ impl Collected {
                     since: self.ago(raw.since_ns),
                     waits: Vec::new(),
                     cancelled: raw.cancelled,
+                    internal: raw.is_internal,
                     wakers: raw.wakers,
                     thread_state: None,
                     stack: None,

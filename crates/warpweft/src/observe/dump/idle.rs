@@ -97,6 +97,7 @@ mod tests {
             since: Some(since),
             waits: on.into_iter().map(wait).collect(),
             cancelled: false,
+            internal: false,
             wakers: None,
             thread_state: None,
             stack: None,

@@ -162,6 +162,7 @@ impl Writer {
             json.time("since_ns", task.since);
             json.list("waits", &task.waits, Self::wait);
             json.flag("cancelled", task.cancelled);
+            json.flag("internal", task.internal);
             json.number("wakers", task.wakers);
             if let Some(state) = &task.thread_state {
                 json.number("thread", Some(state.thread.into()));
@@ -206,6 +207,9 @@ impl Writer {
                     held,
                     missing,
                     absent,
+                    all,
+                    pool,
+                    behind,
                 } => {
                     json.text("on", Some("permits"));
                     json.text("of", Some(kind));
@@ -215,6 +219,9 @@ impl Writer {
                     json.numbers("held", held);
                     json.number("missing", Some(*missing as u64));
                     json.number("absent", Some(*absent as u64));
+                    json.number("all", (*all > 0).then_some(*all as u64));
+                    json.text("of_pool", pool.as_deref());
+                    json.number("behind", behind.map(|first| first as u64));
                 }
                 WaitsFor::Barrier { arrived, size } => {
                     json.text("on", Some("barrier"));

@@ -106,6 +106,8 @@ pub struct TaskDump {
     pub waits: Vec<WaitDump>,
     /// Its cancellation was requested.
     pub cancelled: bool,
+    /// It is a job of the runtime itself, which runs parts of a join or scope of a task that waits.
+    pub internal: bool,
     /// How many wakers of it exist, if that is known. Without any it is never woken.
     pub wakers: Option<u64>,
     /// What its thread does, as the kernel says, if it runs. Known on Linux, of at most 256 tasks.
@@ -196,6 +198,13 @@ pub enum WaitsFor {
         missing: usize,
         /// How many permits are with tasks that are not in the dump.
         absent: usize,
+        /// How many permits there are, or places in a pool or a scope; 0 if that is not known.
+        all: usize,
+        /// The name of the pool, if it waits for a place in one.
+        pool: Option<String>,
+        /// The first task in line, if there are enough permits for this one, but that one wants more. For a
+        /// read-write lock it is a writer.
+        behind: Option<usize>,
     },
     /// A notification.
     Event {

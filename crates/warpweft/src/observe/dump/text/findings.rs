@@ -1,6 +1,6 @@
 //! What is wrong, as text.
 
-use super::{LINKS, SHOWN, count, short};
+use super::{INTERNAL, LINKS, SHOWN, count, short};
 use crate::observe::dump::graph::named;
 use crate::observe::dump::{Dump, Finding, TaskDump, TaskState, WaitDump, WaitsFor};
 use std::collections::HashMap;
@@ -48,7 +48,15 @@ impl Dump {
                     true => ("LIKELY ", "probably cannot"),
                     false => ("", "cannot"),
                 };
-                writeln!(f, "{likely}DEADLOCK: {} {may} go on", count(tasks.len(), "task"))?;
+                let cancelled = match tasks.len() {
+                    1 => "it is",
+                    _ => "one is",
+                };
+                let tasks_that = count(tasks.len(), "task");
+                writeln!(
+                    f,
+                    "{likely}DEADLOCK: {tasks_that} {may} go on, unless {cancelled} cancelled"
+                )?;
                 listed(f, tasks, LINKS, |f, at| {
                     let (task, next) = (tasks[at], tasks[(at + 1) % tasks.len()]);
                     let waits = || self.tasks[task].waits.iter();
@@ -203,14 +211,16 @@ impl Dump {
             .map_or_else(|| String::from("thread"), |kind| kind.to_string());
         let waits_for_it = |wait: &WaitDump| wait.on == WaitsFor::Fork && wait.holders.contains(&number);
         let place = match (&task.name, task.spawned_at) {
+            _ if task.internal => String::from(INTERNAL),
             (name, Some(site)) => format!(" {}", named(name.as_deref(), site)),
             (None, None) if task.kind == Some(TaskKind::Fork) => {
                 let mut tasks = self.tasks.iter();
                 let whole = tasks.position(|task| task.waits.iter().any(waits_for_it));
-                whole.map_or_else(String::new, |whole| {
-                    let task = &self.tasks[whole];
-                    let site = task.spawned_at.map(|site| named(task.name.as_deref(), site));
-                    format!(" of #{whole} {}", site.unwrap_or_default())
+                let task = whole.map(|whole| (whole, &self.tasks[whole]));
+                task.map_or_else(String::new, |(whole, task)| match task.spawned_at {
+                    _ if task.internal => format!(" by #{whole}"),
+                    Some(site) => format!(" of #{whole} {}", named(task.name.as_deref(), site)),
+                    None => format!(" of #{whole}"),
                 })
             }
             (Some(name), None) => format!(" `{}`", name.escape_debug()),

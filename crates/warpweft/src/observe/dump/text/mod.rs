@@ -17,6 +17,8 @@ use warpweft_task::TaskKind;
 const SHOWN: usize = 10;
 /// How many tasks of a circle, and on which a wait depends, are shown.
 const LINKS: usize = 20;
+/// What a job of the runtime itself does.
+const INTERNAL: &str = " of the runtime, which runs parts of a task that waits";
 
 impl Display for Dump {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -154,6 +156,7 @@ impl Display for TaskDump {
             None => f.write_str("thread")?,
         }
         match (&self.name, self.spawned_at) {
+            _ if self.internal => f.write_str(INTERNAL)?,
             (name, Some(site)) => write!(f, " {}", named(name.as_deref(), site))?,
             (Some(name), None) => write!(f, " `{}`", name.escape_debug())?,
             (None, None) => {}

@@ -2,6 +2,7 @@
 
 use super::{LINKS, count, short};
 use crate::observe::dump::{WaitDump, WaitsFor};
+use crate::observe::raw::{BOUNDED_SCOPE, POOL};
 use std::fmt::{self, Display, Formatter};
 
 impl Display for WaitDump {
@@ -25,7 +26,14 @@ impl Display for WaitDump {
             write!(f, " and {more} more")?;
         }
         if self.is_holder_missing {
-            f.write_str(", which is not here: it has ended, has not waited yet, or is another runtime's")?;
+            let whose = match self.on {
+                WaitsFor::Permits { .. } => "some of which are with a task that is",
+                _ => "whose owner is",
+            };
+            write!(
+                f,
+                ", {whose} not here: it has ended with it, has not waited yet, or is another runtime's"
+            )?;
         }
         for user in &self.likely {
             write!(f, ", probably depends on #{user}")?;
@@ -47,7 +55,7 @@ impl Display for WaitsFor {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::Join => f.write_str("the end of a task"),
-            Self::Fork => f.write_str("the parts of its join or scope that other workers have"),
+            Self::Fork => f.write_str("the other parts of its join or scope"),
             Self::Lock { kind, owner } => {
                 write!(f, "the {kind}")?;
                 owner.iter().try_for_each(|owner| write!(f, " of {owner}"))
@@ -56,11 +64,41 @@ impl Display for WaitsFor {
                 kind: "rwlock",
                 wanted,
                 owner,
+                behind,
                 ..
             } => {
                 f.write_str("the rwlock")?;
                 owner.iter().try_for_each(|owner| write!(f, " of {owner}"))?;
-                f.write_str(if *wanted == 1 { ", to read" } else { ", to write" })
+                f.write_str(if *wanted == 1 { ", to read" } else { ", to write" })?;
+                let mut behind = behind.iter();
+                behind.try_for_each(|first| write!(f, " after #{first}, which waits to write"))
+            }
+            Self::Permits {
+                kind: "once cell",
+                owner,
+                ..
+            } => {
+                f.write_str("the initialisation of a once cell")?;
+                owner.iter().try_for_each(|owner| write!(f, " by {owner}"))
+            }
+            Self::Permits {
+                kind: kind @ (POOL | BOUNDED_SCOPE),
+                free,
+                all,
+                pool,
+                ..
+            } => {
+                match pool {
+                    Some(pool) => write!(f, "a place in pool `{}` (", pool.escape_debug())?,
+                    None => write!(f, "a place in a {kind} (")?,
+                }
+                if *all > 0 {
+                    write!(f, "capacity {all}, ")?;
+                }
+                match free {
+                    0 => f.write_str("all taken)"),
+                    free => write!(f, "{free} free)"),
+                }
             }
             Self::Permits {
                 kind,
@@ -68,6 +106,7 @@ impl Display for WaitsFor {
                 free,
                 owner,
                 absent,
+                behind,
                 ..
             } => {
                 write!(f, "{} of a {kind} ({free} free", count(*wanted, "permit"))?;
@@ -77,16 +116,29 @@ impl Display for WaitsFor {
                 if *absent > 0 {
                     write!(f, "; {} with tasks that are not here", count(*absent, "permit"))?;
                 }
-                f.write_str(")")
+                f.write_str(")")?;
+                let mut behind = behind.iter();
+                behind.try_for_each(|first| write!(f, " after #{first}, which waits for more"))
             }
             Self::Barrier { arrived, size } => {
                 write!(f, "a barrier at which {arrived} of {size} have arrived")
             }
             Self::Event { kind, last, made_at } => {
-                write!(f, "a notification of a {kind}")?;
+                let (what, last_used) = match *kind {
+                    "oneshot channel" => ("the value", "sent"),
+                    "broadcast channel" => ("a value", "sent"),
+                    "watch channel" => ("a new value", "sent"),
+                    _ => ("a notification", "notified"),
+                };
+                let kind = match *kind {
+                    "notify" => "`Notify`",
+                    "condvar" => "condition variable",
+                    kind => kind,
+                };
+                write!(f, "{what} of a {kind}")?;
                 made_at.iter().try_for_each(|at| write!(f, " made at {at}"))?;
                 last.iter()
-                    .try_for_each(|last| write!(f, "; last notified by {last}"))
+                    .try_for_each(|last| write!(f, "; last {last_used} by {last}"))
             }
             Self::Receive {
                 capacity,
