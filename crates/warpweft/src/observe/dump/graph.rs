@@ -205,9 +205,9 @@ impl Collected {
                     made_at,
                 } => {
                     from_outside(last);
+                    note_last(&mut lasts, waiter, &dumped, last);
                     if senders <= 1 {
                         likely = living(last, &dumped);
-                        note_last(&mut lasts, waiter, &dumped, last);
                     }
                     let last = tell(last);
                     WaitsFor::Receive {
@@ -225,9 +225,9 @@ impl Collected {
                     made_at,
                 } => {
                     from_outside(last);
+                    note_last(&mut lasts, waiter, &dumped, last);
                     if receivers <= 1 {
                         likely = living(last, &dumped);
-                        note_last(&mut lasts, waiter, &dumped, last);
                     }
                     let last = tell(last);
                     WaitsFor::Send {

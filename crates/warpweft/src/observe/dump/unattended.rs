@@ -61,9 +61,16 @@ fn is_from_a_task(on: &WaitsFor) -> bool {
     }
 }
 
+/// A living task has some of the permits, and others that are not known have the rest.
+fn has_living_owner(wait: &WaitDump) -> bool {
+    let is_owned = matches!(&wait.on, WaitsFor::Permits { owner: Some(_), .. });
+    is_owned && wait.holders.is_empty() && wait.likely.is_empty() && !wait.is_holder_missing
+}
+
 /// A task that lives has it, or has used the other side last; or a thread outside has.
 fn is_known_to_come(waiter: usize, wait: &WaitDump, last: Option<&(usize, Vec<usize>)>) -> bool {
     let lives = |&task: &usize| task != waiter;
     let has_used = |(id, living): &(usize, Vec<usize>)| id & 1 == 1 || living.iter().any(lives);
-    wait.holders.iter().chain(&wait.likely).any(lives) || last.is_some_and(has_used)
+    let mut known = wait.holders.iter().chain(&wait.likely);
+    known.any(lives) || last.is_some_and(has_used) || has_living_owner(wait)
 }

@@ -111,7 +111,14 @@ impl Dump {
                 let since = tasks.iter().filter_map(|&task| self.tasks[task].since).max();
                 let since = since.map_or_else(String::new, |since| format!(" for {}", short(since)));
                 let waits = self.tasks[tasks[0]].waits.iter().filter(|wait| !wait.told);
-                let waits: Vec<String> = waits.map(|wait| wait.on.to_string()).collect();
+                let what = |wait: &WaitDump| {
+                    let mut own = wait.holders.iter().chain(&wait.likely);
+                    match own.any(|holder| tasks.contains(holder)) {
+                        true => format!("{}, unless it has moved them to another task", wait.on),
+                        false => wait.on.to_string(),
+                    }
+                };
+                let waits: Vec<String> = waits.map(what).collect();
                 let what = waits.join(", and ");
                 let many =
                     |count| format!("NO TASK IS KNOWN TO END THE WAIT of {count} tasks{since}: {what}");
@@ -174,12 +181,12 @@ impl Dump {
 
     /// Returns for what a task waits whose channel's only other end is not known to be used, and why.
     fn abandoned(&self, task: usize) -> String {
-        let reason = |wait: &WaitDump| match wait.likely[..] {
-            [user, ..] => format!("{}, which is #{user} and cannot go on", wait.on),
-            [] => format!(
-                "{}, which has ended or is the task itself, and may have passed its end on",
-                wait.on
+        let reason = |wait: &WaitDump| match (&wait.likely[..], &wait.on) {
+            ([user, ..], on) => format!("{on}, which is #{user} and cannot go on"),
+            ([], on @ (WaitsFor::Receive { last: None, .. } | WaitsFor::Send { last: None, .. })) => format!(
+                "{on}; the task that used the only other end last has ended, and may have passed it on"
             ),
+            ([], on) => format!("{on}, which is this task or has ended, and may have passed its end on"),
         };
         let waits = self.tasks[task].waits.iter().filter(|wait| !wait.told);
         waits.map(reason).collect::<Vec<_>>().join(", and ")
