@@ -113,6 +113,10 @@ pub(crate) enum RawWhat {
     Timer {
         until_ns: u64,
     },
+    /// The deadline of the token under which it waits.
+    Deadline {
+        until_ns: u64,
+    },
     Socket {
         descriptor: Option<u64>,
         write: bool,

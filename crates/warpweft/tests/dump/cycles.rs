@@ -5,9 +5,10 @@ use std::future::poll_fn;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
-use warpweft::sync::{Barrier, Notify, OnceCell, RwLock, Semaphore, channel};
-use warpweft::{Dump, Finding, Runtime, TaskBuilder, TaskState, WaitsFor};
+use std::time::{Duration, Instant};
+use warpweft::cancel::CancelToken;
+use warpweft::sync::{Barrier, Mutex, Notify, OnceCell, RwLock, Semaphore, channel};
+use warpweft::{Dump, Finding, Runtime, TaskBuilder, TaskState, WaitDump, WaitsFor};
 
 fn runtime(workers: usize) -> Runtime {
     Runtime::builder().workers(workers).build().expect("a runtime")
@@ -406,4 +407,58 @@ fn waits_of_jobs_and_fibers_without_a_waker() {
         healthy.state != TaskState::Waiting || healthy.wakers == Some(1),
         "{dump}"
     );
+}
+
+/// A task under a token with a deadline goes on at that time, so its circle is none.
+#[test]
+fn a_deadline_is_a_way_out() {
+    let runtime = runtime(2);
+    let token = CancelToken::new();
+    for style in ["future", "fiber"] {
+        let limited = token.with_deadline(Instant::now() + Duration::from_secs(3600));
+        let cancel = limited.clone();
+        let (left, right) = (Arc::new(Mutex::new(())), Arc::new(Mutex::new(())));
+        let both = Arc::new(Barrier::new(2));
+        let (first, second, there) = (left.clone(), right.clone(), both.clone());
+        let has_limit = named(&runtime, "limited");
+        let has_limit = match style {
+            "future" => has_limit.spawn(async move {
+                let locks = async {
+                    let _first = first.lock().await;
+                    there.arrive().await;
+                    drop(second.lock().await);
+                };
+                assert!(limited.run_async(locks).await.is_err());
+            }),
+            _ => has_limit.spawn_fiber(move || {
+                let locks = || {
+                    let _first = first.lock().wait();
+                    there.arrive().wait();
+                    drop(second.lock().wait());
+                };
+                assert!(limited.run(locks).is_err());
+            }),
+        };
+        let other = named(&runtime, "other").spawn(async move {
+            let _first = right.lock().await;
+            both.arrive().await;
+            drop(left.lock().await);
+        });
+        let locks = |dump: &Dump| {
+            let waits = dump.tasks.iter().flat_map(|task| &task.waits);
+            let is_lock = |wait: &&WaitDump| matches!(wait.on, WaitsFor::Lock { .. });
+            waits.filter(is_lock).count()
+        };
+        let dump = dump_with("both wait", &runtime, |dump| locks(dump) == 2);
+        assert_eq!(cycle(&dump), None, "{style}: {dump}");
+        assert_eq!(dump.findings, [], "{style}: {dump}");
+        let text = dump.to_string();
+        assert!(
+            text.contains("waits for the deadline of its token in 59 min"),
+            "{text}"
+        );
+        cancel.cancel();
+        has_limit.wait().expect("no panic");
+        other.wait().expect("no panic");
+    }
 }

@@ -139,6 +139,11 @@ impl Collected {
             let Some((waiter, is_direct)) = index.waiter(&wait) else {
                 continue;
             };
+            // The waker is there for as long as the task is under the token.
+            let is_deadline = matches!(wait.what, RawWhat::Deadline { .. });
+            if is_deadline && dumped[waiter].state != TaskState::Waiting {
+                continue;
+            }
             let mut holders = Vec::new();
             let mut likely = Vec::new();
             let mut is_holder_missing = false;
@@ -240,6 +245,9 @@ impl Collected {
                 }
                 RawWhat::Timer { until_ns } => {
                     WaitsFor::Timer(Duration::from_nanos(until_ns.saturating_sub(now)))
+                }
+                RawWhat::Deadline { until_ns } => {
+                    WaitsFor::Deadline(Duration::from_nanos(until_ns.saturating_sub(now)))
                 }
                 RawWhat::Socket { descriptor, write } => WaitsFor::Socket { descriptor, write },
                 RawWhat::BlockingPlace => WaitsFor::BlockingPlace,

@@ -56,7 +56,10 @@ pub(super) fn has_way_out(task: &TaskDump) -> bool {
         wait.is_indirect
             || matches!(
                 wait.on,
-                WaitsFor::Timer(_) | WaitsFor::Socket { .. } | WaitsFor::BlockingPlace
+                WaitsFor::Timer(_)
+                    | WaitsFor::Deadline(_)
+                    | WaitsFor::Socket { .. }
+                    | WaitsFor::BlockingPlace
             )
     };
     match task.state {

@@ -260,8 +260,9 @@ impl Writer {
                     json.text("last_receiver", last.as_deref());
                     json.text("made_at", Some(&made_at.to_string()));
                 }
-                WaitsFor::Timer(left) => {
-                    json.text("on", Some("timer"));
+                WaitsFor::Timer(left) | WaitsFor::Deadline(left) => {
+                    let is_timer = matches!(wait.on, WaitsFor::Timer(_));
+                    json.text("on", Some(if is_timer { "timer" } else { "deadline" }));
                     json.time("left_ns", Some(*left));
                 }
                 WaitsFor::Socket { descriptor, write } => {

@@ -248,6 +248,9 @@ pub enum WaitsFor {
     },
     /// A timer, which is due after this time.
     Timer(Duration),
+    /// The deadline of the token under which it waits, which is after this time: then it is cancelled, if
+    /// nothing else has come.
+    Deadline(Duration),
     /// A socket, or another descriptor.
     Socket {
         /// The descriptor's number.

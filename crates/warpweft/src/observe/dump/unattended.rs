@@ -56,6 +56,7 @@ fn is_from_a_task(on: &WaitsFor) -> bool {
         WaitsFor::Join
         | WaitsFor::Fork
         | WaitsFor::Timer(_)
+        | WaitsFor::Deadline(_)
         | WaitsFor::Socket { .. }
         | WaitsFor::BlockingPlace => false,
     }

@@ -171,6 +171,7 @@ impl Display for WaitsFor {
                     .try_for_each(|last| write!(f, "; last used by {last}"))
             }
             Self::Timer(left) => write!(f, "a timer in {}", short(*left)),
+            Self::Deadline(left) => write!(f, "the deadline of its token in {}", short(*left)),
             Self::Socket { descriptor, write } => {
                 let to = if *write { "written" } else { "read" };
                 match descriptor {
