@@ -26,8 +26,8 @@ fn channels_have_their_names() {
     let runtime = runtime();
     let (sender, mut receiver) = broadcast::channel::<u32>(4);
     let (changes, mut changed) = watch::channel(0_u32);
-    let all = runtime.spawn(async move { drop(receiver.recv().await) });
-    let last = runtime.spawn(async move { drop(changed.changed().await) });
+    let all = runtime.spawn(async move { receiver.recv().await.is_ok() });
+    let last = runtime.spawn(async move { changed.changed().await.is_ok() });
     let dump = dump_with("both wait", &runtime, |dump| count(dump) == 2);
     let text = dump.to_string();
     assert!(
@@ -109,4 +109,41 @@ fn a_bounded_scope_under_a_lock_is_a_circle() {
         text.contains("job of the runtime, which runs parts of a task that waits"),
         "{text}"
     );
+}
+
+/// A task that waits for a connection, and one that waits for bytes, with the addresses of their sockets.
+#[cfg(all(unix, feature = "net"))]
+#[test]
+fn sockets_have_their_addresses() {
+    use warpweft::net::{TcpListener, TcpStream};
+
+    let runtime = runtime();
+    let (at, accepts) = runtime.block_on(async {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let at = listener.local_addr().expect("it is bound");
+        (at, listener)
+    });
+    let reads = runtime.spawn(async move {
+        let (stream, _) = accepts.accept().await.expect("a connection");
+        drop(accepts.accept().await);
+        drop(stream);
+    });
+    let connects = runtime.spawn(async move {
+        let stream = TcpStream::connect(at).await.expect("it listens");
+        let mut byte = [0];
+        drop(stream.read(&mut byte).await);
+    });
+    let dump = dump_with("both wait", &runtime, |dump| {
+        let text = dump.to_string();
+        text.contains(&format!("(listener at {at}) to be read"))
+            && text.contains(&format!(" to {at}) to be read"))
+    });
+    assert!(
+        dump.to_json()
+            .contains(&format!("\"descriptor_name\":\"listener at {at}\"")),
+        "{dump}"
+    );
+    assert!(reads.cancel());
+    // It ends by itself, if the other one was first.
+    let _ = connects.cancel();
 }

@@ -3,7 +3,8 @@
 use super::addresses::{Addresses, addresses};
 use super::permits::AllPermits;
 use super::{
-    Dump, PoolDump, TaskDump, TaskState, WaitDump, WaitsFor, blocking, idle, kernel, stuck, unattended,
+    Dump, PoolDump, TaskDump, TaskState, WaitDump, WaitsFor, blocking, idle, kernel, sockets, stuck,
+    unattended,
 };
 use crate::observe::raw::{BoundedPool, FullThreads, RawState, RawTask, RawWait, RawWhat, told};
 use std::collections::{BTreeMap, HashMap};
@@ -135,6 +136,7 @@ impl Collected {
         };
         // A thread, and a part of a join, is in the dump only while it waits.
         let is_task = |who: Who| who.id & 1 == 0 && !who.origin.is_null();
+        let mut sockets_left = sockets::MOST;
         for wait in self.waits {
             let Some((waiter, is_direct)) = index.waiter(&wait) else {
                 continue;
@@ -249,7 +251,15 @@ impl Collected {
                 RawWhat::Deadline { until_ns } => {
                     WaitsFor::Deadline(Duration::from_nanos(until_ns.saturating_sub(now)))
                 }
-                RawWhat::Socket { descriptor, write } => WaitsFor::Socket { descriptor, write },
+                RawWhat::Socket { descriptor, write } => {
+                    sockets_left = sockets_left.saturating_sub(1);
+                    let name = descriptor.filter(|_| sockets_left > 0).and_then(sockets::name_of);
+                    WaitsFor::Socket {
+                        descriptor,
+                        write,
+                        name,
+                    }
+                }
                 RawWhat::BlockingPlace => WaitsFor::BlockingPlace,
             };
             // A task that used both ends has probably passed one on, or lost it: that is another finding.

@@ -140,6 +140,7 @@ mod tests {
         let socket = waits(WaitsFor::Socket {
             descriptor: None,
             write: false,
+            name: None,
         });
         let fresh = task(TaskState::Waiting, Some(WaitsFor::Join), Duration::from_millis(1));
         let blocks = task(TaskState::Blocking, None, Duration::from_secs(1));

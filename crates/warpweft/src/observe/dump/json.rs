@@ -265,10 +265,15 @@ impl Writer {
                     json.text("on", Some(if is_timer { "timer" } else { "deadline" }));
                     json.time("left_ns", Some(*left));
                 }
-                WaitsFor::Socket { descriptor, write } => {
+                WaitsFor::Socket {
+                    descriptor,
+                    write,
+                    name,
+                } => {
                     json.text("on", Some("socket"));
                     json.number("descriptor", *descriptor);
                     json.flag("write", *write);
+                    json.text("descriptor_name", name.as_deref());
                 }
                 WaitsFor::BlockingPlace => json.text("on", Some("blocking_place")),
             }

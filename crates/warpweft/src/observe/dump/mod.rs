@@ -7,6 +7,7 @@
 //! | `addresses` | a table by addresses |
 //! | `blocking` | which closures have the threads for which others wait |
 //! | `permits` | which tasks have the permits for which others wait |
+//! | `sockets` | what the descriptors are for which tasks wait |
 //! | `stuck` | the tasks that can never continue, and the circles among them |
 //! | `idle` | a runtime in which nothing runs, and nothing is to come |
 //! | `kernel` | what the threads of tasks that run do in the kernel |
@@ -27,6 +28,7 @@ mod idle;
 mod json;
 mod kernel;
 mod permits;
+mod sockets;
 mod stuck;
 mod text;
 mod unattended;
@@ -257,6 +259,9 @@ pub enum WaitsFor {
         descriptor: Option<u64>,
         /// It waits to write; otherwise to read.
         write: bool,
+        /// What it is at about this moment, such as `listener at 127.0.0.1:80`, `from` one address `to`
+        /// another one, or `pipe:[4711]`. It is known on Unix with the feature `net`, of 4096 descriptors.
+        name: Option<String>,
     },
     /// A thread of [`spawn_blocking`](crate::spawn_blocking). It depends on the closures that have all of
     /// them, if each of these waits as well.

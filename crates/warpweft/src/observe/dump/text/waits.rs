@@ -172,12 +172,18 @@ impl Display for WaitsFor {
             }
             Self::Timer(left) => write!(f, "a timer in {}", short(*left)),
             Self::Deadline(left) => write!(f, "the deadline of its token in {}", short(*left)),
-            Self::Socket { descriptor, write } => {
-                let to = if *write { "written" } else { "read" };
+            Self::Socket {
+                descriptor,
+                write,
+                name,
+            } => {
                 match descriptor {
-                    Some(descriptor) => write!(f, "descriptor {descriptor} to be {to}"),
-                    None => write!(f, "a descriptor to be {to}"),
+                    Some(descriptor) => write!(f, "descriptor {descriptor}")?,
+                    None => f.write_str("a descriptor")?,
                 }
+                let mut name = name.iter();
+                name.try_for_each(|name| write!(f, " ({})", name.escape_debug()))?;
+                f.write_str(if *write { " to be written" } else { " to be read" })
             }
             Self::BlockingPlace => f.write_str("a thread of `spawn_blocking`"),
         }
