@@ -39,9 +39,9 @@ mod with_net {
     use std::io;
 
     /// `getsockname` or `getpeername`.
-    type Ask = unsafe extern "C" fn(i32, *mut libc::sockaddr, *mut libc::socklen_t) -> i32;
+    type AddressCall = unsafe extern "C" fn(i32, *mut libc::sockaddr, *mut libc::socklen_t) -> i32;
 
-    pub(super) fn address(descriptor: i32, ask: Ask) -> Option<SockAddr> {
+    pub(super) fn address(descriptor: i32, ask: AddressCall) -> Option<SockAddr> {
         // SAFETY: the closure initialises the address if it returns `Ok`, as the kernel does.
         let found = unsafe {
             SockAddr::try_init(|storage, length| {
