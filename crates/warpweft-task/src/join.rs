@@ -32,7 +32,8 @@ enum Over {
 ///
 /// Await it, or call [`wait`](JoinHandle::wait) in code that is not async. **Dropping it detaches the task**,
 /// which continues; its result is dropped when it ends. To cancel the task, call
-/// [`cancel`](JoinHandle::cancel).
+/// [`cancel`](JoinHandle::cancel). A detached future that loses its last waker
+/// [is dropped](JoinHandle::detach).
 ///
 /// A panic of the task arrives here, as [`JoinError::Panicked`].
 ///
@@ -87,6 +88,10 @@ impl<T: Send + 'static> JoinHandle<T> {
     }
 
     /// Lets the task continue alone. It does the same as dropping the handle.
+    ///
+    /// A future that waits is kept alive by its wakers, and by its handle. If it has no handle and its last
+    /// waker is dropped, it can never be polled again: it is dropped, without a word. So `Runtime::dump` can
+    /// name a future without a waker only while its handle exists.
     pub fn detach(self) {
         drop(self);
     }

@@ -1,7 +1,7 @@
 //! A future that waits for a cancellation, as a report sees it.
 
+use crate::observe::listed::Listed;
 use crate::observe::raw::{RawWait, RawWhat, Watched};
-use crate::sync::listed::Listed;
 use crate::sync::wait_list::behind;
 use std::task::Waker;
 use warpweft_platform::clock::coarse_ns;

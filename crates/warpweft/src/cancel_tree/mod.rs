@@ -4,5 +4,6 @@
 //! `fork/list/checked.rs`. So a fork finds the token under which it was made, and a task without a token
 //! costs nothing.
 
+mod deadline_waits;
 pub(crate) mod node;
 pub(crate) mod slab;

@@ -14,6 +14,7 @@
 //!   is released. No two locks are held at a time.
 //! - Neither a cancellation nor a drop recurses, so a chain may be as long as memory allows.
 
+use super::deadline_waits::{DeadlineWaits, task_of};
 use super::slab::Slab;
 use std::any::Any;
 use std::collections::HashSet;
@@ -53,6 +54,8 @@ pub(crate) struct Node {
     reason: AtomicU32,
     limits: Limits,
     lists: Mutex<Lists>,
+    /// The wakers once more, for reports.
+    deadline_waits: DeadlineWaits,
 }
 
 #[derive(Default)]
@@ -79,6 +82,7 @@ impl Node {
             reason: AtomicU32::new(LIVE),
             limits,
             lists: Mutex::default(),
+            deadline_waits: DeadlineWaits::default(),
         })
     }
 
@@ -193,11 +197,13 @@ impl Node {
 
     /// Enters a waker, which is called once, when the node is cancelled. `None`: it is cancelled already.
     pub(crate) fn insert_waker(&self, waker: Waker) -> Option<usize> {
+        let task = task_of(&waker);
         let mut waker = Some(waker);
         // A waker that did not enter is dropped after the lock is released.
-        self.enter(|lists| waker.take().map(|waker| lists.wakers.insert(waker)))
-            .ok()
-            .flatten()
+        let place = self.enter(|lists| waker.take().map(|waker| lists.wakers.insert(waker)));
+        let place = place.ok().flatten()?;
+        self.deadline_waits.note(self.limits.deadline_ns, place, task);
+        Some(place)
     }
 
     /// Replaces the waker in that place, unless it wakes the same task.
@@ -208,6 +214,8 @@ impl Node {
         });
         if same == Ok(false) {
             let mut waker = waker.clone();
+            self.deadline_waits
+                .note(self.limits.deadline_ns, place, task_of(&waker));
             let _ = self.enter(|lists| {
                 if let Some(there) = lists.wakers.get_mut(place) {
                     mem::swap(there, &mut waker);
@@ -218,6 +226,8 @@ impl Node {
 
     /// Removes the waker from that place. After a cancellation there is none.
     pub(crate) fn remove_waker(&self, place: usize) {
+        // First: then the place may be another waker's.
+        self.deadline_waits.forget(place);
         let waker = self.enter(|lists| lists.wakers.remove(place));
         drop(waker);
     }

@@ -143,6 +143,9 @@ pub fn scope_bounded<'env, T: Send>(
     }
     // There cannot be more jobs than `MAX_PERMITS`.
     let limit = limit.min(Semaphore::MAX_PERMITS);
-    let places = Arc::new(Semaphore::of_tasks(limit, BOUNDED_SCOPE));
-    Ok(scope(|scope| body(&BoundedScope { scope, places })))
+    Ok(scope(|scope| {
+        let places = Semaphore::of_parts(limit, BOUNDED_SCOPE, scope.parts());
+        let places = Arc::new(places);
+        body(&BoundedScope { scope, places })
+    }))
 }

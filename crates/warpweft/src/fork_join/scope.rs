@@ -34,6 +34,7 @@ use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use warpweft_platform::atomic::AtomicUsize;
+use warpweft_task::frame::Who;
 use warpweft_task::pool::PoolHeader;
 use warpweft_task::spawn::{SpawnInfo, detached_job};
 use warpweft_task::{Cancelled, Latch, Why};
@@ -235,6 +236,14 @@ impl<'scope, 'env> Scope<'scope, 'env> {
                 // SAFETY: the owner's thread keeps the pool alive, and waits for the job.
                 unsafe { detached_job(move || run.go(), info) }.push(Why::Spawned);
             }
+        }
+    }
+
+    /// Returns what identifies the jobs that other threads run, as reports and the owners of locks say it.
+    pub(crate) fn parts(&self) -> Who {
+        Who {
+            id: std::ptr::from_ref(&self.jobs.done).addr(),
+            origin: std::ptr::null(),
         }
     }
 

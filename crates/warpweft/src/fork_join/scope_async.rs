@@ -15,9 +15,9 @@
 use super::scoped_handle::{FutureScope, PanicLocation, ScopedHandle, answered, caught};
 use crate::execution::token;
 use crate::fork::jobs::FirstPanic;
+use crate::observe::listed::Listed;
 use crate::observe::raw::{RawWait, RawWhat, Watched};
 use crate::runtime::task_builder::TaskBuilder;
-use crate::sync::listed::Listed;
 use crate::sync::oneshot;
 use crate::sync::wait_list::behind;
 use std::collections::HashMap;

@@ -10,6 +10,8 @@ use warpweft_task::{TaskKind, Told, told_of};
 
 /// What reports call the places of a bounded scope.
 pub(crate) const BOUNDED_SCOPE: &str = "bounded scope";
+/// What reports call the places of a bounded pool.
+pub(crate) const POOL: &str = "pool";
 
 /// A task, or a thread that waits, at one moment.
 #[derive(Debug, Clone, Default)]
@@ -36,6 +38,8 @@ pub(crate) struct RawTask {
     /// The words of the waker of the task that joins it.
     pub(crate) joiner: Option<[usize; 2]>,
     pub(crate) cancelled: bool,
+    /// It is a job of the runtime itself, which runs forks of a task that waits.
+    pub(crate) is_internal: bool,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -107,6 +111,10 @@ pub(crate) enum RawWhat {
         made_at: &'static Location<'static>,
     },
     Timer {
+        until_ns: u64,
+    },
+    /// The deadline of the token under which it waits.
+    Deadline {
         until_ns: u64,
     },
     Socket {

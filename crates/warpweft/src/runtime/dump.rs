@@ -64,7 +64,7 @@ impl Runtime {
     ///         break dump;
     ///     }
     /// };
-    /// assert!(dump.to_string().contains("waits for a notification of a notify"));
+    /// assert!(dump.to_string().contains("waits for a notification of a `Notify`"));
     /// start.notify_one();
     /// task.wait()?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -150,6 +150,7 @@ impl Found {
         let tasks = &dump.tasks;
         dump.findings
             .retain(|finding| is_old(finding) || self.0.contains(&keys(tasks, finding)));
+        dump.settle();
     }
 }
 
@@ -384,6 +385,7 @@ fn of_task(task: TaskView) -> RawTask {
         wakers: Some(task.wakers),
         joiner: task.joiner,
         cancelled: task.cancelled,
+        is_internal: is_of_runtime(task.location),
         ..RawTask::default()
     }
 }
@@ -433,6 +435,7 @@ unsafe fn of_frame(frame: &Frame) -> RawTask {
         name: name.or_else(|| frame.thread.clone().filter(|_| kind(frame.who).is_none())),
         site,
         origin: frame.who.origin.addr(),
+        is_internal: site.is_some_and(is_of_runtime),
         state: match frame.kind {
             FrameKind::Joins => RawState::Joining,
             FrameKind::Blocking => RawState::Blocking,

@@ -1,5 +1,6 @@
 //! The permits of a bounded pool.
 
+use crate::observe::raw::POOL;
 use crate::pool::info;
 use crate::sync::Semaphore;
 
@@ -15,7 +16,7 @@ impl PlacePermits {
         Self {
             capacity,
             // There cannot be more tasks than `MAX_PERMITS`.
-            free: Semaphore::of_tasks(capacity.min(Semaphore::MAX_PERMITS), "pool"),
+            free: Semaphore::of_tasks(capacity.min(Semaphore::MAX_PERMITS), POOL),
         }
     }
 }

@@ -31,10 +31,13 @@ use std::sync::Arc;
 /// ```
 #[must_use]
 pub fn channel<T: Clone>(capacity: usize) -> (Sender<T>, Receiver<T>) {
-    let (sender, receiver) = ends(Kept {
-        latest: VecDeque::new(),
-        capacity: capacity.max(1),
-    });
+    let (sender, receiver) = ends(
+        Kept {
+            latest: VecDeque::new(),
+            capacity: capacity.max(1),
+        },
+        "broadcast channel",
+    );
     (Sender(sender), Receiver(receiver))
 }
 

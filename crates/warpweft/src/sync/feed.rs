@@ -32,8 +32,8 @@ pub(super) struct ReceiveEnd<V> {
     pub(super) seen: u64,
 }
 
-/// Makes a channel with one sender and one receiver.
-pub(super) fn ends<V>(values: V) -> (SendEnd<V>, ReceiveEnd<V>) {
+/// Makes a channel with one sender and one receiver, which reports call `kind`.
+pub(super) fn ends<V>(values: V, kind: &'static str) -> (SendEnd<V>, ReceiveEnd<V>) {
     let shared = Arc::new(Feed {
         state: Mutex::new(FeedState {
             values,
@@ -41,7 +41,7 @@ pub(super) fn ends<V>(values: V) -> (SendEnd<V>, ReceiveEnd<V>) {
             senders: 1,
             receivers: 1,
         }),
-        news: Notify::of("broadcast or watch channel"),
+        news: Notify::of(kind),
     });
     let receiver = ReceiveEnd {
         shared: Arc::clone(&shared),

@@ -70,7 +70,6 @@ pub(crate) mod condvar;
 pub(crate) mod error;
 mod feed;
 pub(crate) mod lazy_state;
-pub(crate) mod listed;
 mod marks;
 #[cfg(doctest)]
 mod must_not_compile;

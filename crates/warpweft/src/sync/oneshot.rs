@@ -17,9 +17,9 @@
 //! - A report reads the word and what is beside the waker, and touches neither the waker nor the value.
 
 use super::error::{Closed, SendError, TryRecvError};
-use super::listed::Listed;
 use crate::execution::block_on::block_on;
 use crate::execution::current_task::current_task;
+use crate::observe::listed::Listed;
 use crate::observe::raw::{RawWait, RawWhat, Watched};
 use std::fmt;
 use std::panic::Location;

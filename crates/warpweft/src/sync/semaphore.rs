@@ -101,6 +101,13 @@ impl Semaphore {
         semaphore
     }
 
+    /// As [`of_tasks`](Self::of_tasks), for permits of the parts of a scope, which `parts` identifies.
+    pub(crate) fn of_parts(permits: usize, kind: &'static str, parts: Who) -> Self {
+        let semaphore = Self::of_tasks(permits, kind);
+        semaphore.holder.set(parts, permits);
+        semaphore
+    }
+
     /// Waits for `permits` permits. The number may be more than exist: others may be [added](Self::add).
     ///
     /// If the wait is dropped before it is ready, it leaves the list, and permits that it had been given go

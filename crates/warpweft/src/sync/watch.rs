@@ -24,7 +24,7 @@ use std::sync::Arc;
 /// ```
 #[must_use]
 pub fn channel<T>(first: T) -> (Sender<T>, Receiver<T>) {
-    let (sender, receiver) = ends(Arc::new(first));
+    let (sender, receiver) = ends(Arc::new(first), "watch channel");
     (Sender(sender), Receiver(receiver))
 }
 

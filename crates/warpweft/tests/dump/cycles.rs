@@ -5,9 +5,10 @@ use std::future::poll_fn;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use warpweft::cancel::CancelToken;
 use warpweft::sync::{Barrier, Mutex, Notify, OnceCell, RwLock, Semaphore, channel};
-use warpweft::{Dump, Finding, Runtime, TaskBuilder, TaskState, WaitsFor};
+use warpweft::{Dump, Finding, Runtime, TaskBuilder, TaskState, WaitDump, WaitsFor};
 
 fn runtime(workers: usize) -> Runtime {
     Runtime::builder().workers(workers).build().expect("a runtime")
@@ -62,7 +63,7 @@ fn two_tasks_that_receive_from_each_other() {
     assert_eq!(dump.findings.len(), 1, "nothing else is accused: {dump}");
     let text = dump.to_string();
     assert!(
-        text.contains("LIKELY DEADLOCK: 2 tasks probably cannot go on"),
+        text.contains("LIKELY DEADLOCK: 2 tasks probably cannot go on, unless one is cancelled"),
         "{text}"
     );
     assert!(text.contains("whose other end was used last by #"), "{text}");
@@ -365,7 +366,10 @@ fn a_cell_whose_maker_asks_for_it() {
     });
     let dump = dump_with("the circle", &runtime, found);
     assert_eq!(cycle(&dump), Some(vec!["makes".into()]), "{dump}");
-    assert!(dump.to_string().contains("1 permit of a once cell"), "{dump}");
+    assert!(
+        dump.to_string().contains("the initialisation of a once cell by "),
+        "{dump}"
+    );
     assert!(task.cancel());
 }
 
@@ -384,10 +388,9 @@ fn waits_of_jobs_and_fibers_without_a_waker() {
         let mut names: Vec<_> = dump
             .findings
             .iter()
-            .filter_map(|finding| match finding {
-                Finding::NobodyCanWake { task } => dump.tasks[*task].name.clone(),
-                _ => None,
-            })
+            .filter(|finding| matches!(finding, Finding::NobodyCanWake { .. }))
+            .flat_map(Finding::tasks)
+            .filter_map(|&task| dump.tasks[task].name.clone())
             .filter(|name| ["job", "fiber", "healthy"].contains(&name.as_str()))
             .collect();
         names.sort();
@@ -430,4 +433,58 @@ fn a_scope_of_futures_that_wait_for_a_lock_of_their_parent_is_a_circle() {
     );
     assert_eq!(dump.findings[0].tasks().len(), 2, "{dump}");
     assert!(task.cancel());
+}
+
+/// A task under a token with a deadline goes on at that time, so its circle is none.
+#[test]
+fn a_deadline_is_a_way_out() {
+    let runtime = runtime(2);
+    let token = CancelToken::new();
+    for style in ["future", "fiber"] {
+        let limited = token.with_deadline(Instant::now() + Duration::from_secs(3600));
+        let cancel = limited.clone();
+        let (left, right) = (Arc::new(Mutex::new(())), Arc::new(Mutex::new(())));
+        let both = Arc::new(Barrier::new(2));
+        let (first, second, there) = (left.clone(), right.clone(), both.clone());
+        let has_limit = named(&runtime, "limited");
+        let has_limit = match style {
+            "future" => has_limit.spawn(async move {
+                let locks = async {
+                    let _first = first.lock().await;
+                    there.arrive().await;
+                    drop(second.lock().await);
+                };
+                assert!(limited.run_async(locks).await.is_err());
+            }),
+            _ => has_limit.spawn_fiber(move || {
+                let locks = || {
+                    let _first = first.lock().wait();
+                    there.arrive().wait();
+                    drop(second.lock().wait());
+                };
+                assert!(limited.run(locks).is_err());
+            }),
+        };
+        let other = named(&runtime, "other").spawn(async move {
+            let _first = right.lock().await;
+            both.arrive().await;
+            drop(left.lock().await);
+        });
+        let locks = |dump: &Dump| {
+            let waits = dump.tasks.iter().flat_map(|task| &task.waits);
+            let is_lock = |wait: &&WaitDump| matches!(wait.on, WaitsFor::Lock { .. });
+            waits.filter(is_lock).count()
+        };
+        let dump = dump_with("both wait", &runtime, |dump| locks(dump) == 2);
+        assert_eq!(cycle(&dump), None, "{style}: {dump}");
+        assert_eq!(dump.findings, [], "{style}: {dump}");
+        let text = dump.to_string();
+        assert!(
+            text.contains("waits for the deadline of its token in 59 min"),
+            "{text}"
+        );
+        cancel.cancel();
+        has_limit.wait().expect("no panic");
+        other.wait().expect("no panic");
+    }
 }

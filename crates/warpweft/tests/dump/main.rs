@@ -10,6 +10,7 @@
 #[path = "../support/public_functions.rs"]
 mod public_functions;
 
+mod alike;
 mod blocking;
 mod complete;
 mod cycles;
@@ -26,6 +27,7 @@ mod shutdown;
 mod unattended;
 mod verbs;
 mod ways;
+mod words;
 
 use std::time::{Duration, Instant};
 use warpweft::{Dump, Finding, Runtime};

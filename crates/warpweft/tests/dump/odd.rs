@@ -108,10 +108,12 @@ fn many_tasks_are_few_lines() {
     let other = TaskBuilder::new().name("other").on(&runtime);
     let other = other.spawn(std::future::pending::<()>());
     let dump = dump_with("all wait", &runtime, |dump| {
-        let waits = dump.tasks.iter().filter(|task| !task.waits.is_empty());
-        let is_other = |task: &TaskDump| task.name.is_some() && task.pool.is_some();
-        let mut others = dump.tasks.iter().filter(|task| is_other(task));
-        waits.count() >= TASKS && others.any(|task| task.state == TaskState::Waiting)
+        let own = dump.tasks.iter().filter(|task| task.pool.is_some());
+        let waits = |task: &&TaskDump| task.state == TaskState::Waiting && !task.waits.is_empty();
+        let others = own
+            .clone()
+            .filter(|task| task.name.is_some() && task.state == TaskState::Waiting);
+        own.filter(waits).count() >= TASKS && others.count() > 0
     });
     let text = dump.to_string();
     assert!(text.lines().count() < 200, "{} lines", text.lines().count());
@@ -135,20 +137,42 @@ fn many_tasks_are_few_lines() {
     }
 }
 
-/// Findings that are alike come together, too.
+/// Findings that are alike come together, too: each task takes a lock of its own twice.
 #[test]
 fn many_findings_are_few_lines() {
     let runtime = Runtime::builder().workers(1).build().expect("a runtime");
-    let spawn = |_| runtime.spawn(std::future::pending::<()>());
+    let spawn = |_| {
+        let lock = Mutex::new(());
+        runtime.spawn(async move {
+            let _first = lock.lock().await;
+            drop(lock.lock().await);
+        })
+    };
     let tasks: Vec<_> = (0..500).map(spawn).collect();
     let dump = dump_with("all are found", &runtime, |dump| dump.findings.len() >= 500);
     let text = dump.to_string();
-    assert!(text.matches("NOBODY CAN WAKE").count() < 50, "{text}");
+    assert!(text.matches("DEADLOCK").count() < 50, "{text}");
     assert!(
         text.contains("… and 490 more findings that are alike, of tasks of crates/"),
         "{text}"
     );
-    assert!(format!("{dump:#}").matches("NOBODY CAN WAKE").count() >= 500);
+    assert!(format!("{dump:#}").matches("DEADLOCK").count() >= 500);
+    assert!(tasks.iter().all(warpweft::JoinHandle::cancel));
+}
+
+/// Tasks of one spawn site without a waker are one finding.
+#[test]
+fn tasks_without_a_waker_are_one_finding() {
+    let runtime = Runtime::builder().workers(1).build().expect("a runtime");
+    let spawn = |_| runtime.spawn(std::future::pending::<()>());
+    let tasks: Vec<_> = (0..500).map(spawn).collect();
+    let dump = dump_with("all are found", &runtime, |dump| {
+        let mut findings = dump.findings.iter();
+        findings.any(|finding| finding.tasks().len() >= 500)
+    });
+    let text = dump.to_string();
+    assert!(text.contains("NOBODY CAN WAKE 500 tasks: they wait"), "{text}");
+    assert!(text.contains("    … and 490 more\n"), "{text}");
     assert!(tasks.iter().all(warpweft::JoinHandle::cancel));
 }
 

@@ -32,11 +32,9 @@ fn heartbeat(runtime: &Runtime) {
 }
 
 fn unattended(dump: &Dump) -> BTreeSet<String> {
-    let name = |finding: &Finding| match finding {
-        Finding::Unattended { task } => dump.tasks[*task].name.clone(),
-        _ => None,
-    };
-    dump.findings.iter().filter_map(name).collect()
+    let is_it = |finding: &&Finding| matches!(finding, Finding::Unattended { .. });
+    let tasks = dump.findings.iter().filter(is_it).flat_map(Finding::tasks);
+    tasks.filter_map(|&task| dump.tasks[task].name.clone()).collect()
 }
 
 /// The task with this name waits.
@@ -76,9 +74,7 @@ fn what_was_forgotten_is_named_beside_a_timer() {
     let text = dump.to_string();
     assert!(text.contains("NO TASK IS KNOWN TO END THE WAIT of #"), "{text}");
     assert!(
-        text.contains(
-            "a notification of a oneshot channel made at crates/warpweft/tests/dump/unattended.rs:"
-        ),
+        text.contains("the value of a oneshot channel made at crates/warpweft/tests/dump/unattended.rs:"),
         "{text}"
     );
     assert!(dump.to_json().contains("\"finding\":\"unattended\""), "{dump}");
@@ -370,4 +366,117 @@ fn a_namesake_of_a_task_that_has_ended_is_not_accused() {
         .find(|task| task.name.as_deref() == Some("wants"));
     let wait = &wants.expect("it waits").waits[0];
     assert!(wait.holders.is_empty() && wait.is_holder_missing, "{dump}");
+}
+
+/// A task takes permits and moves them to others, as one that accepts connections does.
+#[test]
+fn permits_that_were_moved_to_a_task_are_no_circle() {
+    for permits in [1, 3] {
+        let runtime = ManuallyDrop::new(Arc::new(runtime()));
+        let spawner = runtime.clone();
+        drop(named(&runtime, "accepts").spawn(async move {
+            let permits: &'static Semaphore = Box::leak(Box::new(Semaphore::new(permits)));
+            while let Ok(permit) = permits.acquire(1).await {
+                drop(named(&spawner, "handles").spawn(async move {
+                    let _permit = permit;
+                    warpweft::time::sleep(Duration::from_secs(3600)).await;
+                }));
+            }
+        }));
+        dump_with("it waits", &runtime, |dump| waits(dump, "accepts"));
+        std::thread::sleep(LONG);
+        let dump = runtime.dump();
+        assert_eq!(cycle(&dump), None, "{dump}");
+        let text = dump.to_string();
+        match &dump.findings[..] {
+            [] => {}
+            [_] => assert!(
+                text.contains(", unless it has moved them to another task\n"),
+                "{text}"
+            ),
+            _ => panic!("{text}"),
+        }
+    }
+}
+
+/// Of more than eight permits one holder is known. It sleeps, so it is known to bring its permit back.
+#[test]
+fn a_holder_that_sleeps_serves_who_waits_for_permits() {
+    let runtime = ManuallyDrop::new(runtime());
+    let permits = Arc::new(Semaphore::new(12));
+    for _ in 0..12 {
+        let permits = permits.clone();
+        drop(named(&runtime, "has").spawn(async move {
+            let _permit = permits.acquire(1).await;
+            warpweft::time::sleep(Duration::from_secs(3600)).await;
+        }));
+    }
+    while permits.free() > 0 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    drop(named(&runtime, "wants").spawn(async move { drop(permits.acquire(1).await) }));
+    dump_with("it waits", &runtime, |dump| waits(dump, "wants"));
+    std::thread::sleep(LONG);
+    let dump = runtime.dump();
+    assert_eq!(dump.findings, [], "{dump}");
+}
+
+/// Of two senders one was used by a task that waits, and the other belongs to a task that sleeps.
+#[test]
+fn a_channel_with_more_senders_is_served_by_a_living_task() {
+    let runtime = ManuallyDrop::new(runtime());
+    let (to_left, left) = channel::bounded::<u32>(2);
+    let (to_right, right) = channel::bounded::<u32>(2);
+    let both = (to_left.clone(), to_right.clone());
+    drop(named(&runtime, "third").spawn(async move {
+        warpweft::time::sleep(Duration::from_secs(3600)).await;
+        drop(both);
+    }));
+    let talk = |sender: channel::Sender<u32>, receiver: channel::Receiver<u32>| async move {
+        sender.send(1).await.expect("it is open");
+        while receiver.recv().await.is_ok() {}
+    };
+    drop(named(&runtime, "left").spawn(talk(to_right, left)));
+    drop(named(&runtime, "right").spawn(talk(to_left, right)));
+    for name in ["left", "right"] {
+        dump_with("all wait", &runtime, |dump| waits(dump, name));
+    }
+    std::thread::sleep(LONG);
+    let dump = runtime.dump();
+    assert_eq!(dump.findings, [], "{dump}");
+}
+
+/// The sender was passed on by a task that has ended: what is said is known.
+#[test]
+fn an_end_that_was_passed_on_is_said_to_be_perhaps() {
+    let runtime = ManuallyDrop::new(runtime());
+    let (sender, receiver) = channel::bounded::<u32>(1);
+    let (give, given) = oneshot::channel();
+    drop(named(&runtime, "heir").spawn(async move {
+        let sender: channel::Sender<u32> = given.await.expect("it is sent");
+        warpweft::time::sleep(Duration::from_secs(3600)).await;
+        drop(sender);
+    }));
+    let first = named(&runtime, "first").spawn(async move {
+        sender.send(1).await.expect("it is open");
+        assert!(give.send(sender).is_ok());
+    });
+    first.wait().expect("no panic");
+    drop(named(&runtime, "sink").spawn(async move { while receiver.recv().await.is_ok() {} }));
+    let dump = dump_with("a suspicion", &runtime, |dump| !dump.findings.is_empty());
+    assert!(
+        matches!(&dump.findings[..], [Finding::Abandoned { .. }]),
+        "{dump}"
+    );
+    let text = dump.to_string();
+    assert!(text.contains("NOBODY IS KNOWN TO WAKE #"), "{text}");
+    let text = text.lines().next().expect("a headline");
+    assert!(
+        text.contains(": a value of an empty channel (0 of 1, 1 sender) made at "),
+        "{text}"
+    );
+    assert!(
+        text.ends_with("; the task that used the only other end last has ended, and may have passed it on"),
+        "{text}"
+    );
 }

@@ -3,7 +3,8 @@
 use super::addresses::{Addresses, addresses};
 use super::permits::AllPermits;
 use super::{
-    Dump, PoolDump, TaskDump, TaskState, WaitDump, WaitsFor, blocking, idle, kernel, stuck, unattended,
+    Dump, PoolDump, TaskDump, TaskState, WaitDump, WaitsFor, blocking, idle, kernel, sockets, stuck,
+    unattended,
 };
 use crate::observe::raw::{BoundedPool, FullThreads, RawState, RawTask, RawWait, RawWhat, told};
 use std::collections::{BTreeMap, HashMap};
@@ -135,10 +136,16 @@ impl Collected {
         };
         // A thread, and a part of a join, is in the dump only while it waits.
         let is_task = |who: Who| who.id & 1 == 0 && !who.origin.is_null();
+        let mut sockets_left = sockets::MOST;
         for wait in self.waits {
             let Some((waiter, is_direct)) = index.waiter(&wait) else {
                 continue;
             };
+            // The waker is there for as long as the task is under the token.
+            let is_deadline = matches!(wait.what, RawWhat::Deadline { .. });
+            if is_deadline && dumped[waiter].state != TaskState::Waiting {
+                continue;
+            }
             let mut holders = Vec::new();
             let mut likely = Vec::new();
             let mut is_holder_missing = false;
@@ -172,6 +179,7 @@ impl Collected {
                     let known = permits.of(&wait, |who| living(who, &dumped), &dumped);
                     (holders, likely) = (known.holders, known.likely);
                     is_holder_missing = known.is_holder_missing;
+                    let pool = self.bounded.iter().find(|pool| pool.object == wait.object);
                     WaitsFor::Permits {
                         kind,
                         wanted,
@@ -180,6 +188,11 @@ impl Collected {
                         held: known.held,
                         missing: known.missing,
                         absent: known.absent,
+                        all: pool.map_or(known.all, |pool| pool.capacity),
+                        pool: pool.map(|pool| self.pools[pool.pool].name.clone()),
+                        behind: permits
+                            .first(wait.object)
+                            .filter(|&first| !wait.told && wanted <= free && first != waiter),
                     }
                 }
                 RawWhat::Event { kind, last, made_at } => {
@@ -199,9 +212,9 @@ impl Collected {
                     made_at,
                 } => {
                     from_outside(last);
+                    note_last(&mut lasts, waiter, &dumped, last);
                     if senders <= 1 {
                         likely = living(last, &dumped);
-                        note_last(&mut lasts, waiter, &dumped, last);
                     }
                     let last = tell(last);
                     WaitsFor::Receive {
@@ -219,9 +232,9 @@ impl Collected {
                     made_at,
                 } => {
                     from_outside(last);
+                    note_last(&mut lasts, waiter, &dumped, last);
                     if receivers <= 1 {
                         likely = living(last, &dumped);
-                        note_last(&mut lasts, waiter, &dumped, last);
                     }
                     let last = tell(last);
                     WaitsFor::Send {
@@ -235,7 +248,18 @@ impl Collected {
                 RawWhat::Timer { until_ns } => {
                     WaitsFor::Timer(Duration::from_nanos(until_ns.saturating_sub(now)))
                 }
-                RawWhat::Socket { descriptor, write } => WaitsFor::Socket { descriptor, write },
+                RawWhat::Deadline { until_ns } => {
+                    WaitsFor::Deadline(Duration::from_nanos(until_ns.saturating_sub(now)))
+                }
+                RawWhat::Socket { descriptor, write } => {
+                    sockets_left = sockets_left.saturating_sub(1);
+                    let name = descriptor.filter(|_| sockets_left > 0).and_then(sockets::name_of);
+                    WaitsFor::Socket {
+                        descriptor,
+                        write,
+                        name,
+                    }
+                }
                 RawWhat::BlockingPlace => WaitsFor::BlockingPlace,
                 RawWhat::Tasks(ids) => {
                     holders.extend(ids.iter().flat_map(|&id| index.ids(id)));
@@ -362,6 +386,7 @@ impl Collected {
                     since: self.ago(raw.since_ns),
                     waits: Vec::new(),
                     cancelled: raw.cancelled,
+                    internal: raw.is_internal,
                     wakers: raw.wakers,
                     thread_state: None,
                     stack: None,

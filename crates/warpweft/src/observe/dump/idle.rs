@@ -57,6 +57,7 @@ pub(super) fn has_way_out(task: &TaskDump) -> bool {
             || matches!(
                 wait.on,
                 WaitsFor::Timer(_)
+                    | WaitsFor::Deadline(_)
                     | WaitsFor::Socket { .. }
                     | WaitsFor::BlockingPlace
                     | WaitsFor::Cancellation
@@ -100,6 +101,7 @@ mod tests {
             since: Some(since),
             waits: on.into_iter().map(wait).collect(),
             cancelled: false,
+            internal: false,
             wakers: None,
             thread_state: None,
             stack: None,
@@ -139,6 +141,7 @@ mod tests {
         let socket = waits(WaitsFor::Socket {
             descriptor: None,
             write: false,
+            name: None,
         });
         let fresh = task(TaskState::Waiting, Some(WaitsFor::Join), Duration::from_millis(1));
         let blocks = task(TaskState::Blocking, None, Duration::from_secs(1));
@@ -152,7 +155,7 @@ mod tests {
         }
         assert_eq!(found(vec![event()], 1, Vec::new()), None, "a task is queued");
         assert_eq!(found(Vec::new(), 0, Vec::new()), None, "nothing waits");
-        let known = vec![Finding::Abandoned { task: 0 }];
+        let known = vec![Finding::Abandoned { tasks: vec![0] }];
         assert_eq!(found(vec![event()], 0, known), None, "it is named already");
         // A thread outside of the runtime is not one of its tasks.
         let mut outside = event();

@@ -162,6 +162,7 @@ impl Writer {
             json.time("since_ns", task.since);
             json.list("waits", &task.waits, Self::wait);
             json.flag("cancelled", task.cancelled);
+            json.flag("internal", task.internal);
             json.number("wakers", task.wakers);
             if let Some(state) = &task.thread_state {
                 json.number("thread", Some(state.thread.into()));
@@ -206,6 +207,9 @@ impl Writer {
                     held,
                     missing,
                     absent,
+                    all,
+                    pool,
+                    behind,
                 } => {
                     json.text("on", Some("permits"));
                     json.text("of", Some(kind));
@@ -215,6 +219,9 @@ impl Writer {
                     json.numbers("held", held);
                     json.number("missing", Some(*missing as u64));
                     json.number("absent", Some(*absent as u64));
+                    json.number("all", (*all > 0).then_some(*all as u64));
+                    json.text("of_pool", pool.as_deref());
+                    json.number("behind", behind.map(|first| first as u64));
                 }
                 WaitsFor::Barrier { arrived, size } => {
                     json.text("on", Some("barrier"));
@@ -253,14 +260,20 @@ impl Writer {
                     json.text("last_receiver", last.as_deref());
                     json.text("made_at", Some(&made_at.to_string()));
                 }
-                WaitsFor::Timer(left) => {
-                    json.text("on", Some("timer"));
+                WaitsFor::Timer(left) | WaitsFor::Deadline(left) => {
+                    let is_timer = matches!(wait.on, WaitsFor::Timer(_));
+                    json.text("on", Some(if is_timer { "timer" } else { "deadline" }));
                     json.time("left_ns", Some(*left));
                 }
-                WaitsFor::Socket { descriptor, write } => {
+                WaitsFor::Socket {
+                    descriptor,
+                    write,
+                    name,
+                } => {
                     json.text("on", Some("socket"));
                     json.number("descriptor", *descriptor);
                     json.flag("write", *write);
+                    json.text("descriptor_name", name.as_deref());
                 }
                 WaitsFor::BlockingPlace => json.text("on", Some("blocking_place")),
                 WaitsFor::Cancellation => json.text("on", Some("cancellation")),
@@ -269,36 +282,23 @@ impl Writer {
     }
 
     fn finding(&mut self, finding: &Finding) {
-        self.object(|json| match finding {
-            Finding::Cycle { tasks, uncertain } => {
-                json.text("finding", Some("cycle"));
-                json.numbers("tasks", tasks);
-                json.flag("uncertain", *uncertain);
-            }
-            Finding::NobodyCanWake { task } => {
-                json.text("finding", Some("nobody_can_wake"));
-                json.numbers("tasks", &[*task]);
-            }
-            Finding::Abandoned { task } => {
-                json.text("finding", Some("abandoned"));
-                json.numbers("tasks", &[*task]);
-            }
-            Finding::NotPolled { task } => {
-                json.text("finding", Some("not_polled"));
-                json.numbers("tasks", &[*task]);
-            }
-            Finding::NothingRuns { tasks } => {
-                json.text("finding", Some("nothing_runs"));
-                json.numbers("tasks", tasks);
-            }
-            Finding::BlocksInKernel { tasks, word } => {
-                json.text("finding", Some("blocks_in_kernel"));
-                json.numbers("tasks", tasks);
-                json.text("word", Some(&format!("{word:#x}")));
-            }
-            Finding::Unattended { task } => {
-                json.text("finding", Some("unattended"));
-                json.numbers("tasks", &[*task]);
+        self.object(|json| {
+            let name = match finding {
+                Finding::Cycle { .. } => "cycle",
+                Finding::NobodyCanWake { .. } => "nobody_can_wake",
+                Finding::Abandoned { .. } => "abandoned",
+                Finding::NotPolled { .. } => "not_polled",
+                Finding::NothingRuns { .. } => "nothing_runs",
+                Finding::BlocksInKernel { .. } => "blocks_in_kernel",
+                Finding::Unattended { .. } => "unattended",
+            };
+            json.text("finding", Some(name));
+            json.flag("certain", finding.is_certain());
+            json.numbers("tasks", finding.tasks());
+            match finding {
+                Finding::Cycle { uncertain, .. } => json.flag("uncertain", *uncertain),
+                Finding::BlocksInKernel { word, .. } => json.text("word", Some(&format!("{word:#x}"))),
+                _ => {}
             }
         });
     }

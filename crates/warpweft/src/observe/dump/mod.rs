@@ -7,10 +7,12 @@
 //! | `addresses` | a table by addresses |
 //! | `blocking` | which closures have the threads for which others wait |
 //! | `permits` | which tasks have the permits for which others wait |
+//! | `sockets` | what the descriptors are for which tasks wait |
 //! | `stuck` | the tasks that can never continue, and the circles among them |
 //! | `idle` | a runtime in which nothing runs, and nothing is to come |
 //! | `kernel` | what the threads of tasks that run do in the kernel |
 //! | `unattended` | the tasks that wait long for what no living task is known to bring |
+//! | `alike` | findings that say the same of many tasks, and their order |
 //! | `text` | a report for a terminal |
 //! | `json` | a report for programs |
 //!
@@ -19,12 +21,14 @@
 //! - A report is a copy. Nothing in it refers to a task.
 
 mod addresses;
+mod alike;
 mod blocking;
 pub(crate) mod graph;
 mod idle;
 mod json;
 mod kernel;
 mod permits;
+mod sockets;
 mod stuck;
 mod text;
 mod unattended;
@@ -48,7 +52,8 @@ pub struct Dump {
     pub pools: Vec<PoolDump>,
     /// The tasks, and the threads that wait. Their numbers are their indices.
     pub tasks: Vec<TaskDump>,
-    /// What is wrong, for all that is known. Each finding was seen twice, or has been so for a second.
+    /// What is wrong, for all that is known. Each finding was seen twice, or has been so for a second. Those
+    /// that are [certain](Finding::is_certain) come first.
     pub findings: Vec<Finding>,
 }
 
@@ -103,6 +108,8 @@ pub struct TaskDump {
     pub waits: Vec<WaitDump>,
     /// Its cancellation was requested.
     pub cancelled: bool,
+    /// It is a job of the runtime itself, which runs parts of a join or scope of a task that waits.
+    pub internal: bool,
     /// How many wakers of it exist, if that is known. Without any it is never woken.
     pub wakers: Option<u64>,
     /// What its thread does, as the kernel says, if it runs. Known on Linux, of at most 256 tasks.
@@ -193,6 +200,13 @@ pub enum WaitsFor {
         missing: usize,
         /// How many permits are with tasks that are not in the dump.
         absent: usize,
+        /// How many permits there are, or places in a pool or a scope; 0 if that is not known.
+        all: usize,
+        /// The name of the pool, if it waits for a place in one.
+        pool: Option<String>,
+        /// The first task in line, if there are enough permits for this one, but that one wants more. For a
+        /// read-write lock it is a writer.
+        behind: Option<usize>,
     },
     /// A notification.
     Event {
@@ -236,12 +250,18 @@ pub enum WaitsFor {
     },
     /// A timer, which is due after this time.
     Timer(Duration),
+    /// The deadline of the token under which it waits, which is after this time: then it is cancelled, if
+    /// nothing else has come.
+    Deadline(Duration),
     /// A socket, or another descriptor.
     Socket {
         /// The descriptor's number.
         descriptor: Option<u64>,
         /// It waits to write; otherwise to read.
         write: bool,
+        /// What it is at about this moment, such as `listener at 127.0.0.1:80`, `from` one address `to`
+        /// another one, or `pipe:[4711]`. It is known on Unix with the feature `net`, of 4096 descriptors.
+        name: Option<String>,
     },
     /// A thread of [`spawn_blocking`](crate::spawn_blocking). It depends on the closures that have all of
     /// them, if each of these waits as well.
@@ -265,17 +285,17 @@ pub enum Finding {
         /// moved the guard to one of them.
         uncertain: bool,
     },
-    /// The task waits, and no waker of it exists.
+    /// The tasks wait, and no waker of them exists. They are of one spawn site.
     NobodyCanWake {
-        /// Its number.
-        task: usize,
+        /// Their numbers.
+        tasks: Vec<usize>,
     },
-    /// The task waits for a channel whose only other end was used last by a task that is stuck, or that waits
-    /// for this one, or by the task itself; or that has ended, and this one has waited for a second. This is
-    /// a suspicion: the end may have been passed on, and not been used since.
+    /// The tasks wait for a channel whose only other end was used last by a task that is stuck, or that waits
+    /// for them, or by the task itself; or that has ended, and they have waited for a second. This is a
+    /// suspicion: the end may have been passed on, and not been used since.
     Abandoned {
-        /// Its number.
-        task: usize,
+        /// Their numbers.
+        tasks: Vec<usize>,
     },
     /// A part of the task was given a lock, or was woken for it, and is not polled, while another part of the
     /// same task waits. (This has been called *futurelock*.)
@@ -293,12 +313,14 @@ pub enum Finding {
         /// The numbers of the tasks that wait for no other known task.
         tasks: Vec<usize>,
     },
-    /// The task has waited for a second or more for what another task has to bring, such as a value, a
+    /// The tasks have waited for a second or more for what another task has to bring, such as a value, a
     /// notification or permits, and no living task is known that does: none that has used the other side, and
     /// no thread outside. This is a suspicion. Whoever is to bring it may not have done so yet.
+    ///
+    /// They wait for the same objects, such as one channel.
     Unattended {
-        /// Its number.
-        task: usize,
+        /// Their numbers.
+        tasks: Vec<usize>,
     },
     /// These tasks have blocked their threads in the kernel for 50 ms, without a single turn, on the word at
     /// that address: a lock, condition or channel of the standard library, which no task of this list gives
@@ -323,13 +345,37 @@ impl Finding {
     #[must_use]
     pub fn tasks(&self) -> &[usize] {
         match self {
-            Self::Cycle { tasks, .. } | Self::NothingRuns { tasks } | Self::BlocksInKernel { tasks, .. } => {
-                tasks
-            }
-            Self::NobodyCanWake { task }
-            | Self::Abandoned { task }
-            | Self::NotPolled { task }
-            | Self::Unattended { task } => std::slice::from_ref(task),
+            Self::Cycle { tasks, .. }
+            | Self::NobodyCanWake { tasks }
+            | Self::Abandoned { tasks }
+            | Self::NothingRuns { tasks }
+            | Self::Unattended { tasks }
+            | Self::BlocksInKernel { tasks, .. } => tasks,
+            Self::NotPolled { task } => std::slice::from_ref(task),
+        }
+    }
+
+    /// Returns true if the tasks that it names cannot go on by themselves: a circle that is not uncertain, a
+    /// task without a waker, and a part that is not polled. These are worth an alert. A task may still be
+    /// cancelled, and a task of a circle may have moved its guard to another one.
+    ///
+    /// The others are suspicions. A program that is well has some at times, such as a server for which a
+    /// thread outside of its runtime has not sent anything yet.
+    ///
+    /// ```
+    /// let runtime = warpweft::Runtime::builder().workers(1).build()?;
+    /// assert!(!runtime.dump().findings.iter().any(warpweft::Finding::is_certain));
+    /// # Ok::<(), warpweft::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn is_certain(&self) -> bool {
+        match self {
+            Self::Cycle { uncertain, .. } => !uncertain,
+            Self::NobodyCanWake { .. } | Self::NotPolled { .. } => true,
+            Self::Abandoned { .. }
+            | Self::NothingRuns { .. }
+            | Self::Unattended { .. }
+            | Self::BlocksInKernel { .. } => false,
         }
     }
 }

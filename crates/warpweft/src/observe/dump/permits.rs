@@ -15,7 +15,7 @@
 
 use super::TaskDump;
 use super::graph::{Index, tell};
-use crate::observe::raw::{BoundedPool, RawWait, RawWhat};
+use crate::observe::raw::{BOUNDED_SCOPE, BoundedPool, RawWait, RawWhat};
 use std::collections::{BTreeMap, HashMap};
 use warpweft_task::frame::Who;
 
@@ -38,6 +38,8 @@ pub(super) struct Permits {
     /// The first waiter cannot be served without these.
     pub(super) is_holder_missing: bool,
     pub(super) owner: Option<String>,
+    /// How many there are; 0 if that is not known.
+    pub(super) all: usize,
 }
 
 /// What is known of all objects with permits.
@@ -77,6 +79,11 @@ impl AllPermits {
         all
     }
 
+    /// Returns the first task in the list of an object.
+    pub(super) fn first(&self, object: usize) -> Option<usize> {
+        self.in_line.get(&object)?.first().copied()
+    }
+
     /// Returns what is known of the object of a wait for permits.
     pub(super) fn of(
         &mut self,
@@ -99,6 +106,7 @@ impl AllPermits {
         dumped: &[TaskDump],
     ) -> Option<Permits> {
         let RawWhat::Permits {
+            kind,
             free,
             all,
             first,
@@ -113,8 +121,18 @@ impl AllPermits {
         let all = if let Some((tasks, capacity)) = self.pools.get(&wait.object) {
             certain.extend(tasks.iter().map(|&task| (task, 1)));
             *capacity
+        } else if kind == BOUNDED_SCOPE {
+            // Each part of the scope that has begun has a place, and the others are not known.
+            let parts = holders.iter().flat_map(|&(parts, _)| living(parts));
+            certain.extend(parts.map(|part| (part, 1)));
+            holders.iter().map(|(_, places)| places).sum()
         } else {
             all
+        };
+        found.all = all;
+        let holders = match kind {
+            BOUNDED_SCOPE => &[][..],
+            _ => holders,
         };
         for &(task, given) in self.given.get(&wait.object).into_iter().flatten() {
             *certain.entry(task).or_insert(0) += given;

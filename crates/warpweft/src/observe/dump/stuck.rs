@@ -118,9 +118,9 @@ pub(super) fn find(dump: &Dump, lasts: &Lasts) -> Vec<Finding> {
     }
     for (number, task) in tasks.iter().enumerate().filter(|(_, task)| sleeps(task)) {
         if task.wakers == Some(0) && task.waits.is_empty() && !task.cancelled {
-            findings.push(Finding::NobodyCanWake { task: number });
+            findings.push(Finding::NobodyCanWake { tasks: vec![number] });
         } else if !seen.contains(&number) && is_abandoned(tasks, &known, number, lasts) {
-            findings.push(Finding::Abandoned { task: number });
+            findings.push(Finding::Abandoned { tasks: vec![number] });
         }
     }
     findings
@@ -139,6 +139,9 @@ fn find_cycles(
     for &start in stuck {
         let cycle = cycle(tasks, stuck, needs, start, &mut walks);
         if cycle.is_empty() || cycle.iter().any(|task| seen.contains(task)) {
+            continue;
+        }
+        if cycle.len() == 1 && has_passed_permits_on(tasks, cycle[0]) {
             continue;
         }
         seen.extend(&cycle);
@@ -248,6 +251,17 @@ fn may_be_woken(task: &TaskDump) -> bool {
     has_more || open(task).any(|wait| wait.is_indirect)
 }
 
+/// The task waits for permits of a kind that is often moved to other tasks, as one that accepts connections
+/// does, and has some itself, for all that is known. Another task goes on.
+fn has_passed_permits_on(tasks: &[TaskDump], number: usize) -> bool {
+    let is_moved = |wait: &WaitDump| match wait.on {
+        WaitsFor::Permits { kind, .. } => kind == "semaphore" || kind == "concurrency limit",
+        _ => false,
+    };
+    let mut waits = open(&tasks[number]);
+    waits.all(is_moved) && !is_not_polled(&tasks[number]) && may_have_passed_on(tasks, number)
+}
+
 /// The task waits for a lock of its own, and another task goes on, to which it may have moved the guard.
 fn may_have_passed_on(tasks: &[TaskDump], number: usize) -> bool {
     let is_guarded = |wait: &WaitDump| matches!(wait.on, WaitsFor::Lock { .. } | WaitsFor::Permits { .. });
@@ -265,8 +279,11 @@ fn is_abandoned(tasks: &[TaskDump], stuck: &BTreeSet<usize>, number: usize, last
         .enumerate()
         .filter(|(_, wait)| !wait.told)
     {
-        let is_channel = matches!(wait.on, WaitsFor::Receive { .. } | WaitsFor::Send { .. });
-        let Some((id, holders)) = lasts.get(&(number, at)).filter(|_| is_channel) else {
+        let has_one_other_end = match wait.on {
+            WaitsFor::Receive { senders: ends, .. } | WaitsFor::Send { receivers: ends, .. } => ends <= 1,
+            _ => false,
+        };
+        let Some((id, holders)) = lasts.get(&(number, at)).filter(|_| has_one_other_end) else {
             return false;
         };
         // The addresses of threads are odd: such a thread may run, without being in the dump. A task that has

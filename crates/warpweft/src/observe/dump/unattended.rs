@@ -3,6 +3,7 @@
 //! [`idle`](super::idle) speaks of a whole runtime, and one timer silences it. This looks at each task by
 //! itself: a server whose heartbeat goes on may have forgotten a sender.
 
+use super::alike::by_what;
 use super::stuck::{Lasts, open, sleeps};
 use super::{Dump, Finding, TaskDump, WaitDump, WaitsFor};
 use crate::observe::raw::BOUNDED_SCOPE;
@@ -16,10 +17,11 @@ pub(super) const LONG: Duration = Duration::from_secs(1);
 pub(super) fn find(dump: &Dump, lasts: &Lasts) -> Vec<Finding> {
     let named: BTreeSet<usize> = dump.findings.iter().flat_map(Finding::tasks).copied().collect();
     let tasks = dump.tasks.iter().enumerate();
-    tasks
+    let found = tasks
         .filter(|(number, task)| !named.contains(number) && is_unattended(*number, task, lasts))
-        .map(|(task, _)| Finding::Unattended { task })
-        .collect()
+        .map(|(number, _)| number);
+    let groups = by_what(&dump.tasks, found.collect()).into_iter();
+    groups.map(|tasks| Finding::Unattended { tasks }).collect()
 }
 
 fn is_unattended(number: usize, task: &TaskDump, lasts: &Lasts) -> bool {
@@ -54,15 +56,23 @@ fn is_from_a_task(on: &WaitsFor) -> bool {
         WaitsFor::Join
         | WaitsFor::Fork
         | WaitsFor::Timer(_)
+        | WaitsFor::Deadline(_)
         | WaitsFor::Socket { .. }
         | WaitsFor::BlockingPlace
         | WaitsFor::Cancellation => false,
     }
 }
 
+/// A living task has some of the permits, and others that are not known have the rest.
+fn has_living_owner(wait: &WaitDump) -> bool {
+    let is_owned = matches!(&wait.on, WaitsFor::Permits { owner: Some(_), .. });
+    is_owned && wait.holders.is_empty() && wait.likely.is_empty() && !wait.is_holder_missing
+}
+
 /// A task that lives has it, or has used the other side last; or a thread outside has.
 fn is_known_to_come(waiter: usize, wait: &WaitDump, last: Option<&(usize, Vec<usize>)>) -> bool {
     let lives = |&task: &usize| task != waiter;
     let has_used = |(id, living): &(usize, Vec<usize>)| id & 1 == 1 || living.iter().any(lives);
-    wait.holders.iter().chain(&wait.likely).any(lives) || last.is_some_and(has_used)
+    let mut known = wait.holders.iter().chain(&wait.likely);
+    known.any(lives) || last.is_some_and(has_used) || has_living_owner(wait)
 }

@@ -12,9 +12,9 @@
 //! receiver finds a value, or nothing if there will be none.
 
 use crate::execution::current_task::current_task;
+use crate::observe::listed::Listed;
 use crate::observe::raw::{RawWait, RawWhat, Watched};
 use crate::sync::error::{Closed, SendError, TryRecvError, TrySendError};
-use crate::sync::listed::Listed;
 use crate::sync::suspend::WaitOp;
 use crate::sync::wait_list::WaitList;
 use crate::sync::wakers::Wakers;

@@ -1,6 +1,6 @@
 //! The entry of an object that two ends share in the register of objects that reports look at.
 
-use crate::observe::raw::{Watched, objects};
+use super::raw::{Watched, objects};
 use std::ptr::NonNull;
 use std::sync::OnceLock;
 use warpweft_task::registry::Entry;

@@ -1,0 +1,52 @@
+//! Findings that say the same of many tasks become one, and those that are certain come first.
+//!
+//! The second look of a report compares what is said of single tasks. So this is done afterwards.
+
+use super::{Dump, Finding, TaskDump, WaitDump};
+use std::collections::HashMap;
+use std::mem::discriminant;
+
+impl Dump {
+    /// Puts findings of single tasks together where their tasks wait for the same, and those that are certain
+    /// before the others.
+    pub(crate) fn settle(&mut self) {
+        let (mut lost, mut abandoned) = (Vec::new(), Vec::new());
+        self.findings.retain_mut(|finding| {
+            let all = match finding {
+                Finding::NobodyCanWake { .. } => &mut lost,
+                Finding::Abandoned { .. } => &mut abandoned,
+                _ => return true,
+            };
+            all.extend_from_slice(finding.tasks());
+            false
+        });
+        let lost = by_what(&self.tasks, lost).into_iter();
+        let abandoned = by_what(&self.tasks, abandoned).into_iter();
+        self.findings
+            .extend(lost.map(|tasks| Finding::NobodyCanWake { tasks }));
+        self.findings
+            .extend(abandoned.map(|tasks| Finding::Abandoned { tasks }));
+        self.findings.sort_by_key(|finding| !finding.is_certain());
+    }
+}
+
+/// Returns the tasks in groups: those of one group wait for the same objects, in the same way. Those that
+/// wait for nothing known are of one spawn site.
+pub(super) fn by_what(tasks: &[TaskDump], numbers: Vec<usize>) -> Vec<Vec<usize>> {
+    let mut places = HashMap::new();
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    for number in numbers {
+        let task = &tasks[number];
+        let of = |wait: &WaitDump| (wait.object, discriminant(&wait.on));
+        let open: Vec<_> = task.waits.iter().filter(|wait| !wait.told).map(of).collect();
+        let site = task.spawned_at.filter(|_| open.is_empty());
+        let place = *places
+            .entry((open, site.map(std::ptr::from_ref)))
+            .or_insert(groups.len());
+        match groups.get_mut(place) {
+            Some(group) => group.push(number),
+            None => groups.push(vec![number]),
+        }
+    }
+    groups
+}
