@@ -393,6 +393,7 @@ mod tests {
     use super::{NoTrace, timeline};
     use crate::trace::EXAMPLE as TRACE;
     use crate::trace::page;
+    use crate::trace::slowest::slowest;
 
     #[test]
     fn a_trace_becomes_lanes_slices_and_arrows() {
@@ -485,7 +486,9 @@ mod tests {
             for bits in [0xff, 0x80, 0x01] {
                 let mut damaged = TRACE.to_vec();
                 damaged[at] ^= bits;
-                let _ = timeline(&damaged);
+                if let Ok(timeline) = timeline(&damaged) {
+                    let _ = slowest(&timeline, 3).text();
+                }
             }
         }
     }

@@ -24,13 +24,13 @@ impl Story<'_> {
     /// Says where the time of a task went.
     pub(super) fn explain(&self, task: &TaskSteps) -> SlowTask {
         let steps = &task.steps;
-        let ran: u64 = steps.iter().map(|step| step.slice.lasts).sum();
+        let ran = sum(steps.iter().map(|step| step.slice.lasts));
         let (mut ready, mut waited) = (0, 0);
         let (mut longest_ready, mut longest_wait) = (None::<(usize, Gap)>, None::<(usize, Gap)>);
         for (at, gap) in task.gaps() {
             let (in_queue, away) = (gap.until - gap.ready, gap.ready - gap.since);
-            ready += in_queue;
-            waited += away;
+            ready = sum([ready, in_queue]);
+            waited = sum([waited, away]);
             if in_queue > longest_ready.map_or(0, |(_, gap)| gap.until - gap.ready) {
                 longest_ready = Some((at, gap));
             }
@@ -76,7 +76,8 @@ impl Story<'_> {
         for (part, line, reason, why) in found {
             // The reason of the main part is in the cause.
             if part == most && cause.is_empty() {
-                cause = format!("for {} % of the time {why}", part * 100 / total);
+                let percent = (part as f64 / total as f64 * 100.0) as u64;
+                cause = format!("for {percent} % of the time {why}");
                 parts.push(line);
             } else {
                 parts.push(line + &reason);
@@ -146,7 +147,7 @@ impl Story<'_> {
         let is_stuck = self.is_stuck(ahead.lane, slice);
         let stuck = if is_stuck { " and was reported stuck" } else { "" };
         let task = self.task(slice);
-        if ahead.count == 1 || ahead.part * 2 > ahead.all {
+        if ahead.count == 1 || ahead.part > ahead.all / 2 {
             format!(
                 "behind {task} on {lane}, which ran for {}{stuck}",
                 time(slice.lasts)
@@ -164,12 +165,8 @@ impl Story<'_> {
     fn idle(&self, lane: usize, gap: Gap) -> String {
         let name = self.lane(lane);
         let asleep = self.lanes[lane].iter().filter(|slice| slice.task == 0);
-        let part = |slice: &Slice| {
-            let end = (slice.start + slice.lasts).min(gap.until);
-            end.saturating_sub(slice.start.max(gap.ready))
-        };
-        let slept: u64 = asleep.map(part).sum();
-        if slept * 2 > gap.until - gap.ready {
+        let slept = sum(asleep.map(|slice| part(slice, gap)));
+        if slept > (gap.until - gap.ready) / 2 {
             format!("{name} slept, and had to wake up")
         } else {
             format!("no task ran on {name} meanwhile: it searched, or had no CPU")
@@ -183,7 +180,7 @@ impl Story<'_> {
         let during = slices[first..].iter().take_while(|slice| slice.start < gap.until);
         let mut found: Option<Ahead<'_>> = None;
         for slice in during.filter(|slice| slice.task != 0 && slice.task != own) {
-            let part = (slice.start + slice.lasts).min(gap.until) - slice.start.max(gap.ready);
+            let part = part(slice, gap);
             match &mut found {
                 None => {
                     found = Some(Ahead {
@@ -192,11 +189,11 @@ impl Story<'_> {
                         part,
                         count: 1,
                         all: part,
-                    })
+                    });
                 }
                 Some(ahead) => {
                     ahead.count += 1;
-                    ahead.all += part;
+                    ahead.all = sum([ahead.all, part]);
                     if part > ahead.part {
                         (ahead.longest, ahead.part) = (slice, part);
                     }
@@ -290,7 +287,7 @@ impl Story<'_> {
         let mut found = lanes.filter_map(|lane| {
             let next = self.lanes[lane].partition_point(|slice| slice.start <= at);
             let slice = self.lanes[lane][..next].last()?;
-            (slice.start + slice.lasts + CLOSE_NS >= at).then_some(slice)
+            (sum([slice.start, slice.lasts, CLOSE_NS]) >= at).then_some(slice)
         });
         let first = found.next()?;
         found.next().is_none().then_some(first)
@@ -300,6 +297,17 @@ impl Story<'_> {
     fn task(&self, slice: &Slice) -> String {
         format!("`{}` (task {})", self.name(slice), slice.task)
     }
+}
+
+/// The part of a slice in which a task was ready.
+fn part(slice: &Slice, gap: Gap) -> u64 {
+    let end = (slice.start + slice.lasts).min(gap.until);
+    end.saturating_sub(slice.start.max(gap.ready))
+}
+
+/// The sum of times, which a damaged file may let overflow.
+fn sum(times: impl IntoIterator<Item = u64>) -> u64 {
+    times.into_iter().fold(0, u64::saturating_add)
 }
 
 fn time(ns: u64) -> String {

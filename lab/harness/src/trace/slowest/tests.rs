@@ -3,12 +3,12 @@ use super::*;
 
 const MS: u64 = 1_000_000;
 
-/// A timeline of lanes with slices: begin and length in milliseconds, name, task, how it ended.
-fn timeline(
-    lanes: &[(&str, &[(u64, u64, usize, u64, End)])],
-    flows: &[(usize, u64, usize, u64)],
-) -> Timeline {
-    let lane = |(name, slices): &(&str, &[(u64, u64, usize, u64, End)])| Lane {
+/// A lane with its slices: begin and length in milliseconds, name, task, how it ended.
+type LaneSlices<'a> = (&'a str, &'a [(u64, u64, usize, u64, End)]);
+
+/// A timeline of these lanes, and flows: lane, moment, lane, moment.
+fn timeline(lanes: &[LaneSlices<'_>], flows: &[(usize, u64, usize, u64)]) -> Timeline {
+    let lane = |(name, slices): &LaneSlices<'_>| Lane {
         name: format!("web / {name}"),
         slices: slices
             .iter()
