@@ -83,8 +83,8 @@ impl Asymmetric {
         }
     }
 
-    /// The hot side of [`heavy_or_nothing`](Self::heavy_or_nothing): a compiler fence, without the look at the
-    /// mode.
+    /// The hot side of [`heavy_or_nothing`](Self::heavy_or_nothing): a compiler fence, without the look at
+    /// the mode.
     #[inline]
     pub fn light_or_nothing() {
         #[cfg(any(warpweft_loom, warpweft_shuttle))]
@@ -94,8 +94,8 @@ impl Asymmetric {
     }
 
     /// As [`heavy`](Self::heavy), for a cold side that can give up: orders against every
-    /// [`light_or_nothing`](Self::light_or_nothing) of this process. Returns false if it does not, because the
-    /// kernel has no process-wide barrier, or refuses it.
+    /// [`light_or_nothing`](Self::light_or_nothing) of this process. Returns false if it does not, because
+    /// the kernel has no process-wide barrier, or refuses it.
     #[must_use]
     pub fn heavy_or_nothing(self) -> bool {
         let is_checked = cfg!(any(warpweft_loom, warpweft_shuttle));

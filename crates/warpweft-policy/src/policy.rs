@@ -348,8 +348,8 @@ pub trait Policy: Send + Sync + Sized + 'static {
         None
     }
 
-    /// Shows the tasks that are in queues to a report, up to [the number](QueueViewer::room) that it wants, and
-    /// takes none. By default it shows none, and the report only has their number.
+    /// Shows the tasks that are in queues to a report, up to [the number](QueueViewer::room) that it wants,
+    /// and takes none. By default it shows none, and the report only has their number.
     ///
     /// Any thread calls it, at any time, as [`queued`](Self::queued). The queues of `warpweft_queue` have
     /// methods for it, without a lock where the queue has none; a queue that only its worker can read is left

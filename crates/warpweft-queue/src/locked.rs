@@ -112,8 +112,8 @@ impl<T: Word> Locked<T> {
         }
     }
 
-    /// Shows up to `most` of the elements, the oldest first, and takes none: for reports. Shows none in a forked
-    /// child that has lost the lock.
+    /// Shows up to `most` of the elements, the oldest first, and takes none: for reports. Shows none in a
+    /// forked child that has lost the lock.
     ///
     /// `see` is called under the lock, must be short, and must not use this queue.
     pub fn for_each(&self, most: usize, see: impl FnMut(&T)) {

@@ -211,8 +211,8 @@ impl<T: Word> Mpmc<T> {
         }
     }
 
-    /// Shows up to `most` of the elements, the oldest first, and takes none: for reports. Each was in the queue
-    /// at a moment of this call, or was pushed during it. Costs two loads for each.
+    /// Shows up to `most` of the elements, the oldest first, and takes none: for reports. Each was in the
+    /// queue at a moment of this call, or was pushed during it. Costs two loads for each.
     pub fn peek(&self, most: usize, see: &mut dyn FnMut(Peek<'_, T>)) {
         let head = self.head.load(Ordering::Relaxed);
         for ticket in (0..self.len().min(most) as u64).map(|offset| head.wrapping_add(offset)) {

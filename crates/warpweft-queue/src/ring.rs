@@ -16,14 +16,14 @@
 //! - So a slot that the owner saw as 0 stays 0 until the owner fills it, and a claimed slot stays filled
 //!   until its claimer empties it. No other index or flag is needed.
 //! - A ring is freed when it is not live any more, all its slots are 0, and no thread peeks. A thief reads a
-//!   ring only between its claim and the moment at which it empties the last claimed slot, so it never reads a
-//!   freed one. A thread that peeks says so before it looks for the live ring.
+//!   ring only between its claim and the moment at which it empties the last claimed slot, so it never reads
+//!   a freed one. A thread that peeks says so before it looks for the live ring.
 //!
 //! # Orderings
 //!
-//! The words in the slots need no ordering for thieves: a thief sees an element because the owner publishes an index
-//! (Release) behind it. A refilled slot cannot deceive the thief that emptied it. The thief read the slot
-//! before it stored the 0, and the owner's store comes after that 0 in the slot's modification order.
+//! The words in the slots need no ordering for thieves: a thief sees an element because the owner publishes
+//! an index (Release) behind it. A refilled slot cannot deceive the thief that emptied it. The thief read the
+//! slot before it stored the 0, and the owner's store comes after that 0 in the slot's modification order.
 //!
 //! Freeing a ring needs an order: everything that thieves did there must come before. So thieves empty slots
 //! with Release, and the owner reads slots with Acquire, both in [`Ring::retire`] and in
@@ -321,9 +321,9 @@ impl<T: Word> Ring<T> {
         self.current.swap(Box::into_raw(slots), Ordering::Release)
     }
 
-    /// Copies the words of up to `count` slots of the live ring, from the index `from` on, without a claim: 0,
-    /// or what was there at a moment of this call. Which of them are elements, the queue's indices say to who
-    /// reads them before and after.
+    /// Copies the words of up to `count` slots of the live ring, from the index `from` on, without a claim:
+    /// 0, or what was there at a moment of this call. Which of them are elements, the queue's indices say to
+    /// who reads them before and after.
     pub(crate) fn words(&self, from: usize, count: usize) -> Vec<usize> {
         // Ordering: the fence pairs with that in `retire`. The owner sees that this thread peeks, or this
         // thread sees the ring that is live since.

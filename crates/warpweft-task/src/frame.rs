@@ -29,6 +29,31 @@ impl Who {
         id: 0,
         origin: std::ptr::null(),
     };
+
+    /// Returns the words of the waker of the joiner of this task, which runs, as far as `read` finds them.
+    /// Nobody keeps the task from being freed meanwhile, so `read` asks the system for each word. If another
+    /// task of the same name and spawn site has the memory by then, the words are of that one's joiner.
+    #[cfg(not(any(warpweft_loom, warpweft_shuttle, warpweft_sim)))]
+    pub fn joiner_of_running(self, read: impl Fn(usize) -> Option<u64>) -> Option<[usize; 2]> {
+        use crate::state::look::Snapshot;
+        use std::mem::offset_of;
+
+        let word = |offset: usize| read(self.id.checked_add(offset)?);
+        let state = Snapshot::of(word(offset_of!(Header, state))?);
+        let is_same = word(offset_of!(Header, origin))? == self.origin.addr() as u64;
+        if !is_same || state.complete || !state.has_joiner {
+            return None;
+        }
+        let part =
+            |index| usize::try_from(word(offset_of!(Header, waker) + index * size_of::<usize>())?).ok();
+        Some([part(0)?, part(1)?])
+    }
+
+    /// The checkers' tasks have another layout.
+    #[cfg(any(warpweft_loom, warpweft_shuttle, warpweft_sim))]
+    pub fn joiner_of_running(self, _: impl Fn(usize) -> Option<u64>) -> Option<[usize; 2]> {
+        None
+    }
 }
 
 // SAFETY: the words are addresses. Only `told_of` follows the second, from any thread.

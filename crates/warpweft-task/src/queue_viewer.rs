@@ -2,8 +2,8 @@
 //!
 //! # Invariants
 //!
-//! - From before the first task is shown until the last one was looked at, no task's memory is freed. So a task
-//!   may be looked at that others take out and end meanwhile. See `reclamation.rs`.
+//! - From before the first task is shown until the last one was looked at, no task's memory is freed. So a
+//!   task may be looked at that others take out and end meanwhile. See `reclamation.rs`.
 
 use crate::reclamation::{EndedTask, Hold, hold_tasks};
 use crate::task_ref::TaskRef;
@@ -36,8 +36,8 @@ impl QueueViewer {
     /// Makes a viewer of up to `most` tasks. Costs a system call. While it exists, tasks that end are not
     /// freed: so it is kept for some milliseconds at most.
     ///
-    /// `None` where the kernel has no process-wide barrier (`membarrier` of Linux), in a forked child that has
-    /// lost a lock, and in builds for model checkers.
+    /// `None` where the kernel has no process-wide barrier (`membarrier` of Linux), in a forked child that
+    /// has lost a lock, and in builds for model checkers.
     ///
     /// # Safety
     ///
@@ -77,8 +77,8 @@ impl QueueViewer {
     /// Looks at the tasks that it was shown, but for those that have ended.
     pub fn look(self, mut see: impl FnMut(TaskView)) {
         for &task in &self.tasks {
-            // SAFETY: the task was in a queue after the hold began, by the contract of `new`. So its memory is
-            // there until the hold ends, after this.
+            // SAFETY: the task was in a queue after the hold began, by the contract of `new`. So its memory
+            // is there until the hold ends, after this.
             if let Some(task) = unsafe { look_at_word(task) } {
                 see(task);
             }

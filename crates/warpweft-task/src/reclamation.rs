@@ -1,8 +1,8 @@
 //! Times in which no task's memory is freed, so that a report may look at tasks that others take and end
 //! meanwhile.
 //!
-//! A report has no reference to a task in a queue: whoever takes the task out runs it, and may free it. So the
-//! report *holds* the memory of all tasks while it reads the queues and what it finds there.
+//! A report has no reference to a task in a queue: whoever takes the task out runs it, and may free it. So
+//! the report *holds* the memory of all tasks while it reads the queues and what it finds there.
 //!
 //! ```text
 //!   the report                               who ends a task
@@ -17,13 +17,13 @@
 //!
 //! - *What a holder finds in a queue is not freed before its hold ends.* A thread that frees a task has not
 //!   seen `is_held`, or has seen under the lock that nobody holds. In the first case the barriers order what
-//!   it did before, and what had happened before that, before the holder's reads: the task had left its queue,
-//!   so the holder did not find it there. In the second case the lock does.
+//!   it did before, and what had happened before that, before the holder's reads: the task had left its
+//!   queue, so the holder did not find it there. In the second case the lock does.
 //! - Who sees that a hold has ended frees after what its holder read.
 //! - What is left is freed by the last holder, or not at all in a forked child that has lost the lock.
 //!
-//! An end of a task costs one load and one comparison more. Where the kernel has no process-wide barrier there
-//! is no hold.
+//! An end of a task costs one load and one comparison more. Where the kernel has no process-wide barrier
+//! there is no hold.
 
 use crate::header::Header;
 use std::fmt;
@@ -79,8 +79,8 @@ impl<T> Reclamation<T> {
     #[inline]
     pub fn is_held(&self) -> bool {
         Asymmetric::light_or_nothing();
-        // Ordering: Acquire pairs with the Release at the end of a hold: what was looked at is freed after that.
-        // The barriers order it before a hold: see the head of this file.
+        // Ordering: Acquire pairs with the Release at the end of a hold: what was looked at is freed after
+        // that. The barriers order it before a hold: see the head of this file.
         self.is_held.load(Ordering::Acquire)
     }
 
@@ -118,8 +118,8 @@ impl<T> Drop for Hold<'_, T> {
         if left.holds > 0 {
             return;
         }
-        // Ordering: Release; who frees a thing then does so after this holder's looks (partner: `is_held`). Who
-        // reads the old value asks under the lock.
+        // Ordering: Release; who frees a thing then does so after this holder's looks (partner: `is_held`).
+        // Who reads the old value asks under the lock.
         self.0.is_held.store(false, Ordering::Release);
         let things = mem::take(&mut left.things);
         drop(left);
@@ -153,8 +153,8 @@ impl Drop for EndedTask {
 #[cfg(not(any(warpweft_loom, warpweft_shuttle, warpweft_sim)))]
 static TASKS: Reclamation<EndedTask> = Reclamation::new();
 
-/// Returns true if a task that has ended must be left to who holds the memory of tasks. In the checkers' builds,
-/// whose atomics cannot be in statics, nobody does.
+/// Returns true if a task that has ended must be left to who holds the memory of tasks. In the checkers'
+/// builds, whose atomics cannot be in statics, nobody does.
 #[inline]
 pub(crate) fn are_tasks_held() -> bool {
     #[cfg(not(any(warpweft_loom, warpweft_shuttle, warpweft_sim)))]

@@ -7,7 +7,6 @@
 //! - The words of the joiner's waker are compared and never followed. They are written and read as atomics,
 //!   because the handle may replace the waker meanwhile.
 
-use crate::frame::Who;
 use crate::header::Header;
 use crate::origin::kind_of;
 use crate::task_panic::TaskKind;
@@ -85,29 +84,6 @@ pub(crate) unsafe fn look_at_word(word: NonZeroUsize) -> Option<TaskView> {
     let header = NonNull::new(std::ptr::with_exposed_provenance_mut(word.get()))?;
     // SAFETY: by contract. What a look reads stays as it is until the memory is freed, but for atomics.
     unsafe { look(header) }
-}
-
-/// Returns the words of the waker of a running task's joiner, as far as `read` finds them. Nobody keeps the task
-/// from being freed meanwhile, so `read` asks the system for each word. If another task of the same name and
-/// spawn site has the memory by then, the words are of that one's joiner.
-#[cfg(not(any(warpweft_loom, warpweft_shuttle, warpweft_sim)))]
-pub fn joiner_of_running(who: Who, read: impl Fn(usize) -> Option<u64>) -> Option<[usize; 2]> {
-    use std::mem::offset_of;
-
-    let word = |offset: usize| read(who.id.checked_add(offset)?);
-    let state = crate::state::look::Snapshot::of(word(offset_of!(Header, state))?);
-    let is_same = word(offset_of!(Header, origin))? == who.origin.addr() as u64;
-    if !is_same || state.complete || !state.has_joiner {
-        return None;
-    }
-    let part = |index| usize::try_from(word(offset_of!(Header, waker) + index * size_of::<usize>())?).ok();
-    Some([part(0)?, part(1)?])
-}
-
-/// The checkers' tasks have another layout.
-#[cfg(any(warpweft_loom, warpweft_shuttle, warpweft_sim))]
-pub fn joiner_of_running(_: Who, _: impl Fn(usize) -> Option<u64>) -> Option<[usize; 2]> {
-    None
 }
 
 /// The words of the waker field. The joiner may replace it meanwhile: then they are those of two wakers.

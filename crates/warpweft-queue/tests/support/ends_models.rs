@@ -287,8 +287,8 @@ fn peeker<K: Kind>(victim: &K::Queue, out: &Shared<AtomicUsize>) -> JoinHandle<(
     })
 }
 
-/// A thread peeks while a thief takes the oldest element and the owner grows the ring: it sees what is there, in
-/// its order, and nothing that was taken before. The ring is not freed meanwhile, which loom checks.
+/// A thread peeks while a thief takes the oldest element and the owner grows the ring: it sees what is there,
+/// in its order, and nothing that was taken before. The ring is not freed meanwhile, which loom checks.
 pub(crate) fn peek_during_growth<K: Kind>(start: u64) {
     explore_with(2, move || {
         let mut queue = K::make(2, start);

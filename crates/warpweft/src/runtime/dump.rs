@@ -39,8 +39,9 @@ impl Runtime {
     /// Returns what all tasks of this runtime do, what they wait for, and which of them can never continue.
     ///
     /// It lists futures, fibers, jobs and closures that block, with kind, name, spawn site, pool and state,
-    /// and threads outside of the runtime that wait for one of its tasks or for a lock of this crate. Tasks in
-    /// queues are among them, up to 65,536 of each pool; [`PoolDump::unlisted`] has the number of the others.
+    /// and threads outside of the runtime that wait for one of its tasks or for a lock of this crate. Tasks
+    /// in queues are among them, up to 65,536 of each pool; [`PoolDump::unlisted`] has the number of the
+    /// others.
     ///
     /// It polls no future and stops no worker. Two [findings](Dump::findings) are certain: a circle of waits,
     /// unless it is called uncertain, and a task of which no waker exists. Chapter 17 of the guide teaches
@@ -478,7 +479,7 @@ fn add_running(
         thread,
         since_ns,
         joiner: (!who.origin.is_null())
-            .then(|| task_view::joiner_of_running(who, |address| word_in_memory(address as u64)))
+            .then(|| who.joiner_of_running(|address| word_in_memory(address as u64)))
             .flatten(),
         ..RawTask::default()
     });

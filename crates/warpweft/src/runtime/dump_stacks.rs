@@ -45,8 +45,8 @@ impl Patience {
         names: PATIENCE,
         addresses: PATIENCE,
     };
-    /// After the limit of a shutdown. Copies and their addresses take a millisecond or two, if the threads get
-    /// a CPU. So do the names, if the symbols of the program have been read.
+    /// After the limit of a shutdown. Copies and their addresses take a millisecond or two, if the threads
+    /// get a CPU. So do the names, if the symbols of the program have been read.
     const LAST: Self = Self {
         names: Duration::from_millis(6),
         addresses: Duration::from_millis(50),

@@ -248,8 +248,8 @@ impl Runtime {
     }
 
     /// Returns how often a worker was found stuck in a task for longer than
-    /// [`Builder::stuck_after`](crate::Builder::stuck_after). Time in [`expect_long`](crate::expect_long) does
-    /// not count.
+    /// [`Builder::stuck_after`](crate::Builder::stuck_after). Time in [`expect_long`](crate::expect_long)
+    /// does not count.
     #[must_use]
     pub fn stalls(&self) -> usize {
         self.first().stalls()

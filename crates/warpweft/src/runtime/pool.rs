@@ -279,8 +279,8 @@ impl Pool {
     }
 
     /// Returns how often a worker was found stuck in a task for longer than
-    /// [`Builder::stuck_after`](crate::Builder::stuck_after). Time in [`expect_long`](crate::expect_long) does
-    /// not count.
+    /// [`Builder::stuck_after`](crate::Builder::stuck_after). Time in [`expect_long`](crate::expect_long)
+    /// does not count.
     #[must_use]
     pub fn stalls(&self) -> usize {
         self.0.core().monitor.stalls()

@@ -72,9 +72,9 @@ impl Runtime {
     /// It costs a thread, which waits for the others. If the system gives none, it looks every millisecond.
     ///
     /// With the feature `stacks`, the result has the [stacks](Runtime::dump_with_stacks) of at most 64 of the
-    /// tasks that are left, as far as they are read in that time. The names of their functions need the symbols
-    /// of the program, which are read in the second half of the limit. If that takes longer, the names are
-    /// looked up when the result is shown: see [`Stack`](crate::Stack).
+    /// tasks that are left, as far as they are read in that time. The names of their functions need the
+    /// symbols of the program, which are read in the second half of the limit. If that takes longer, the
+    /// names are looked up when the result is shown: see [`Stack`](crate::Stack).
     ///
     /// ```
     /// use std::time::Duration;

@@ -313,8 +313,8 @@ impl<P: Policy> Pool<P> {
         self.core.offer_board.offers(worker) && self.has_cpu(worker) != Some(false)
     }
 
-    /// Returns the task to which the fork belongs that the worker has taken, if that task waits for the fork on
-    /// a stack of a thread. A hint.
+    /// Returns the task to which the fork belongs that the worker has taken, if that task waits for the fork
+    /// on a stack of a thread. A hint.
     fn task_of_fork(&self, worker: usize) -> Option<Told> {
         // What identifies a fork is the latch for which its owner waits.
         let mut fork = self.workers[worker].worker_ref().running.get();
@@ -337,8 +337,8 @@ impl<P: Policy> Pool<P> {
         None
     }
 
-    /// Begins the report of a stall, if there are not too many. It is given out when it has its stack. With it
-    /// a snapshot of the flight recorder is taken.
+    /// Begins the report of a stall, if there are not too many. It is given out when it has its stack. With
+    /// it a snapshot of the flight recorder is taken.
     fn begin_report(
         &self,
         pool: &Arc<dyn PoolRef>,

@@ -32,8 +32,8 @@ pub struct Stall {
     /// What the task is; [`TaskKind::Fork`] for a fork that the worker took. `None` if the task had a name
     /// and has ended, or may be a fiber that has waited and whose stack could not be asked.
     pub kind: Option<TaskKind>,
-    /// Where the task was spawned; for a fork, the task to which it belongs. `None` if that task does not wait
-    /// for the fork on the stack of a thread, or if [`kind`](Self::kind) is `None`.
+    /// Where the task was spawned; for a fork, the task to which it belongs. `None` if that task does not
+    /// wait for the fork on the stack of a thread, or if [`kind`](Self::kind) is `None`.
     pub spawned_at: Option<&'static Location<'static>>,
     /// The kernel's view of the thread: whether it runs, and if it sleeps, in what. `None` if the kernel does
     /// not report it.

@@ -15,10 +15,10 @@ impl Builder {
     /// at least 10 ms. It is never reported before `stuck_after`, and not at all without a monitor.
     ///
     /// The report is a [`Stall`]: the task, what its thread does, what waits behind it, and, with the feature
-    /// `stacks`, the stack. If the names of its functions take long, they follow. Of tasks with the same spawn
-    /// site and name there are pauses of 1, 2, 4 and up to 64 seconds between the reports. The process writes
-    /// at most one a second of those, and one a second, or eight at once, of new spawn sites and names. A
-    /// report says how many were left out. Code that is meant to take long says so by
+    /// `stacks`, the stack. If the names of its functions take long, they follow. Of tasks with the same
+    /// spawn site and name there are pauses of 1, 2, 4 and up to 64 seconds between the reports. The process
+    /// writes at most one a second of those, and one a second, or eight at once, of new spawn sites and
+    /// names. A report says how many were left out. Code that is meant to take long says so by
     /// [`expect_long`](crate::expect_long). Time counts from when the worker had no fork on offer: a worker
     /// that computes a part of a [`join`](crate::join) and offers another part is not reported. Time in which
     /// the whole process was stopped does not count. What holds up the [end](crate::Runtime::shutdown) of the
