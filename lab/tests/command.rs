@@ -309,7 +309,7 @@ fn an_interrupted_exploration_prints_the_finished_rounds() {
     let folder = Folder::new("explore-interrupted");
     let words = "explore spawn n=100 --runtime warpweft --policy fifo,lifo --workers 1 --repeat 10000 --budget 600 \
                  --report r.html --runs r.csv";
-    let mut command = common::command(folder.path());
+    let mut command = command(folder.path());
     command.args(words.split_whitespace());
     let said = common::interrupted(&mut command, std::time::Duration::from_secs(5));
     assert_eq!(said.code, Some(130), "{}{}", said.out, said.err);

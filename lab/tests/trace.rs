@@ -264,7 +264,7 @@ async fn contend<F: Future<Output = ()> + Send + 'static>(hold: impl FnOnce() ->
     let (holders, wanted) = (Arc::clone(&lock), Arc::clone(&wants_it));
     let holder = TaskBuilder::new().name("holder").spawn(async move {
         let guard = holders.lock().await;
-        drop(has_it.send(()));
+        let _ = has_it.send(());
         while !wanted.load(Ordering::Relaxed) {
             sleep(Duration::from_millis(1)).await;
         }
@@ -346,7 +346,7 @@ fn a_late_wake_by_a_thread_of_the_program_says_so() {
                 let (send, receive) = oneshot::channel();
                 let thread = std::thread::spawn(move || {
                     std::thread::sleep(LONG);
-                    drop(send.send(()));
+                    let _ = send.send(());
                 });
                 receive.await.expect("it is sent");
                 thread.join().expect("no panic");

@@ -434,7 +434,7 @@ mod tests {
     use super::*;
     use crate::growth_tests::{Grows, a_growth_stops_no_thief};
 
-    impl Grows for Fifo<std::num::NonZeroUsize> {
+    impl Grows for Fifo<NonZeroUsize> {
         type Bounds = u64;
 
         fn copy(&self, bigger: &Slots) -> u64 {

@@ -451,7 +451,7 @@ mod tests {
     use super::*;
     use crate::growth_tests::{Grows, a_growth_stops_no_thief};
 
-    impl Grows for Lifo<std::num::NonZeroUsize> {
+    impl Grows for Lifo<NonZeroUsize> {
         type Bounds = u32;
 
         fn copy(&self, bigger: &Slots) -> u32 {

@@ -31,13 +31,16 @@ use std::num::NonZeroUsize;
 /// ```
 pub struct Peek<'a, T> {
     word: NonZeroUsize,
-    _element: PhantomData<(&'a (), fn() -> T)>,
+    /// It lives no longer than the call that shows it.
+    _call: PhantomData<&'a ()>,
+    _element: PhantomData<fn() -> T>,
 }
 
 impl<T> Peek<'_, T> {
     pub(crate) fn new(word: NonZeroUsize) -> Self {
         Self {
             word,
+            _call: PhantomData,
             _element: PhantomData,
         }
     }

@@ -64,7 +64,7 @@ impl QueueViewer {
     }
 
     /// Is shown a task of a queue without a lock.
-    pub fn peek(&mut self, task: Peek<'_, TaskRef>) {
+    pub fn peek(&mut self, task: &Peek<'_, TaskRef>) {
         self.add(task.word());
     }
 

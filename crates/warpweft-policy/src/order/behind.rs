@@ -176,6 +176,6 @@ impl<L: LocalQueue> LocalQueueThief<BehindLocalQueue<L>> for BehindThief<L::Thie
 
     fn show(&self, viewer: &mut QueueViewer) {
         self.inner.show(viewer);
-        self.behind.peek(viewer.room(), &mut |task| viewer.peek(task));
+        self.behind.peek(viewer.room(), &mut |task| viewer.peek(&task));
     }
 }

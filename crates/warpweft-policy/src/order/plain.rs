@@ -244,7 +244,7 @@ impl<Q: Owner<TaskRef, Thief: 'static> + 'static> LocalQueueThief<FifoLocalQueue
     }
 
     fn show(&self, viewer: &mut QueueViewer) {
-        self.0.peek(viewer.room(), &mut |task| viewer.peek(task));
+        self.0.peek(viewer.room(), &mut |task| viewer.peek(&task));
     }
 }
 
@@ -262,6 +262,6 @@ impl<Q: Owner<TaskRef, Thief: 'static> + 'static> LocalQueueThief<LifoLocalQueue
     }
 
     fn show(&self, viewer: &mut QueueViewer) {
-        self.0.peek(viewer.room(), &mut |task| viewer.peek(task));
+        self.0.peek(viewer.room(), &mut |task| viewer.peek(&task));
     }
 }

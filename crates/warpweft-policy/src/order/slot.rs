@@ -199,7 +199,7 @@ impl<L: LocalQueue> LocalQueueThief<SlotLocalQueue<L>> for SlotThief<L::Thief> {
     }
 
     fn show(&self, viewer: &mut QueueViewer) {
-        self.slot.peek(&mut |task| viewer.peek(task));
+        self.slot.peek(&mut |task| viewer.peek(&task));
         self.inner.show(viewer);
     }
 }

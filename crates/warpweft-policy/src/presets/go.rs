@@ -169,7 +169,7 @@ impl Policy for Go {
 
     fn show_queued(shared: &Shared, viewer: &mut QueueViewer) {
         for ring in shared.next.iter().chain(&shared.rings) {
-            ring.peek(viewer.room(), &mut |task| viewer.peek(task));
+            ring.peek(viewer.room(), &mut |task| viewer.peek(&task));
         }
         shared.global.for_each(viewer.room(), |task| viewer.see(task));
     }

@@ -192,7 +192,7 @@ impl Policy for Libfibre {
 
     fn show_queued(shared: &Shared, viewer: &mut QueueViewer) {
         for home in &shared.0 {
-            home.own.peek(viewer.room(), &mut |task| viewer.peek(task));
+            home.own.peek(viewer.room(), &mut |task| viewer.peek(&task));
             home.brought.for_each(viewer.room(), |task| viewer.see(task));
         }
     }

@@ -220,7 +220,7 @@ impl Policy for Tokio {
 
     fn show_queued(shared: &Shared, viewer: &mut QueueViewer) {
         for ring in &shared.rings {
-            ring.peek(viewer.room(), &mut |task| viewer.peek(task));
+            ring.peek(viewer.room(), &mut |task| viewer.peek(&task));
         }
         shared.injector.for_each(viewer.room(), |task| viewer.see(task));
     }

@@ -151,7 +151,7 @@ impl OverflowQueue {
     pub(super) fn show(&self, viewer: &mut QueueViewer) {
         self.locked.for_each(viewer.room(), |task| viewer.see(task));
         for ring in self.rings.iter().flat_map(Multi::parts) {
-            ring.peek(viewer.room(), &mut |task| viewer.peek(task));
+            ring.peek(viewer.room(), &mut |task| viewer.peek(&task));
         }
     }
 

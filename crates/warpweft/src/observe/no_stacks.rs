@@ -34,6 +34,7 @@ pub(super) fn named_soon(_stack: &Stack) -> Option<Stack> {
 }
 
 /// As in `stacks.rs`. It is not called while there is a reason for none.
+#[allow(clippy::needless_pass_by_value, reason = "as in `stacks.rs`")]
 pub(crate) fn of_copies(copies: Vec<StackCopy>, _ends: Ends) -> Vec<Result<Stack, NoStack>> {
     copies.iter().map(|_| Err(NoStack::NotRead)).collect()
 }

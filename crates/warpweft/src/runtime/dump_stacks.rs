@@ -52,7 +52,7 @@ impl Patience {
         addresses: Duration::from_millis(50),
     };
 
-    fn from_now(self) -> Ends {
+    fn begin(self) -> Ends {
         let [names_ns, addresses_ns] = [self.names, self.addresses].map(|patience| {
             let ns = u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX);
             now_ns().saturating_add(ns)
@@ -128,7 +128,7 @@ impl Dump {
     /// Reads the stacks of at most `most` tasks, for as long as `patience` allows.
     fn read_stacks(&mut self, pools: &[Pool], most: usize, patience: Patience) {
         let pools: Vec<_> = pools.iter().map(|pool| &**pool.any()).collect();
-        let ends = patience.from_now();
+        let ends = patience.begin();
         let chosen = choose(self, most);
         let mut copied = by_signal(threads(self, &pools, &chosen), ends.addresses_ns);
         copied.extend(suspended(self, &pools, &chosen));

@@ -129,7 +129,11 @@ fn a_fork_is_reported_with_the_task_to_which_it_belongs() {
     let is_taken = AtomicBool::new(false);
     let line = line!() + 1;
     let outer = TaskBuilder::new().name("outer").on(&runtime).spawn_job(move || {
-        let first = || while !is_taken.load(Ordering::SeqCst) {};
+        let first = || {
+            while !is_taken.load(Ordering::SeqCst) {
+                thread::yield_now();
+            }
+        };
         let second = || {
             is_taken.store(true, Ordering::SeqCst);
             computes(&over);
@@ -147,7 +151,11 @@ fn a_fork_is_reported_with_the_task_to_which_it_belongs() {
         thread::sleep(Duration::from_millis(2));
     };
     assert_eq!(stall.name.as_deref(), Some("outer"), "{stall}");
-    assert_eq!(stall.spawned_at.map(|site| site.line()), Some(line), "{stall}");
+    assert_eq!(
+        stall.spawned_at.map(std::panic::Location::line),
+        Some(line),
+        "{stall}"
+    );
     assert!(
         stall
             .to_string()

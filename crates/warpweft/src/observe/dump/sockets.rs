@@ -42,16 +42,15 @@ mod with_net {
     type AddressCall = unsafe extern "C" fn(i32, *mut libc::sockaddr, *mut libc::socklen_t) -> i32;
 
     pub(super) fn address(descriptor: i32, ask: AddressCall) -> Option<SockAddr> {
-        // SAFETY: the closure initialises the address if it returns `Ok`, as the kernel does.
-        let found = unsafe {
-            SockAddr::try_init(|storage, length| {
-                // SAFETY: the kernel writes no more than that length. A number of no socket is an error.
-                match ask(descriptor, storage.cast(), length) {
-                    0 => Ok(()),
-                    _ => Err(io::Error::last_os_error()),
-                }
-            })
+        let ask = |storage: *mut socket2::SockAddrStorage, length| {
+            // SAFETY: the kernel writes no more than that length. A number of no socket is an error.
+            match unsafe { ask(descriptor, storage.cast(), length) } {
+                0 => Ok(()),
+                _ => Err(io::Error::last_os_error()),
+            }
         };
+        // SAFETY: the closure initialises the address if it returns `Ok`, as the kernel does.
+        let found = unsafe { SockAddr::try_init(ask) };
         found.ok().map(|((), address)| address)
     }
 
