@@ -20,8 +20,41 @@ struct Waits {
     // First, so that no report looks at the rest when that is dropped.
     listed: Listed,
     deadline_ns: u64,
-    /// The address of the waker's data, by the waker's place in the node.
-    wakers: Mutex<BTreeMap<usize, usize>>,
+    wakers: Mutex<Wakers>,
+}
+
+/// The wakers' places in the node, and the addresses of their data. Most tokens have one waiter at a time, which
+/// costs no allocation.
+#[derive(Debug, Default)]
+struct Wakers {
+    first: Option<(usize, usize)>,
+    others: BTreeMap<usize, usize>,
+}
+
+impl Wakers {
+    fn addresses(&self) -> impl Iterator<Item = usize> {
+        let first = self.first.iter().map(|&(_, waker)| waker);
+        first.chain(self.others.values().copied())
+    }
+
+    fn insert(&mut self, place: usize, waker: usize) {
+        let is_first = self
+            .first
+            .map_or(self.others.is_empty(), |(first, _)| first == place);
+        if is_first {
+            self.first = Some((place, waker));
+        } else {
+            self.others.insert(place, waker);
+        }
+    }
+
+    fn remove(&mut self, place: usize) {
+        if self.first.is_some_and(|(first, _)| first == place) {
+            self.first = None;
+        } else {
+            self.others.remove(&place);
+        }
+    }
 }
 
 impl Watched for Waits {
@@ -30,7 +63,7 @@ impl Watched for Waits {
         let Some(wakers) = self.wakers.lock_unless_lost() else {
             return;
         };
-        for &waiter in wakers.values() {
+        for waiter in wakers.addresses() {
             see(RawWait {
                 waiter,
                 task: 0,
@@ -68,7 +101,7 @@ impl DeadlineWaits {
     /// Notes that the place is free again.
     pub(super) fn forget(&self, place: usize) {
         if let Some(mut wakers) = self.0.get().and_then(|waits| waits.wakers.lock_unless_lost()) {
-            wakers.remove(&place);
+            wakers.remove(place);
         }
     }
 }
@@ -76,4 +109,32 @@ impl DeadlineWaits {
 /// Returns by what reports know the task of a waker.
 pub(super) fn task_of(waker: &Waker) -> usize {
     waker.data().addr()
+}
+
+#[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
+mod tests {
+    use super::Wakers;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn each_place_has_its_latest_waker() {
+        let (mut wakers, mut model) = (Wakers::default(), BTreeMap::new());
+        let mut random = 0x2545_f491_4f6c_dd1d_u64;
+        for number in 0..2000 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let place = (random >> 33) as usize % 5;
+            if random >> 62 == 0 {
+                wakers.remove(place);
+                model.remove(&place);
+            } else {
+                wakers.insert(place, number);
+                model.insert(place, number);
+            }
+            let mut found: Vec<_> = wakers.addresses().collect();
+            found.sort_unstable();
+            let mut expected: Vec<_> = model.values().copied().collect();
+            expected.sort_unstable();
+            assert_eq!(found, expected);
+        }
+    }
 }
