@@ -24,6 +24,7 @@ use crate::observe::raw::{RawWait, RawWhat};
 use std::io;
 use std::task::{Context, Poll, Waker};
 use warpweft_platform::atomic::{AtomicU64, Ordering};
+use warpweft_platform::clock::coarse_ns;
 use warpweft_platform::sync::Mutex;
 
 const READY: u64 = 1;
@@ -62,12 +63,30 @@ struct WaitQueue {
     waiting: Mutex<DirectionWaiters>,
 }
 
-/// The waiters of a direction: wakers with the number by which each is found again, 0 for those that have
-/// none.
+/// The waiters of a direction.
 #[derive(Debug, Default)]
 struct DirectionWaiters {
-    wakers: Vec<(u64, Waker)>,
+    wakers: Vec<SourceWaker>,
     last_id: u64,
+}
+
+#[derive(Debug)]
+struct SourceWaker {
+    /// The number by which it is found again; 0 if it has none.
+    number: u64,
+    waker: Waker,
+    /// Since when it waits, on the coarse clock. For reports.
+    since_ns: u64,
+}
+
+impl SourceWaker {
+    fn new(number: u64, waker: Waker) -> Self {
+        Self {
+            number,
+            waker,
+            since_ns: coarse_ns(),
+        }
+    }
 }
 
 /// A place among the waiters for a direction. Dropping it gives the place up.
@@ -104,12 +123,12 @@ impl Source {
             let Some(waiting) = queue.waiting.lock_unless_lost() else {
                 continue;
             };
-            for (_, waker) in &waiting.wakers {
+            for SourceWaker { waker, since_ns, .. } in &waiting.wakers {
                 see(RawWait {
                     waiter: waker.data().addr(),
                     task: 0,
                     object: std::ptr::from_ref(self).addr(),
-                    since_ns: None,
+                    since_ns: Some(*since_ns),
                     told: false,
                     what: RawWhat::Socket {
                         descriptor: (descriptor != UNKNOWN).then_some(descriptor),
@@ -246,7 +265,7 @@ impl Drop for SourceWaiter<'_> {
             let place = waiting
                 .wakers
                 .iter()
-                .position(|(number, _)| *number == self.number);
+                .position(|waiter| waiter.number == self.number);
             let waker = place.map(|place| waiting.wakers.swap_remove(place));
             drop(waiting);
             drop(waker);
@@ -285,7 +304,7 @@ impl WaitQueue {
 
     fn take(&self, wakers: &mut Vec<Waker>) {
         let mut waiting = self.waiting.lock();
-        wakers.extend(waiting.wakers.drain(..).map(|(_, waker)| waker));
+        wakers.extend(waiting.wakers.drain(..).map(|waiter| waiter.waker));
     }
 }
 
@@ -302,29 +321,31 @@ impl DirectionWaiters {
             Some(waiter_id) => self
                 .wakers
                 .iter()
-                .position(|(number, _)| *number == **waiter_id && **waiter_id != 0),
+                .position(|waiter| waiter.number == **waiter_id && **waiter_id != 0),
             None => self
                 .wakers
                 .iter()
-                .position(|(number, old)| *number == 0 && old.will_wake(&waker)),
+                .position(|waiter| waiter.number == 0 && waiter.waker.will_wake(&waker)),
         };
         if let Some(place) = place {
             return Some(Replaced::Same(std::mem::replace(
-                &mut self.wakers[place].1,
+                &mut self.wakers[place].waker,
                 waker,
             )));
         }
         let Some(waiter_id) = waiter_id else {
-            let mut anonymous = (0..self.wakers.len()).filter(|&place| self.wakers[place].0 == 0);
+            let mut anonymous = (0..self.wakers.len()).filter(|&place| self.wakers[place].number == 0);
             let oldest = anonymous.next();
             let full = anonymous.count() + 1 >= ANONYMOUS;
-            let oldest = oldest.filter(|_| full).map(|place| self.wakers.remove(place).1);
-            self.wakers.push((0, waker));
+            let oldest = oldest
+                .filter(|_| full)
+                .map(|place| self.wakers.remove(place).waker);
+            self.wakers.push(SourceWaker::new(0, waker));
             return oldest.map(Replaced::Oldest);
         };
         self.last_id += 1;
         *waiter_id = self.last_id;
-        self.wakers.push((self.last_id, waker));
+        self.wakers.push(SourceWaker::new(self.last_id, waker));
         None
     }
 }

@@ -112,6 +112,7 @@ fn a_bounded_scope_under_a_lock_is_a_circle() {
 #[test]
 fn sockets_have_their_addresses() {
     use warpweft::net::{TcpListener, TcpStream};
+    use warpweft::{WaitDump, WaitsFor};
 
     let runtime = runtime();
     let (at, accepts) = runtime.block_on(async {
@@ -137,6 +138,12 @@ fn sockets_have_their_addresses() {
     assert!(
         dump.to_json()
             .contains(&format!("\"descriptor_name\":\"listener at {at}\"")),
+        "{dump}"
+    );
+    let waits = || dump.tasks.iter().flat_map(|task| &task.waits);
+    let is_socket = |wait: &&WaitDump| matches!(wait.on, WaitsFor::Socket { .. });
+    assert!(
+        waits().filter(is_socket).all(|wait| wait.since.is_some()),
         "{dump}"
     );
     assert!(reads.cancel());
