@@ -311,7 +311,7 @@ fn an_interrupted_exploration_prints_the_finished_rounds() {
                  --report r.html --runs r.csv";
     let mut command = command(folder.path());
     command.args(words.split_whitespace());
-    let said = common::interrupted(&mut command, std::time::Duration::from_secs(5));
+    let said = common::interrupted(&command, std::time::Duration::from_secs(5));
     assert_eq!(said.code, Some(130), "{}{}", said.out, said.err);
     assert!(said.out.contains("warpweft lifo"), "{}", said.out);
     assert!(

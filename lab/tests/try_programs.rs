@@ -313,7 +313,7 @@ fn an_interrupt_prints_the_finished_rounds_and_accuses_nobody() {
     let words = "try --policies lifo --workers 1 --repeat 1000 --report r.html --runs r.csv -- sh -c";
     let mut command = command(folder.path());
     command.args(words.split_whitespace()).arg(FOLLOWS);
-    let said = common::interrupted(&mut command, Duration::from_secs(4));
+    let said = common::interrupted(&command, Duration::from_secs(4));
     assert_eq!(said.code, Some(130), "{}{}", said.out, said.err);
     assert!(
         said.out.contains("as it is") && said.out.contains("lifo on 1 worker"),
@@ -340,7 +340,7 @@ fn an_interrupt_of_the_first_run_says_that_nothing_is_finished() {
     let mut command = command(folder.path());
     command.args(["try", "--", "sleep", "60"]);
     let start = std::time::Instant::now();
-    let said = common::interrupted(&mut command, Duration::from_secs(1));
+    let said = common::interrupted(&command, Duration::from_secs(1));
     assert_eq!(said.code, Some(130), "{}{}", said.out, said.err);
     assert!(
         said.err.contains("error: interrupted: no round was finished"),

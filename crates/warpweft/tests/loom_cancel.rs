@@ -5,6 +5,41 @@
 #[path = "../src/cancel_tree/mod.rs"]
 mod cancel_tree;
 
+/// What reports need of a node, which they are not asked for here.
+#[allow(dead_code, reason = "the models make no reports")]
+mod observe {
+    pub(crate) mod listed {
+        use super::raw::Watched;
+
+        #[derive(Debug, Default)]
+        pub(crate) struct Listed;
+
+        impl Listed {
+            #[allow(clippy::unused_self, reason = "as the one that enters it")]
+            pub(crate) unsafe fn register(&self, _: &(dyn Watched + '_)) {}
+        }
+    }
+
+    pub(crate) mod raw {
+        pub(crate) struct RawWait {
+            pub(crate) waiter: usize,
+            pub(crate) task: usize,
+            pub(crate) object: usize,
+            pub(crate) since_ns: Option<u64>,
+            pub(crate) told: bool,
+            pub(crate) what: RawWhat,
+        }
+
+        pub(crate) enum RawWhat {
+            Deadline { until_ns: u64 },
+        }
+
+        pub(crate) trait Watched {
+            fn look(&self, see: &mut dyn FnMut(RawWait));
+        }
+    }
+}
+
 use cancel_tree::node::{Limits, Node, Reason};
 use std::sync::Arc;
 use std::task::{Wake, Waker};

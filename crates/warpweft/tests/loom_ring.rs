@@ -1,6 +1,7 @@
 //! The ring of the flight recorder: a reader beside a writer that overwrites, under loom.
 #![cfg(warpweft_loom)]
 
+#[allow(dead_code, reason = "the models need a part of it")]
 #[path = "../src/observe/recorder/ring.rs"]
 mod ring;
 

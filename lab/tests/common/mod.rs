@@ -51,9 +51,20 @@ pub(crate) fn complaint(folder: &Path, words: &str, code: i32) -> String {
 
 /// Runs a command, and interrupts it after that time as ctrl-C does.
 #[cfg(unix)]
-pub(crate) fn interrupted(command: &mut Command, after: std::time::Duration) -> Said {
+pub(crate) fn interrupted(command: &Command, after: std::time::Duration) -> Said {
     use std::process::Stdio;
-    let command = command
+    // A program that was started in the background by a shell ignores the signal, and so would the child.
+    let mut heeds = Command::new("env");
+    if cfg!(target_os = "linux") {
+        heeds.arg("--default-signal=INT");
+    }
+    heeds.arg(command.get_program()).args(command.get_args());
+    let environment = command.get_envs();
+    heeds.envs(environment.filter_map(|(name, value)| value.map(|value| (name, value))));
+    if let Some(folder) = command.get_current_dir() {
+        heeds.current_dir(folder);
+    }
+    let command = heeds
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
