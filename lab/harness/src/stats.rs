@@ -134,20 +134,20 @@ pub(crate) fn paired_ratio_within(above: &[Option<f64>], below: &[Option<f64>], 
 /// the (k+1)-th greatest misses it with probability 2·P(B ≤ k). No assumption about the distribution. For an
 /// error of 5 % even the whole range is not enough below six values.
 fn interval_rank(n: usize, error: f64) -> Option<usize> {
-    let mut probability = 0.5_f64.powi(i32::try_from(n).unwrap_or(i32::MAX));
-    let mut tail = probability;
+    // By logarithms: of more than a thousand values the probability of none is less than any `f64`.
+    let mut logarithm = -(n as f64) * std::f64::consts::LN_2;
+    let mut tail = logarithm.exp();
     if 2.0 * tail > error {
         return None;
     }
-    let mut rank = 0;
-    loop {
-        probability *= (n - rank) as f64 / (rank + 1) as f64;
-        tail += probability;
+    for rank in 0..n / 2 {
+        logarithm += ((n - rank) as f64 / (rank + 1) as f64).ln();
+        tail += logarithm.exp();
         if 2.0 * tail > error {
             return Some(rank);
         }
-        rank += 1;
     }
+    Some(n.saturating_sub(1) / 2)
 }
 
 #[cfg(test)]
@@ -169,6 +169,21 @@ mod tests {
         assert_eq!((one.low, one.median, one.high), (5.0, 5.0, 5.0));
         assert!(spread(&[]).is_none());
         assert!(spread(&[f64::NAN, f64::INFINITY]).is_none());
+    }
+
+    #[test]
+    fn the_interval_of_very_many_values_is_that_of_the_normal_distribution() {
+        for n in [1000, 2000, 20_000, 1_000_000] {
+            let rank = interval_rank(n, 0.05).expect("they are enough") as f64;
+            let expected = n as f64 / 2.0 - 1.96 * (n as f64).sqrt() / 2.0;
+            assert!((rank - expected).abs() < 2.0, "{n}: {rank} and {expected}");
+        }
+        let sorted: Vec<f64> = (0..5000).map(f64::from).collect();
+        let (low, high) = median_interval(&sorted, 0.05).expect("they are enough");
+        assert!(
+            low < 2500.0 && 2499.0 < high && high - low < 200.0,
+            "{low} {high}"
+        );
     }
 
     #[test]
