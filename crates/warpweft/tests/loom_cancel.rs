@@ -12,7 +12,7 @@ mod observe {
         use super::raw::Watched;
 
         #[derive(Debug, Default)]
-        pub(crate) struct Listed;
+        pub(crate) struct Listed(());
 
         impl Listed {
             #[allow(clippy::unused_self, reason = "as the one that enters it")]
