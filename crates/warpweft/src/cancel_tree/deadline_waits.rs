@@ -23,8 +23,8 @@ struct Waits {
     wakers: Mutex<Wakers>,
 }
 
-/// The wakers' places in the node, and the addresses of their data. Most tokens have one waiter at a time, which
-/// costs no allocation.
+/// The wakers' places in the node, and the addresses of their data. Most tokens have one waiter at a time,
+/// which costs no allocation.
 #[derive(Debug, Default)]
 struct Wakers {
     first: Option<(usize, usize)>,

@@ -145,8 +145,8 @@ pub struct WaitDump {
     /// Identifies the object among the dumps of a process, for as long as it exists; 0 if it has no identity.
     pub object: u64,
     /// For how long it has waited, if that is known, within about 10 ms. It is not known of the wait of a
-    /// future or a fiber for a task, a part of a join or a timer: there a look at the clock, of 8 ns, would be
-    /// a sixth of what it costs to spawn a task and to await it.
+    /// future or a fiber for a task, a part of a join or a timer: there a look at the clock, of 8 ns, would
+    /// be a sixth of what it costs to spawn a task and to await it.
     pub since: Option<Duration>,
     /// It was given what it waited for, or was woken to look, and has not looked since.
     pub told: bool,
