@@ -404,7 +404,8 @@ impl<T: Word> Thief<T> for FifoThief<T> {
         let words = self.shared.ring.words(head as usize, count.min(most));
         delay::point("fifo.peek.read");
         // Elements before this head were taken meanwhile. A growth moves it beyond all of them; so what a
-        // growth copies, and has not cleared yet, is never shown. Ordering: Acquire, as above.
+        // growth copies, and has not cleared yet, is never shown.
+        // Ordering: Acquire, as above.
         let taken = self.shared.head.load(Ordering::Acquire).wrapping_sub(head);
         let left = words.iter().skip(usize::try_from(taken).unwrap_or(usize::MAX));
         for word in left.filter_map(|&word| NonZeroUsize::new(word)) {

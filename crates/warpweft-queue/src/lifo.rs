@@ -421,7 +421,8 @@ impl<T: Word> Thief<T> for LifoThief<T> {
         let words = self.shared.ring.words(head as usize, count.min(most));
         delay::point("lifo.peek.read");
         // Thieves took those before this head meanwhile; what a growth copies, and has not cleared yet, is
-        // before it, too. What the owner pops it clears, or fills anew. Ordering: Acquire, as above.
+        // before it, too. What the owner pops it clears, or fills anew.
+        // Ordering: Acquire, as above.
         let (_, head_now) = split(self.shared.word.load(Ordering::Acquire));
         let left = words.iter().skip(head_now.wrapping_sub(head) as usize);
         for word in left.filter_map(|&word| NonZeroUsize::new(word)) {

@@ -134,9 +134,9 @@ impl SlotsRef {
     pub(crate) unsafe fn put(self, index: usize, word: NonZeroUsize) {
         // SAFETY: by this function's contract.
         let slot = unsafe { self.slot(index) };
-        // Ordering: the index that the owner stores next publishes the word to thieves. Release is for who
-        // peeks (partner: `words`): a word that was put there after the index was read shows that the index
-        // has changed.
+        // Ordering: the index that the owner stores next publishes the word to thieves. Release is for a
+        // thread that peeks (partner: `words`): a word that was put there after it had read the index shows
+        // it that the index has changed.
         slot.store(word.get(), Ordering::Release);
     }
 
@@ -322,8 +322,8 @@ impl<T: Word> Ring<T> {
     }
 
     /// Copies the words of up to `count` slots of the live ring, from the index `from` on, without a claim:
-    /// 0, or what was there at a moment of this call. Which of them are elements, the queue's indices say to
-    /// who reads them before and after.
+    /// 0, or what was there at a moment of this call. A caller that reads the queue's indices before and after
+    /// knows which of them are elements.
     pub(crate) fn words(&self, from: usize, count: usize) -> Vec<usize> {
         // Ordering: the fence pairs with that in `retire`. The owner sees that this thread peeks, or this
         // thread sees the ring that is live since.

@@ -58,7 +58,7 @@ fn wait(wakeup: &Arc<Wakeup>) {
         _ if process::generation() == 0 => {
             let frame = Frame::new(key, here(), FrameKind::Waits);
             frame.during_outside(|| wakeup.parker.park());
-            // For reports: the next wait is another one. Whoever sets it again also unparks.
+            // For reports: the next wait is another one. A wake that sets it again also unparks.
             wakeup.latch.take();
         }
         _ => wait_in_child(wakeup),

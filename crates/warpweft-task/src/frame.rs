@@ -31,7 +31,7 @@ impl Who {
     };
 
     /// Returns the words of the waker of the joiner of this task, which runs, as far as `read` finds them.
-    /// Nobody keeps the task from being freed meanwhile, so `read` asks the system for each word. If another
+    /// Nothing keeps the task from being freed meanwhile, so `read` asks the system for each word. If another
     /// task of the same name and spawn site has the memory by then, the words are of that one's joiner.
     #[cfg(not(any(warpweft_loom, warpweft_shuttle, warpweft_sim)))]
     pub fn joiner_of_running(self, read: impl Fn(usize) -> Option<u64>) -> Option<[usize; 2]> {

@@ -12,6 +12,16 @@ fn named<'a>(dump: &'a Dump, name: &str) -> Option<&'a TaskDump> {
     dump.tasks.iter().find(|task| task.name.as_deref() == Some(name))
 }
 
+/// A closure that keeps its worker until the value says so.
+fn runs_until(stop: &Arc<AtomicBool>) -> impl FnOnce() + Send + use<> {
+    let stop = Arc::clone(stop);
+    move || {
+        while !stop.load(SeqCst) {
+            std::thread::sleep(Duration::from_micros(100));
+        }
+    }
+}
+
 #[test]
 fn a_task_that_runs_for_long_says_for_how_long() {
     let runtime = Runtime::builder()
@@ -21,14 +31,7 @@ fn a_task_that_runs_for_long_says_for_how_long() {
         .build()
         .expect("a runtime");
     let stop = Arc::new(AtomicBool::new(false));
-    let body = || {
-        let stop = Arc::clone(&stop);
-        move || {
-            while !stop.load(SeqCst) {
-                std::thread::sleep(Duration::from_micros(100));
-            }
-        }
-    };
+    let body = || runs_until(&stop);
     let start = Instant::now();
     let builder = |name: &'static str| TaskBuilder::new().name(name).on(&runtime);
     let job = builder("job").spawn_job(body());
@@ -101,14 +104,7 @@ fn whoever_awaits_a_task_that_runs_or_is_queued_says_so() {
         .build()
         .expect("a runtime");
     let stop = Arc::new(AtomicBool::new(false));
-    let body = || {
-        let stop = Arc::clone(&stop);
-        move || {
-            while !stop.load(SeqCst) {
-                std::thread::sleep(Duration::from_micros(100));
-            }
-        }
-    };
+    let body = || runs_until(&stop);
     let builder = |name: &'static str| TaskBuilder::new().name(name).on(&runtime);
     let job = builder("job").spawn_job(body());
     let future = {
@@ -182,14 +178,7 @@ fn a_fiber_that_was_woken_behind_a_stuck_thread_is_queued() {
     let is_waiting = |dump: &Dump| named(dump, "fiber").is_some_and(|task| task.state == TaskState::Waiting);
     dump_with("it waits", &runtime, is_waiting);
     let stop = Arc::new(AtomicBool::new(false));
-    let stuck = {
-        let stop = Arc::clone(&stop);
-        builder("stuck").spawn_job(move || {
-            while !stop.load(SeqCst) {
-                std::thread::sleep(Duration::from_micros(100));
-            }
-        })
-    };
+    let stuck = builder("stuck").spawn_job(runs_until(&stop));
     dump_with("it is stuck", &runtime, |dump| named(dump, "stuck").is_some());
     go_on.send(7).expect("the fiber waits");
     let dump = runtime.dump();
