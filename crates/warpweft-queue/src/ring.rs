@@ -322,8 +322,8 @@ impl<T: Word> Ring<T> {
     }
 
     /// Copies the words of up to `count` slots of the live ring, from the index `from` on, without a claim:
-    /// 0, or what was there at a moment of this call. A caller that reads the queue's indices before and after
-    /// knows which of them are elements.
+    /// 0, or what was there at a moment of this call. A caller that reads the queue's indices before and
+    /// after knows which of them are elements.
     pub(crate) fn words(&self, from: usize, count: usize) -> Vec<usize> {
         // Ordering: the fence pairs with that in `retire`. The owner sees that this thread peeks, or this
         // thread sees the ring that is live since.

@@ -111,7 +111,7 @@ fn what_a_report_finds_is_there() {
 
 /// One thread takes the element out, and another one frees it.
 #[test]
-fn who_frees_need_not_be_who_takes() {
+fn the_thread_that_frees_need_not_be_the_one_that_takes() {
     explore(|| {
         let things = Things::new(Reclamation::new());
         let slot = Arc::new(Slot::new());

@@ -96,7 +96,7 @@ fn awaited<'a>(dump: &'a Dump, name: &str) -> Option<&'a TaskDump> {
 
 #[test]
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-fn whoever_awaits_a_task_that_runs_or_is_queued_says_so() {
+fn a_wait_for_a_task_that_runs_or_is_queued_is_known() {
     let runtime = Runtime::builder()
         .workers(4)
         .stuck_after(None)
