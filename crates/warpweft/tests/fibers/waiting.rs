@@ -467,10 +467,12 @@ fn a_thread_that_may_not_use_its_stack_keeps_it() {
             runtime.spawn_fiber(move || block_on(closed))
         };
         let fibers: Vec<_> = (0..5).map(waits).collect();
-        runtime.spawn_job(|| ()).wait().expect("behind all of them");
+        // Which of them start first depends on when the worker looks at what came from outside.
+        let refused = || fibers.iter().filter(|fiber| fiber.is_finished()).count();
+        eventually("three have no stack", || refused() == 3);
         open.open();
-        let ended: Vec<_> = fibers.into_iter().map(|fiber| fiber.wait().is_ok()).collect();
-        assert_eq!(ended, [true, true, false, false, false]);
+        let ended = fibers.into_iter().filter_map(|fiber| fiber.wait().ok()).count();
+        assert_eq!(ended, 2);
     }
     // 64 are kept; the rest comes back to the pool, and is taken again.
     let made = runtime.fibers().stacks;
