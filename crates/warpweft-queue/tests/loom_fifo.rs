@@ -107,6 +107,11 @@ fn peek_during_growth() {
 }
 
 #[test]
+fn peek_against_steal() {
+    models::peek_against_steal::<Kind>(0);
+}
+
+#[test]
 fn peek_against_pop() {
     models::peek_against_pop::<Kind>(0);
 }

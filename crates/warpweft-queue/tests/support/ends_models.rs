@@ -338,6 +338,28 @@ pub(crate) fn peek_against_pop<K: Kind>(start: u64) {
     });
 }
 
+/// A thread peeks while the oldest element is stolen, and the owner fills its slot again: the new element is not
+/// seen in the place of the old one.
+pub(crate) fn peek_against_steal<K: Kind>(start: u64) {
+    explore(move || {
+        let mut queue = K::make(2, start);
+        push_all(&mut queue, 1..=2);
+        let out = Shared::new(AtomicUsize::new(0));
+        let peeker = peeker::<K>(&queue, &out);
+        let stolen = queue.thief().steal_one().taken().map(Element::get);
+        let got: Vec<_> = stolen.into_iter().collect();
+        out.store(got.len(), Ordering::Release);
+        push_all(&mut queue, [3]);
+        let (out, seen) = peeker.join().expect("the peek panicked");
+        assert!(
+            seen.is_sorted_by(|a, b| a < b),
+            "the oldest first, each once: {seen:?}"
+        );
+        assert!(seen.iter().all(|&id| id > out), "{out} were out: {seen:?}");
+        account::<K>(queue, got, [], 3);
+    });
+}
+
 /// Two workers steal from each other: each is owner of one queue and thief of the other.
 pub(crate) fn mutual_steal<K: Kind>() {
     explore(|| {

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
+use warpweft::sync::Notify;
 use warpweft::{Builder, Dump, PolicySpec, Runtime, TaskBuilder, TaskDump, TaskKind, TaskState};
 
 /// Policies with places that only their owner can read, or that no report reads.
@@ -158,6 +159,11 @@ fn tasks_come_and_go_beside_dumps(policy: &str) {
     let is_enough = |seen: usize| start.elapsed() > Duration::from_millis(300) && seen > LINES;
     while !is_enough(seen.len()) && start.elapsed() < PATIENCE {
         let dump = runtime.dump();
+        // A worker may take a task to another queue, or start it, while the dump looks.
+        let mut listed = BTreeSet::new();
+        for task in dump.tasks.iter().filter(|task| task.name.is_some()) {
+            assert!(listed.insert(task.id), "{policy}: twice: {task:?}");
+        }
         for task in queued(&dump) {
             let name = task
                 .name
@@ -198,8 +204,19 @@ fn tasks_that_come_and_go_are_whole() {
 #[test]
 fn of_very_many_tasks_some_are_counted() {
     let runtime = builder("fifo").build().expect("a runtime");
+    // A dump comes upon these twice: among the futures that have waited, and in the queue.
+    let gate = Arc::new(Notify::new());
+    for _ in 0..100 {
+        let gate = Arc::clone(&gate);
+        drop(runtime.spawn(async move { gate.notified().await }));
+    }
+    let waits = |task: &&TaskDump| task.state == TaskState::Waiting;
+    dump_with("all wait", &runtime, |dump| {
+        dump.tasks.iter().filter(waits).count() == 100
+    });
     let _kept = Kept::workers_of(&runtime, || ());
-    for _ in 0..100_000 {
+    gate.notify_all();
+    for _ in 100..100_000 {
         drop(runtime.spawn_job(|| ()));
     }
     let dump = runtime.dump();
