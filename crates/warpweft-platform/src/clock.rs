@@ -5,6 +5,17 @@ use std::time::{Duration, Instant};
 
 static START: OnceLock<Instant> = OnceLock::new();
 
+/// The length of a stamp's unit in nanoseconds is two to the power of this: about a quarter of a second.
+const UNIT_BITS: u32 = 28;
+/// The lowest bit of a [`stamp`] in its word.
+const STAMP_SHIFT: u32 = 7;
+
+/// -1 in the upper half of a word.
+const LESS_ONE: u64 = (u32::MAX as u64) << 32;
+
+/// The bits of a word that a [`stamp`] has: 24 of the lower half, above the first seven.
+pub const STAMP_BITS: u32 = 0x00FF_FFFF << STAMP_SHIFT;
+
 /// Returns the nanoseconds since the first call in this process. The value never decreases.
 ///
 /// Costs one `clock_gettime` (about 20–30 ns). Under the model checkers the time is always 0, because a
@@ -16,7 +27,109 @@ pub fn now_ns() -> u64 {
     #[cfg(warpweft_sim)]
     return warpweft_sim::now_ns();
     #[cfg(not(any(warpweft_loom, warpweft_shuttle, warpweft_sim)))]
-    ns_at(Instant::now())
+    recent::note(ns_at(Instant::now()))
+}
+
+/// Returns the time of the last call of [`now_ns`] in this process, which any thread may have made. It is up
+/// to 4 ms older than that. Costs one load.
+///
+/// It is for threads that run tasks of a runtime: a worker reads the clock when it wakes up, and while
+/// workers run, they or the monitor read it every few milliseconds. While all of them sleep, no thread reads
+/// it. Elsewhere there is [`coarse_ns`].
+#[inline]
+#[must_use]
+pub fn recent_ns() -> u64 {
+    #[cfg(any(warpweft_loom, warpweft_shuttle, warpweft_sim))]
+    return now_ns();
+    #[cfg(not(any(warpweft_loom, warpweft_shuttle, warpweft_sim)))]
+    recent::ns()
+}
+
+/// Returns the stamp of [`recent_ns`]: a rough time that has room in a word beside other bits. All bits but
+/// [`STAMP_BITS`] are 0. Costs one load.
+///
+/// Under the model checkers and the simulator, where a schedule must not depend on it, the stamp is 0: an
+/// unknown time.
+#[inline]
+#[must_use]
+pub fn stamp() -> u32 {
+    #[allow(clippy::cast_possible_truncation, reason = "the stamp is in the lower half")]
+    let stamp = stamp_less_one() as u32;
+    stamp
+}
+
+/// Returns a word with the [`stamp`] in its lower half, and -1 in its upper half. Its wrapping sum with a word
+/// that has a count in the upper half, and none of [`STAMP_BITS`], counts one down and adds the stamp.
+#[inline]
+#[must_use]
+pub fn stamp_less_one() -> u64 {
+    #[cfg(any(warpweft_loom, warpweft_shuttle, warpweft_sim))]
+    return LESS_ONE;
+    #[cfg(not(any(warpweft_loom, warpweft_shuttle, warpweft_sim)))]
+    recent::stamp()
+}
+
+/// Returns the end of a [`stamp`]'s quarter of a second on the clock of [`now_ns`], and at most `now`. What was
+/// stamped has lasted since then or longer. The other bits of `word` do not matter.
+///
+/// Stamps repeat after 52 days: what is older seems younger by a multiple of that. `None` is an unknown time.
+#[must_use]
+pub fn stamped_ns(word: u32, now: u64) -> Option<u64> {
+    let stamp = word & STAMP_BITS;
+    if stamp == 0 {
+        return None;
+    }
+    let age = stamp_of(now).wrapping_sub(stamp) & STAMP_BITS;
+    let units = u64::from(age >> STAMP_SHIFT);
+    let begin = (now >> UNIT_BITS).saturating_sub(units) << UNIT_BITS;
+    Some(now.min(begin + (1 << UNIT_BITS)))
+}
+
+/// The unit of that time. No time is in unit 0 until the numbers repeat.
+fn stamp_of(ns: u64) -> u32 {
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "the bits above are cut off on purpose"
+    )]
+    let unit = (ns >> UNIT_BITS) as u32;
+    unit.wrapping_add(1) << STAMP_SHIFT & STAMP_BITS
+}
+
+#[cfg(not(any(warpweft_loom, warpweft_shuttle, warpweft_sim)))]
+mod recent {
+    use super::{LESS_ONE, stamp_of};
+    use crate::atomic::{AtomicU64, Ordering};
+    use crate::hint::cold_path;
+
+    /// A store takes the line from all threads that read it: so there is one in this time at most.
+    const EACH_NS: u64 = 1 << 22;
+
+    /// The time of the last reading of the clock, but for `EACH_NS`.
+    static RECENT: AtomicU64 = AtomicU64::new(0);
+    /// Its stamp, with -1 in the upper half.
+    static STAMP: AtomicU64 = AtomicU64::new(LESS_ONE);
+
+    /// Keeps that time. Returns it.
+    #[inline]
+    pub(super) fn note(ns: u64) -> u64 {
+        // Ordering: Relaxed, also below. If two threads store at the same time, the older one may remain.
+        if ns.saturating_sub(RECENT.load(Ordering::Relaxed)) >= EACH_NS {
+            cold_path();
+            RECENT.store(ns, Ordering::Relaxed);
+            STAMP.store(LESS_ONE | u64::from(stamp_of(ns)), Ordering::Relaxed);
+        }
+        ns
+    }
+
+    #[inline]
+    pub(super) fn ns() -> u64 {
+        RECENT.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    pub(super) fn stamp() -> u64 {
+        STAMP.load(Ordering::Relaxed)
+    }
 }
 
 /// As [`now_ns`], but the value may be up to 10 ms old, and the call is cheaper: some 8 ns on Linux.
@@ -83,11 +196,63 @@ pub fn thread_cpu_ns() -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use super::{STAMP_BITS, UNIT_BITS, now_ns, recent_ns, stamp, stamp_less_one, stamp_of, stamped_ns};
+
+    #[test]
+    fn the_last_reading_is_kept() {
+        let before = now_ns();
+        let (recent, word) = (recent_ns(), stamp());
+        let (earliest, after) = (before.saturating_sub(1 << 22), now_ns());
+        assert!((earliest..=after).contains(&recent), "{before} {recent}");
+        // The stamp is unknown until 4 ms after the clock's start.
+        let since = stamped_ns(word, after).unwrap_or(earliest);
+        assert!((earliest..=after).contains(&since), "{before} {since}");
+    }
+
+    #[test]
+    fn a_sum_counts_down_and_adds_the_stamp() {
+        let word: u64 = 7 << 32 | 0x41;
+        let sum = word.wrapping_add(stamp_less_one());
+        assert_eq!((sum >> 32, sum & 0x7F), (6, 0x41));
+    }
+
+    #[test]
+    fn what_was_stamped_lasts_at_least_as_long_as_told() {
+        let (unit, all) = (1_u64 << UNIT_BITS, 1_u64 << (UNIT_BITS + 24));
+        for stamped in [
+            0,
+            1,
+            unit - 1,
+            unit,
+            7 * unit + 5,
+            all - 2 * unit,
+            all - unit - 1,
+            5 * all + 9,
+        ] {
+            for later in [0, 1, unit, 3 * unit + 1, 1000 * unit, all - 2 * unit] {
+                let (word, now) = (stamp_of(stamped), stamped + later);
+                let since = stamped_ns(word, now).expect("a known time");
+                assert_eq!(stamped_ns(word | !STAMP_BITS, now), Some(since));
+                assert_eq!(stamped_ns(word | !STAMP_BITS, now), Some(since));
+                assert!(stamped <= since && since <= now, "{stamped} {now}: {since}");
+                assert!(since - stamped <= unit, "{stamped} {now}: {since}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_stamp_has_its_bits_alone_and_none_is_unknown() {
+        for ns in [0, 1 << UNIT_BITS, u64::MAX] {
+            assert_eq!(stamp_of(ns) & !STAMP_BITS, 0);
+        }
+        assert_eq!(stamped_ns(!STAMP_BITS, 5), None);
+    }
+
     #[test]
     fn never_goes_back() {
-        let mut last = super::now_ns();
+        let mut last = now_ns();
         for _ in 0..10_000 {
-            let now = super::now_ns();
+            let now = now_ns();
             assert!(now >= last);
             last = now;
         }

@@ -1,9 +1,9 @@
 //! The state word of a task: all facts about it that two threads may change at the same time.
 //!
 //! ```text
-//!  63         32 31      7 6         5     4      3        2        1       0
+//!  63         32 30      7 6         5     4      3        2        1       0
 //! ┌─────────────┬─────────┬─────────┬─────┬──────┬────────┬────────┬───────┬──────┐
-//! │ references  │ (unused)│CANCELLED│WAKER│HANDLE│COMPLETE│NOTIFIED│RUNNING│QUEUED│
+//! │ references  │since    │CANCELLED│WAKER│HANDLE│COMPLETE│NOTIFIED│RUNNING│QUEUED│
 //! └─────────────┴─────────┴─────────┴─────┴──────┴────────┴────────┴───────┴──────┘
 //!
 //!   fresh (RUNNING) ──step──▶ pending ──▶ IDLE ──wake──▶ QUEUED ──start──▶ RUNNING ──▶ … ──▶ COMPLETE
@@ -22,11 +22,13 @@
 //! - The handle sets WAKER, and only while COMPLETE is clear. While it is set the handle does not write the
 //!   waker field; the thread that sets COMPLETE over it owns the waker.
 //! - A task whose cancellation was granted before its end never reports that it returned.
+//! - `since` is the stamp of the last step that left the task pending. Only reports read it.
 //! - The reference count never reaches zero on an unfinished task: the last reference becomes a runnable that
 //!   cancels it.
 
 pub(crate) mod look;
 use warpweft_platform::atomic::{AtomicU64, Ordering};
+use warpweft_platform::clock::{STAMP_BITS, stamp_less_one};
 use warpweft_platform::hint::cold_path;
 
 /// The runnable is in a queue, or on its way there.
@@ -135,6 +137,12 @@ fn ended(state: u64) -> u64 {
     state & !(QUEUED | RUNNING | NOTIFIED) | COMPLETE
 }
 
+/// Takes away RUNNING and one reference, and notes the time.
+#[inline]
+fn asleep(state: u64) -> u64 {
+    (state & !(RUNNING | u64::from(STAMP_BITS))).wrapping_add(stamp_less_one())
+}
+
 impl State {
     /// A fresh task: one runnable, and a handle if `handle`.
     pub(crate) fn new(handle: bool) -> Self {
@@ -194,8 +202,7 @@ impl State {
             cold_path();
             return self.suspend_anyhow();
         }
-        // Takes away RUNNING, which is set, and one reference.
-        let asleep = state - (RUNNING + REFERENCE);
+        let asleep = asleep(state);
         // Ordering: as in `suspend_anyhow`.
         let swap = self
             .0
@@ -216,7 +223,7 @@ impl State {
                 // No other thread has a reference, so no thread can change the word: it stays RUNNING.
                 return Suspend::Orphan;
             } else {
-                ((state & !RUNNING) - REFERENCE, Suspend::Idle)
+                (asleep(state), Suspend::Idle)
             };
             // Ordering: Release hands the future to the thread that starts the next step; Acquire takes what
             // the wakers that set NOTIFIED wrote.
@@ -520,6 +527,28 @@ mod tests {
         assert_eq!(state.start(), Start::Go);
         assert_eq!(state.suspend(), Suspend::Idle);
         assert_eq!(state.wake_by_value(), Woken::Push);
+    }
+
+    #[test]
+    fn the_last_suspension_is_noted_and_nothing_else_is_changed() {
+        use warpweft_platform::clock::{now_ns, stamped_ns};
+        let state = State::new(true);
+        for _ in 0..5 {
+            state.add_reference();
+            // The stamp is unknown until 4 ms after the clock's start.
+            while now_ns() < 10_000_000 {}
+            let before = now_ns();
+            assert_eq!(state.suspend(), Suspend::Idle);
+            let seen = state.look_on();
+            assert!(!seen.running && !seen.queued && !seen.complete && !seen.cancelled);
+            assert_eq!(seen.wakers, 1);
+            let since = stamped_ns(seen.stamped, now_ns()).expect("a known time");
+            assert!(since + 5_000_000 > before, "{before} {since}");
+            assert_eq!(state.wake_by_value(), Woken::Push);
+            assert_eq!(state.start(), Start::Go);
+        }
+        assert_eq!(state.complete(false, false), Completed::Published);
+        assert_eq!(state.drop_reference(), Dropped::Free);
     }
 
     #[test]

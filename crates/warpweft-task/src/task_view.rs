@@ -17,6 +17,7 @@ use std::ptr::NonNull;
 use std::task::Waker;
 #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 use warpweft_platform::atomic::{AtomicPtr, Ordering};
+use warpweft_platform::clock;
 
 /// A task at one moment.
 #[derive(Debug, Clone)]
@@ -38,6 +39,9 @@ pub struct TaskView {
     pub running: bool,
     /// Its cancellation was requested.
     pub cancelled: bool,
+    /// The end of the quarter of a second in which its last step left it pending, on the clock of
+    /// `warpweft_platform::clock`; `None` if there was no such step.
+    pub suspended_ns: Option<u64>,
     /// How many wakers of it exist.
     pub wakers: u64,
     /// The two words of the waker of its joiner, in any order.
@@ -63,6 +67,7 @@ pub unsafe fn look(task: NonNull<Header>) -> Option<TaskView> {
         queued: state.queued,
         running: state.running,
         cancelled: state.cancelled,
+        suspended_ns: clock::stamped_ns(state.stamped, clock::now_ns()),
         wakers: state.wakers,
         joiner: state.has_joiner.then(|| joiner(header)).flatten(),
     })

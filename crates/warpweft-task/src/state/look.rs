@@ -12,6 +12,8 @@ pub(crate) struct Snapshot {
     pub(crate) cancelled: bool,
     /// The waker field is set.
     pub(crate) has_joiner: bool,
+    /// The word with the stamp of its last suspension: see `clock::stamped_ns`.
+    pub(crate) stamped: u32,
     /// The number of wakers: references that are neither the handle's nor the runnable's.
     pub(crate) wakers: u64,
 }
@@ -33,6 +35,8 @@ impl Snapshot {
             complete: state & COMPLETE != 0,
             cancelled: state & CANCELLED != 0,
             has_joiner: state & WAKER != 0,
+            #[allow(clippy::cast_possible_truncation, reason = "the stamp is in the lower half")]
+            stamped: state as u32,
             wakers: references(state)
                 .saturating_sub(u64::from(state & HANDLE != 0))
                 .saturating_sub(u64::from(state & (QUEUED | RUNNING) != 0)),

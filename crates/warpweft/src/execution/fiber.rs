@@ -401,7 +401,7 @@ impl Fiber {
         }
         delay::point("fiber.wait: token registered");
         self.probe.joins(ptr::from_ref(latch).addr());
-        let input = self.suspend(FiberState::of(FiberState::WAITS, must_wait));
+        let input = self.suspend(FiberState::of(FiberState::WAITS, must_wait).stamped());
         self.probe.joins(0);
         if input == Input::Unwind
             && let Some(token) = latch.set_and_take()
@@ -422,7 +422,7 @@ impl Fiber {
     /// Switches away until its waker is notified. Returns true if the fiber must unwind.
     pub(crate) fn listen(&self, must_wait: MustWait) -> bool {
         self.fibers().slot_of(self);
-        self.suspend(FiberState::of(FiberState::LISTENS, must_wait)) == Input::Unwind
+        self.suspend(FiberState::of(FiberState::LISTENS, must_wait).stamped()) == Input::Unwind
     }
 
     fn suspend(&self, state: FiberState) -> Input {
@@ -456,7 +456,7 @@ impl Fiber {
             NextStack::Fiber(next) => Some(next),
             NextStack::Same | NextStack::Loop => None,
         };
-        self.leave(FiberState::of(FiberState::LISTENS, MustWait::No), next) == Input::Unwind
+        self.leave(FiberState::of(FiberState::LISTENS, MustWait::No).stamped(), next) == Input::Unwind
     }
 
     /// Leaves the stack for that of another fiber, or for the loop's.

@@ -15,6 +15,7 @@ use crate::threads::thread_handle::{MailboxWaker, ThreadHandle};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use warpweft_platform::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use warpweft_platform::clock::now_ns;
 use warpweft_platform::stack_copy::{Registers, StackCopy, copy_at, word_in_memory};
 use warpweft_platform::sync::Mutex;
 use warpweft_task::frame::Who;
@@ -152,6 +153,7 @@ impl FiberView for FiberProbe {
                 _ if latch == 0 && self.waker.is_entered() => RawState::Queued,
                 _ => RawState::Waiting,
             },
+            since_ns: state.since_ns(now_ns()),
             worker: (state == FiberState::RUNS)
                 .then(|| self.thread.carried())
                 .flatten(),

@@ -183,10 +183,12 @@ impl Idle {
                         asleep_ns = asleep_ns.or_else(|| Some(clock::now_ns()));
                     }
                     let (woken, happened) = self.sleep(w, poller_park, at_most_ns, searcher);
+                    // Also for `recent_ns`, on which what this worker runs now relies.
+                    let now_ns = clock::now_ns();
                     if let Some(since) = asleep_ns
                         && (woken || happened)
                     {
-                        searcher.sleep_history().slept(since, clock::now_ns());
+                        searcher.sleep_history().slept(since, now_ns);
                         asleep_ns = None;
                     }
                     if happened {

@@ -383,6 +383,7 @@ fn of_task(task: TaskView) -> RawTask {
             (true, _) | (_, true) => RawState::Queued,
             _ => RawState::Waiting,
         },
+        since_ns: task.suspended_ns.filter(|_| !task.queued && !task.running),
         wakers: Some(task.wakers),
         joiner: task.joiner,
         cancelled: task.cancelled,

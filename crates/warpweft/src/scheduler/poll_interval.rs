@@ -7,7 +7,7 @@ use crate::execution::stack_context::with_worker_kept;
 use crate::idle::{Idle, PollerPark};
 use crate::threads::monitor::Monitor;
 use std::cell::Cell;
-use warpweft_platform::clock::thread_cpu_ns;
+use warpweft_platform::clock::{now_ns, thread_cpu_ns};
 
 /// A busy pool looks at its poller after this time, at the next end of a task.
 pub(crate) const LOOK_NS: u64 = 100_000;
@@ -20,6 +20,8 @@ const LONG_NS: u64 = 500_000;
 const ALERT_NS: u64 = 10_000_000;
 /// The most tasks between two looks at the clock.
 const STRETCH: u32 = 64;
+/// The stretches between two looks at the clock if only reports need its time.
+const UNREAD: u32 = 8;
 
 impl PollerPark for PollTurn<'_> {
     fn sleep(&mut self, at_most_ns: Option<u64>) {
@@ -111,6 +113,8 @@ pub(crate) struct PollInterval {
     /// The CPU time of this thread at `since_ns`, if it was read.
     cpu_ns: Option<u64>,
     was_long: bool,
+    /// The stretches since the clock was read, where neither a driver nor the monitor reads it.
+    unread: u32,
     /// Until this time the worker reads the CPU time.
     alert_until_ns: u64,
     /// Until this time the worker looks for tasks of other threads before each task. After a long own task it
@@ -133,6 +137,7 @@ impl PollInterval {
             since_ns: 0,
             cpu_ns: None,
             was_long: false,
+            unread: 0,
             alert_until_ns: 0,
             others_until_ns: 0,
             others_have_turns: !by_priority,
@@ -163,6 +168,12 @@ impl PollInterval {
             self.since_ns = self.since_ns.max(woke_ns);
             stretch = self.by_the_clock(driver, driver_owner, idle, monitor);
             poll_global |= self.since_ns < self.others_until_ns;
+        } else if !monitor.is_there() {
+            self.unread = (self.unread + 1) % UNREAD;
+            if self.unread == 0 {
+                // For `recent_ns`: no other thread reads the clock while workers run.
+                let _ = now_ns();
+            }
         }
         if poll_global {
             self.left = self.interval;
@@ -171,7 +182,7 @@ impl PollInterval {
         poll_global
     }
 
-    /// Returns the length of the next stretch. Without sockets and timers no worker reads the clock.
+    /// Returns the length of the next stretch.
     #[cold]
     fn by_the_clock(
         &mut self,
@@ -234,7 +245,7 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::task::{Wake, Waker};
-    use warpweft_platform::clock::{now_ns, thread_cpu_ns};
+    use warpweft_platform::clock::thread_cpu_ns;
     use warpweft_platform::thread::pause;
 
     struct Flag(AtomicBool);

@@ -25,7 +25,7 @@ use crate::execution::current_task::current_task;
 use crate::execution::fiber_waker::is_of_fiber;
 use crate::observe::raw::{RawWait, RawWhat};
 use std::task::Waker;
-use warpweft_platform::clock::coarse_ns;
+use warpweft_platform::clock::{coarse_ns, recent_ns};
 use warpweft_task::task_of;
 
 /// The index that means no slot.
@@ -90,10 +90,12 @@ pub(crate) struct Left<I> {
 /// Returns what identifies the calling task, or 0 if the waker does.
 #[inline]
 pub(crate) fn behind(waker: &Waker) -> usize {
-    if task_of(waker).is_some() || is_of_fiber(waker) {
-        return 0;
-    }
-    current_task().id
+    if is_own(waker) { 0 } else { current_task().id }
+}
+
+/// Returns true if the waker is that of a task which a worker runs, as the caller does.
+fn is_own(waker: &Waker) -> bool {
+    task_of(waker).is_some() || is_of_fiber(waker)
 }
 
 impl<I> WaitList<I> {
@@ -123,12 +125,17 @@ impl<I> WaitList<I> {
     ///
     /// 2³² - 1 tasks wait already, with 200 GiB of slots.
     pub(crate) fn push(&mut self, waker: Waker, item: I) -> WaiterId {
+        let (task, since_ns) = if is_own(&waker) {
+            (0, recent_ns())
+        } else {
+            (current_task().id, coarse_ns())
+        };
         let slot = WaiterSlot {
             item: Some(item),
             waiter: waker.data().addr(),
-            task: behind(&waker),
+            task,
             waker: Some(waker),
-            since_ns: coarse_ns(),
+            since_ns,
             before: self.tail,
             after: NONE,
             in_line: true,

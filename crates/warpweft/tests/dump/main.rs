@@ -24,6 +24,7 @@ mod permits;
 mod queued;
 mod running;
 mod shutdown;
+mod since;
 mod unattended;
 mod verbs;
 mod ways;

@@ -210,7 +210,7 @@ fn of_very_many_tasks_some_are_counted() {
         let gate = Arc::clone(&gate);
         drop(runtime.spawn(async move { gate.notified().await }));
     }
-    let waits = |task: &&TaskDump| task.state == TaskState::Waiting;
+    let waits = |task: &&TaskDump| task.pool.is_some() && task.state == TaskState::Waiting;
     dump_with("all wait", &runtime, |dump| {
         dump.tasks.iter().filter(waits).count() == 100
     });

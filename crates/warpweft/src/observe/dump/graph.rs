@@ -301,7 +301,8 @@ impl Collected {
         }
         for task in &mut dumped {
             let longest = task.waits.iter().filter_map(|wait| wait.since).max();
-            task.since = task.since.or(longest);
+            // A wait is known to about 10 ms, and may have begun before the task was polled last.
+            task.since = task.since.max(longest);
         }
         for full in self.full {
             blocking::find_holders(&mut dumped, full.object as u64, &self.pools[full.pool].name);

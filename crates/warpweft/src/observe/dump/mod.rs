@@ -101,7 +101,9 @@ pub struct TaskDump {
     pub state: TaskState,
     /// For how long it has done so, if that is known, within about 10 ms. Of a task that runs it is known if
     /// the monitor of [stuck workers](crate::Builder::stuck_after) has seen the same step twice, and within
-    /// its ticks, half of that time.
+    /// its ticks, half of that time. Of a future or a fiber that waits it is the longest of its
+    /// [waits](WaitDump::since); if that is not known, the time since it was polled last or left, which it has
+    /// waited for at least, and for less than 300 ms longer.
     pub since: Option<Duration>,
     /// What it waits for. It continues when one of these comes. Empty while it waits: something that is not
     /// of this crate.
@@ -146,7 +148,7 @@ pub struct WaitDump {
     pub object: u64,
     /// For how long it has waited, if that is known, within about 10 ms. It is not known of the wait of a
     /// future or a fiber for a task, a part of a join or a timer: there a look at the clock, of 8 ns, would
-    /// be a sixth of what it costs to spawn a task and to await it.
+    /// be a sixth of what it costs to spawn a task and to await it. See [`TaskDump::since`] for that task.
     pub since: Option<Duration>,
     /// It was given what it waited for, or was woken to look, and has not looked since.
     pub told: bool,
