@@ -104,18 +104,18 @@ mod recent {
     /// A store takes the line from all threads that read it: so there is one in this time at most.
     const EACH_NS: u64 = 1 << 22;
 
-    /// The time of the last reading of the clock, but for `EACH_NS`.
-    static RECENT: AtomicU64 = AtomicU64::new(0);
-    /// Its stamp, with -1 in the upper half.
+    /// When a reading of the clock is kept again: `EACH_NS` after the last one that was kept.
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    /// The stamp of that one, with -1 in the upper half.
     static STAMP: AtomicU64 = AtomicU64::new(LESS_ONE);
 
     /// Keeps that time. Returns it.
     #[inline]
     pub(super) fn note(ns: u64) -> u64 {
         // Ordering: Relaxed, also below. If two threads store at the same time, the older one may remain.
-        if ns.saturating_sub(RECENT.load(Ordering::Relaxed)) >= EACH_NS {
+        if ns >= NEXT.load(Ordering::Relaxed) {
             cold_path();
-            RECENT.store(ns, Ordering::Relaxed);
+            NEXT.store(ns.saturating_add(EACH_NS), Ordering::Relaxed);
             STAMP.store(LESS_ONE | u64::from(stamp_of(ns)), Ordering::Relaxed);
         }
         ns
@@ -123,7 +123,7 @@ mod recent {
 
     #[inline]
     pub(super) fn ns() -> u64 {
-        RECENT.load(Ordering::Relaxed)
+        NEXT.load(Ordering::Relaxed).saturating_sub(EACH_NS)
     }
 
     #[inline]
@@ -204,8 +204,7 @@ mod tests {
         let (recent, word) = (recent_ns(), stamp());
         let (earliest, after) = (before.saturating_sub(1 << 22), now_ns());
         assert!((earliest..=after).contains(&recent), "{before} {recent}");
-        // The stamp is unknown until 4 ms after the clock's start.
-        let since = stamped_ns(word, after).unwrap_or(earliest);
+        let since = stamped_ns(word, after).expect("the clock was read");
         assert!((earliest..=after).contains(&since), "{before} {since}");
     }
 

@@ -245,7 +245,7 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::task::{Wake, Waker};
-    use warpweft_platform::clock::thread_cpu_ns;
+    use warpweft_platform::clock::{now_ns, thread_cpu_ns};
     use warpweft_platform::thread::pause;
 
     struct Flag(AtomicBool);
