@@ -58,8 +58,8 @@ pub fn stamp() -> u32 {
     stamp
 }
 
-/// Returns a word with the [`stamp`] in its lower half, and -1 in its upper half. Its wrapping sum with a word
-/// that has a count in the upper half, and none of [`STAMP_BITS`], counts one down and adds the stamp.
+/// Returns a word with the [`stamp`] in its lower half, and -1 in its upper half. Its wrapping sum with a
+/// word that has a count in the upper half, and none of [`STAMP_BITS`], counts one down and adds the stamp.
 #[inline]
 #[must_use]
 pub fn stamp_less_one() -> u64 {
@@ -69,8 +69,8 @@ pub fn stamp_less_one() -> u64 {
     recent::stamp()
 }
 
-/// Returns the end of a [`stamp`]'s quarter of a second on the clock of [`now_ns`], and at most `now`. What was
-/// stamped has lasted since then or longer. The other bits of `word` do not matter.
+/// Returns the end of a [`stamp`]'s quarter of a second on the clock of [`now_ns`], and at most `now`. What
+/// was stamped has lasted since then or longer. The other bits of `word` do not matter.
 ///
 /// Stamps repeat after 52 days: what is older seems younger by a multiple of that. `None` is an unknown time.
 #[must_use]

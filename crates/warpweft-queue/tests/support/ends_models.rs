@@ -338,8 +338,8 @@ pub(crate) fn peek_against_pop<K: Kind>(start: u64) {
     });
 }
 
-/// A thread peeks while the oldest element is stolen, and the owner fills its slot again: the new element is not
-/// seen in the place of the old one.
+/// A thread peeks while the oldest element is stolen, and the owner fills its slot again: the new element is
+/// not seen in the place of the old one.
 pub(crate) fn peek_against_steal<K: Kind>(start: u64) {
     explore(move || {
         let mut queue = K::make(2, start);

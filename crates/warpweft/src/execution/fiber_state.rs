@@ -9,7 +9,8 @@ pub(crate) enum MustWait {
     No,
 }
 
-/// The state of a fiber: one of the constants, whether the wait must reach its end, and the stamp of its begin.
+/// The state of a fiber: one of the constants, whether the wait must reach its end, and the stamp of its
+/// begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FiberState(pub(super) u32);
 

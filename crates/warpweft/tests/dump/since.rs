@@ -10,7 +10,7 @@ const FOREVER: Duration = Duration::from_secs(3600);
 const ROUGHLY: Duration = Duration::from_millis(300);
 const LONG: Duration = Duration::from_millis(900);
 
-fn waiting<'a>(dump: &'a Dump, kind: TaskKind) -> impl Iterator<Item = &'a TaskDump> {
+fn waiting(dump: &Dump, kind: TaskKind) -> impl Iterator<Item = &TaskDump> {
     let waits = move |task: &&TaskDump| {
         task.pool.is_some() && task.kind == Some(kind) && task.state == TaskState::Waiting
     };

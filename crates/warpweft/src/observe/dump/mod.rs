@@ -102,8 +102,8 @@ pub struct TaskDump {
     /// For how long it has done so, if that is known, within about 10 ms. Of a task that runs it is known if
     /// the monitor of [stuck workers](crate::Builder::stuck_after) has seen the same step twice, and within
     /// its ticks, half of that time. Of a future or a fiber that waits it is the longest of its
-    /// [waits](WaitDump::since); if that is not known, the time since it was polled last or left, which it has
-    /// waited for at least, and for less than 300 ms longer.
+    /// [waits](WaitDump::since). If that is not known, it is the time since it was polled last or left: it
+    /// has waited for at least that, and for less than 300 ms longer.
     pub since: Option<Duration>,
     /// What it waits for. It continues when one of these comes. Empty while it waits: something that is not
     /// of this crate.
