@@ -3,6 +3,7 @@
 use crate::execution::block_on::block_on;
 use crate::execution::fork_cx::ForkCx;
 use crate::execution::token::inherited;
+use crate::observe::raw::LIMIT;
 use crate::runtime::TaskBuilder;
 use crate::runtime::install::assert_may_wait;
 use crate::runtime::pool::Pool;
@@ -58,10 +59,7 @@ impl ConcurrencyLimit {
             return Err(ConcurrencyLimitError);
         }
         // There cannot be more tasks than `MAX_PERMITS`.
-        let permits = Arc::new(Semaphore::of(
-            limit.min(Semaphore::MAX_PERMITS),
-            "concurrency limit",
-        ));
+        let permits = Arc::new(Semaphore::of(limit.min(Semaphore::MAX_PERMITS), LIMIT));
         Ok(Self {
             pool,
             permits,

@@ -10,6 +10,8 @@ use warpweft_task::{TaskKind, Told, told_of};
 
 /// What reports call the places of a bounded scope.
 pub(crate) const BOUNDED_SCOPE: &str = "bounded scope";
+/// What reports call the places of a concurrency limit.
+pub(crate) const LIMIT: &str = "concurrency limit";
 /// What reports call the places of a bounded pool.
 pub(crate) const POOL: &str = "pool";
 

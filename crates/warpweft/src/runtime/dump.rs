@@ -16,6 +16,7 @@ use crate::observe::raw::{BoundedPool, FullThreads, RawState, RawTask, objects, 
 use crate::pool::dyn_pool::DynPool;
 use std::collections::HashSet;
 use warpweft_platform::clock::now_ns;
+use warpweft_platform::process::generation;
 use warpweft_platform::stack_copy::word_in_memory;
 use warpweft_platform::thread::pause;
 use warpweft_task::frame::{Frame, FrameKind, Who, outside};
@@ -45,11 +46,13 @@ impl Runtime {
     ///
     /// It polls no future and stops no worker. Two [findings](Dump::findings) are certain: a circle of waits,
     /// unless it is called uncertain, and a task of which no waker exists. Chapter 17 of the guide teaches
-    /// how to read a dump.
+    /// how to read a dump. [`dump_all`](crate::dump_all) has the tasks of all runtimes, and finds circles
+    /// through several.
     ///
     /// It can be called at any time, also from a task, from a hook of a policy, and in a child made by
-    /// `fork()`, where it shows what the parent had and no lock hides. It costs about a microsecond a task,
-    /// 20 µs for each that runs, and 2 ms more if it has a finding, or 50 ms if a task blocks in the kernel.
+    /// `fork()`, where it shows what the parent had and neither its threads nor a lock hide. It costs about a
+    /// microsecond a task, 20 µs for each that runs, and 2 ms more if it has a finding, or 50 ms if a task
+    /// blocks in the kernel.
     ///
     /// ```
     /// use warpweft::{Runtime, TaskState, sync::Notify};
@@ -79,7 +82,7 @@ impl Runtime {
 impl Dump {
     /// Looks at these pools.
     pub(crate) fn of(pools: &[Pool]) -> Self {
-        dump(true, || pools.iter().map(|pool| &**pool.any()).collect())
+        look(true, None, || pools.iter().map(|pool| &**pool.any()).collect())
     }
 }
 
@@ -94,14 +97,25 @@ impl Pool {
     /// ```
     #[must_use]
     pub fn dump(&self) -> Dump {
-        dump(false, || vec![&**self.any()])
+        look(false, None, || vec![&**self.any()])
     }
 }
 
-/// Looks, and looks again if something was found that may pass. `is_whole` says that no pool of the runtime
-/// is left out.
-fn dump<'a>(is_whole: bool, pools: impl Fn() -> Vec<&'a dyn DynPool>) -> Dump {
-    let mut first = collect(&pools(), is_whole, u64::MAX).into_dump();
+/// Looks, and looks again if something was found that may pass. `is_whole` says that no pool of a runtime is
+/// left out. With `names` the pools have these names in the report.
+pub(super) fn look<'a>(
+    is_whole: bool,
+    names: Option<&[String]>,
+    pools: impl Fn() -> Vec<&'a dyn DynPool>,
+) -> Dump {
+    let once = || {
+        let mut found = collect(&pools(), is_whole, u64::MAX);
+        for (pool, name) in found.pools.iter_mut().zip(names.into_iter().flatten()) {
+            pool.name.clone_from(name);
+        }
+        found.into_dump()
+    };
+    let mut first = once();
     if first.findings.iter().all(is_old) {
         return first;
     }
@@ -110,7 +124,7 @@ fn dump<'a>(is_whole: bool, pools: impl Fn() -> Vec<&'a dyn DynPool>) -> Dump {
         true => BETWEEN_BLOCKED_NS,
         false => BETWEEN_NS,
     });
-    let second = collect(&pools(), is_whole, u64::MAX).into_dump();
+    let second = once();
     Found::by(&second).keep_in(&mut first);
     first
 }
@@ -226,7 +240,8 @@ fn collect(pools: &[&dyn DynPool], is_whole: bool, each_ns: u64) -> Collected {
     for (number, pool) in pools.iter().enumerate() {
         collect_pool(&mut found, number, *pool, each_ns);
     }
-    if let Some(frames) = outside() {
+    // In a forked child they are those of its parent's threads: see `PoolCore::each_frame`.
+    if let Some(frames) = outside().filter(|_| generation() == 0) {
         // SAFETY: the register is locked while it calls the closure.
         frames.for_each(|frame| found.tasks.push((None, unsafe { of_frame(frame) })));
     }
@@ -282,10 +297,8 @@ fn collect_pool(found: &mut Collected, number: usize, pool: &dyn DynPool, each_n
     };
     core.fibers
         .for_each(|fiber| fiber.look().into_iter().for_each(&mut add));
-    for frames in [core.threads.frames(), &core.threads.blocking().frames] {
-        // SAFETY: the register is locked while it calls the closure.
-        frames.for_each(|frame| add(unsafe { of_frame(frame) }));
-    }
+    // SAFETY: the register is locked while it calls the closure.
+    core.each_frame(|frame| add(unsafe { of_frame(frame) }));
     if let Some(places) = core.info.places.as_ref().filter(|places| places.object() != 0) {
         bounded.push(BoundedPool {
             pool: number,

@@ -2,6 +2,7 @@
 //!
 //! The words are a hint: they are written after the lock was taken, and a report reads them at any time.
 
+use std::sync::OnceLock;
 use warpweft_platform::counter::{Gauge, PointerHint};
 use warpweft_task::frame::Who;
 
@@ -48,8 +49,17 @@ impl Owner {
 
 /// How many holders of a semaphore's permits are noted at a time.
 pub(crate) const SLOTS: usize = 8;
-/// The mark of the first slot. That of another one is a higher bit, and 0 that of none.
+/// The mark of the first slot. That of another one is a higher bit, and 0 that of none. The slots of permits
+/// that a waiter was given have the odd marks from 3 on, of which the word knows nothing.
 pub(crate) const FIRST: u8 = 1;
+/// How many holders are noted beside those: of the permits that waiters were given when no mark was free.
+const WAITED: usize = 32;
+
+/// Returns true if the slot with that mark is one of those that waiters are given.
+#[inline]
+fn is_of_waiters(mark: u8) -> bool {
+    mark & FIRST != 0 && mark != FIRST
+}
 
 /// A task that has permits of a semaphore, and how many it took.
 #[derive(Debug, Default)]
@@ -93,6 +103,9 @@ impl Holder {
 #[derive(Debug, Default)]
 pub(crate) struct Holders {
     slots: [Holder; SLOTS],
+    /// The slots of permits that waiters were given. One is free while its number of permits is 0, and is
+    /// reserved under the lock of the semaphore. Made when first needed.
+    waited: OnceLock<Box<[Holder; WAITED]>>,
     /// 1 if the last permit that was given back to a waiter came from another task than the one that took it.
     passed_on: Gauge,
 }
@@ -100,7 +113,8 @@ pub(crate) struct Holders {
 impl Holders {
     /// Notes which task gives a permit back, while others wait.
     pub(crate) fn given_back_by(&self, who: Who, mark: u8) {
-        self.passed_on.set(u64::from(self.of(mark).get().0.id != who.id));
+        let taker = self.any(mark).map_or(0, |holder| holder.get().0.id);
+        self.passed_on.set(u64::from(taker != who.id));
     }
 
     /// Returns true if tasks seem to take permits for others.
@@ -114,12 +128,52 @@ impl Holders {
         &self.slots[mark.trailing_zeros() as usize % SLOTS]
     }
 
-    /// Returns what the slots with these marks note.
+    /// Returns the slot with that mark, be it one of those that waiters are given.
+    pub(crate) fn any(&self, mark: u8) -> Option<&Holder> {
+        match is_of_waiters(mark) {
+            true => self.waited.get()?.get(usize::from(mark / 2 - 1)),
+            false => Some(self.of(mark)),
+        }
+    }
+
+    /// Reserves a slot for a waiter that is given that number of permits, and returns its mark: 0 if none is
+    /// free. The caller has the lock of the semaphore.
+    pub(crate) fn reserve(&self, count: usize) -> u8 {
+        if count == 0 {
+            return 0;
+        }
+        let slots = self.waited.get_or_init(Box::default);
+        let marks = (3_u8..).step_by(2);
+        let free = slots.iter().zip(marks).find(|(slot, _)| slot.count.get() == 0);
+        free.map_or(0, |(slot, mark)| {
+            slot.keeps(count);
+            mark
+        })
+    }
+
+    /// Notes that the permit with that mark is about to be given back. Returns the mark that the word has of
+    /// it.
+    #[inline]
+    pub(crate) fn forget(&self, mark: u8) -> u8 {
+        if is_of_waiters(mark) {
+            if let Some(slot) = self.any(mark) {
+                slot.forget();
+                slot.keeps(0);
+            }
+            return 0;
+        }
+        self.of(mark).forget();
+        mark
+    }
+
+    /// Returns what the slots with these marks note, and those of waiters.
     pub(crate) fn marked(&self, marks: u8) -> impl Iterator<Item = (Who, usize)> {
         let slots = self.slots.iter().enumerate();
         slots
             .filter(move |(slot, _)| marks >> slot & 1 != 0)
-            .map(|(_, holder)| holder.get())
+            .map(|(_, holder)| holder)
+            .chain(self.waited.get().into_iter().flat_map(|waited| waited.iter()))
+            .map(Holder::get)
             .filter(|(who, _)| who.id != 0)
     }
 }

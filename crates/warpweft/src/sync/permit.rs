@@ -3,7 +3,8 @@
 //! # Invariants
 //!
 //! - The mark of a permit is set in the semaphore's word for as long as the permit exists, and no other
-//!   permit has it.
+//!   permit has it. Where a waiter was given the permit, its slot may be one that the word does not know.
+//! - A permit that has a share of its semaphore has no such slot: it is that of a limit.
 
 use super::owner::FIRST;
 use super::semaphore::Semaphore;
@@ -60,9 +61,13 @@ impl<'a> Permit<'a> {
     pub fn forget(self) {
         let this = ManuallyDrop::new(self);
         this.semaphore.lose(this.count());
-        if this.mark() != 0 {
-            this.semaphore.forget(this.mark());
-            this.semaphore.release(0, this.mark());
+        match this.mark() {
+            0 => (),
+            FIRST => {
+                this.semaphore.forget(FIRST);
+                this.semaphore.release(0, FIRST);
+            }
+            mark => this.semaphore.release_beside(0, mark),
         }
     }
 

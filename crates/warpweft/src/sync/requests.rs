@@ -3,7 +3,7 @@
 use super::lazy_state::WaitState;
 use super::owner::Holders;
 use super::wait_list::WaitList;
-use crate::observe::raw::{RawWait, RawWhat};
+use crate::observe::raw::{BOUNDED_SCOPE, LIMIT, POOL, RawWait, RawWhat};
 use std::sync::Arc;
 
 /// How many permits a waiter wants, or that it will get none.
@@ -25,6 +25,8 @@ pub(crate) struct Requests {
     pub(super) all: usize,
     /// The marks of the slots that permits have, as of then.
     pub(super) marks: u8,
+    /// Waiters that are given permits are noted. Not where the one that waits takes them for others.
+    pub(super) notes_waiters: bool,
     kind: &'static str,
 }
 
@@ -37,6 +39,7 @@ impl WaitState for Requests {
             free: 0,
             all: 0,
             marks: 0,
+            notes_waiters: ![LIMIT, POOL, BOUNDED_SCOPE].contains(&kind),
             kind,
         }
     }

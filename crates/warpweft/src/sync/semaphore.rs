@@ -14,21 +14,24 @@
 //!   that takes the permits, and cleared by the one that gives them back, so no other permit writes there
 //!   meanwhile. The note is a hint for reports; it is written after the mark, and blank before the mark is
 //!   cleared.
+//! - A waiter that is given permits while no mark is free has one of some further slots, which the word does
+//!   not know: it is reserved under the lock, and becomes free when the note is blank. So what has waited is
+//!   known, and what takes permits at once pays nothing for that.
 //! - The first slot is in the semaphore, so that permits which are alone need no memory on the heap. Its copy
 //!   beside the list is kept from the first wait on. The other slots are beside the list.
+
+mod notes;
 
 use super::error::{Closed, TryAcquireError};
 use super::lazy_state::LazyState;
 use super::marks::{CLOSED, LINE, MARK, MARKS, ONE, in_word, unnoted, vacant};
-use super::owner::{FIRST, Holder, Holders};
+use super::owner::{FIRST, Holder};
 use super::permit::{COUNT, Permit};
 use super::requests::{PermitRequest, Requests};
 use super::suspend::{Suspend, WaitOp};
 use super::wait::Wait;
 use super::wait_list::WaitList;
 use super::wakers::Wakers;
-use crate::execution::current_task::current_task;
-use crate::pool::donation;
 use std::fmt;
 use warpweft_platform::atomic::{AtomicUsize, Ordering};
 use warpweft_platform::sync;
@@ -221,52 +224,6 @@ impl Semaphore {
         self.release(permits, 0);
     }
 
-    /// Notes in the slot with that mark that the calling task has this number of permits.
-    #[inline]
-    pub(super) fn note(&self, count: usize, mark: u8) {
-        if mark == 0 {
-            return;
-        }
-        let who = current_task();
-        if mark == FIRST {
-            self.holder.set(who, count);
-        }
-        if let Some(holders) = self.list.beside() {
-            holders.of(mark).set(who, count);
-        }
-    }
-
-    /// Notes that the permit with that mark keeps this number.
-    pub(super) fn note_rest(&self, count: usize, mark: u8) {
-        if mark == FIRST {
-            self.holder.keeps(count);
-        }
-        if let Some(holders) = self.list.beside().filter(|_| mark != 0) {
-            holders.of(mark).keeps(count);
-        }
-    }
-
-    /// Notes that the permit with that mark is about to be given back.
-    #[inline]
-    pub(super) fn forget(&self, mark: u8) {
-        if mark == FIRST {
-            self.holder.forget();
-            if self.list.beside().is_some() {
-                self.forget_copy();
-            }
-        } else if let Some(holders) = self.list.beside().filter(|_| mark != 0) {
-            holders.of(mark).forget();
-        }
-    }
-
-    #[inline(never)]
-    fn forget_copy(&self) {
-        let node = self.list.node();
-        self.note_giver(&node.beside, FIRST);
-        node.beside.of(FIRST).forget();
-        donation::released(std::ptr::from_ref(&node.state).addr());
-    }
-
     /// Returns how many permits there are, if holders are noted.
     fn all(&self) -> usize {
         match self.all.load(Ordering::Relaxed) {
@@ -340,18 +297,23 @@ impl Semaphore {
         if mark != 0
             && let Some(holders) = self.list.beside()
         {
-            self.note_giver(holders, mark);
+            // The odd marks are those of waiters.
+            if mark & FIRST != 0 || self.word.load(Ordering::Relaxed) & LINE != 0 {
+                return self.release_of_waiter(permits, mark);
+            }
             holders.of(mark).forget();
         }
         self.release(permits, mark);
     }
 
-    /// Notes which task gives a permit back, if others wait.
-    #[inline]
-    fn note_giver(&self, holders: &Holders, mark: u8) {
-        if self.word.load(Ordering::Relaxed) & LINE != 0 {
-            holders.given_back_by(current_task(), mark);
+    /// The same, for a permit that a waiter was given, or while others wait.
+    #[inline(never)]
+    fn release_of_waiter(&self, permits: usize, mut mark: u8) {
+        if let Some(holders) = self.list.beside() {
+            self.note_giver(holders, mark);
+            mark = holders.forget(mark);
         }
+        self.release(permits, mark);
     }
 
     #[cold]
@@ -378,10 +340,15 @@ impl Semaphore {
             holders.of(FIRST).forget();
         }
         let list = &mut requests.list;
+        let mut notes = requests.notes_waiters;
         while list.front().is_some_and(|claim| claim.wanted <= free) {
             if let Some((claim, waker)) = list.grant_front() {
                 claim.mark = vacant(marks);
                 marks |= in_word(claim.mark);
+                if claim.mark == 0 && notes {
+                    claim.mark = self.reserve(claim.wanted);
+                    notes = claim.mark != 0;
+                }
                 free -= claim.wanted;
                 wakers.push(waker);
             }
@@ -450,10 +417,13 @@ impl<'a> WaitOp for Acquiring<'a> {
             }
             return Err(claim);
         }
-        let mark = vacant(marks);
-        self.0.note(claim.wanted, mark);
-        let left = (free - claim.wanted) * ONE;
-        self.0.word.store(left | marks | in_word(mark), Ordering::Release);
+        let mut mark = vacant(marks);
+        let left = (free - claim.wanted) * ONE + in_word(mark);
+        if mark == 0 && requests.notes_waiters {
+            mark = self.0.reserve(claim.wanted);
+        }
+        self.0.note_given(claim.wanted, mark);
+        self.0.word.store(left | marks, Ordering::Release);
         Ok(Ok(Permit::new(self.0, claim.wanted, mark)))
     }
 
@@ -461,7 +431,7 @@ impl<'a> WaitOp for Acquiring<'a> {
         if claim.refused {
             Err(Closed)
         } else {
-            self.0.note(claim.wanted, claim.mark);
+            self.0.note_given(claim.wanted, claim.mark);
             Ok(Permit::new(self.0, claim.wanted, claim.mark))
         }
     }
@@ -473,11 +443,14 @@ impl<'a> WaitOp for Acquiring<'a> {
         granted: bool,
         wakers: &mut Wakers,
     ) -> Option<PermitRequest> {
-        let (back, mark) = if granted && !claim.refused {
+        let (back, mut mark) = if granted && !claim.refused {
             (claim.wanted, claim.mark)
         } else {
             (0, 0)
         };
+        if let Some(holders) = self.0.list.beside().filter(|_| mark != 0) {
+            mark = holders.forget(mark);
+        }
         self.0.serve(requests, back, mark, wakers);
         None
     }

@@ -22,6 +22,7 @@ mod odd;
 mod on_signal;
 mod permits;
 mod queued;
+mod readers;
 mod running;
 mod shutdown;
 mod since;

@@ -16,6 +16,7 @@
 use super::idle::has_way_out;
 use super::unattended::LONG;
 use super::{Dump, Finding, TaskDump, TaskState, WaitDump, WaitsFor};
+use crate::observe::raw::LIMIT;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -255,7 +256,7 @@ fn may_be_woken(task: &TaskDump) -> bool {
 /// does, and has some itself, for all that is known. Another task goes on.
 fn has_passed_permits_on(tasks: &[TaskDump], number: usize) -> bool {
     let is_moved = |wait: &WaitDump| match wait.on {
-        WaitsFor::Permits { kind, .. } => kind == "semaphore" || kind == "concurrency limit",
+        WaitsFor::Permits { kind, .. } => kind == "semaphore" || kind == LIMIT,
         _ => false,
     };
     let mut waits = open(&tasks[number]);
