@@ -157,8 +157,9 @@ pub use runtime::{
     EnvironmentError, GracefulShutdown, NoDeadlines, PanicPolicy, PanicReport, Pin, PinError, PoolThread,
     Priority, PriorityError, Recorder, Refused, Remaining, ResizeError, Runtime, ShutdownStep, SpawnBlocking,
     SpawnError, Stall, StartAfterOthers, TaskBuilder, ThreadRole, Threads, YieldNow, blocking,
-    current_worker, default_runtime, expect_long, spawn, spawn_blocking, spawn_detached, spawn_fifo,
-    spawn_job, spawn_local, try_default_runtime, try_spawn_blocking, yield_hard, yield_now, yield_soft,
+    current_worker, default_runtime, dump_all, expect_long, spawn, spawn_blocking, spawn_detached,
+    spawn_fifo, spawn_job, spawn_local, try_default_runtime, try_spawn_blocking, yield_hard, yield_now,
+    yield_soft,
 };
 #[cfg(feature = "macros")]
 pub use warpweft_macros::{cooperate, cooperative, main, test};

@@ -45,7 +45,8 @@ impl Runtime {
     ///
     /// It polls no future and stops no worker. Two [findings](Dump::findings) are certain: a circle of waits,
     /// unless it is called uncertain, and a task of which no waker exists. Chapter 17 of the guide teaches
-    /// how to read a dump.
+    /// how to read a dump. [`dump_all`](crate::dump_all) has the tasks of all runtimes, and finds circles
+    /// through several.
     ///
     /// It can be called at any time, also from a task, from a hook of a policy, and in a child made by
     /// `fork()`, where it shows what the parent had and no lock hides. It costs about a microsecond a task,
@@ -79,7 +80,7 @@ impl Runtime {
 impl Dump {
     /// Looks at these pools.
     pub(crate) fn of(pools: &[Pool]) -> Self {
-        dump(true, || pools.iter().map(|pool| &**pool.any()).collect())
+        look(true, None, || pools.iter().map(|pool| &**pool.any()).collect())
     }
 }
 
@@ -94,14 +95,25 @@ impl Pool {
     /// ```
     #[must_use]
     pub fn dump(&self) -> Dump {
-        dump(false, || vec![&**self.any()])
+        look(false, None, || vec![&**self.any()])
     }
 }
 
-/// Looks, and looks again if something was found that may pass. `is_whole` says that no pool of the runtime
-/// is left out.
-fn dump<'a>(is_whole: bool, pools: impl Fn() -> Vec<&'a dyn DynPool>) -> Dump {
-    let mut first = collect(&pools(), is_whole, u64::MAX).into_dump();
+/// Looks, and looks again if something was found that may pass. `is_whole` says that no pool of a runtime is
+/// left out. With `names` the pools have these names in the report.
+pub(super) fn look<'a>(
+    is_whole: bool,
+    names: Option<&[String]>,
+    pools: impl Fn() -> Vec<&'a dyn DynPool>,
+) -> Dump {
+    let once = || {
+        let mut found = collect(&pools(), is_whole, u64::MAX);
+        for (pool, name) in found.pools.iter_mut().zip(names.into_iter().flatten()) {
+            pool.name.clone_from(name);
+        }
+        found.into_dump()
+    };
+    let mut first = once();
     if first.findings.iter().all(is_old) {
         return first;
     }
@@ -110,7 +122,7 @@ fn dump<'a>(is_whole: bool, pools: impl Fn() -> Vec<&'a dyn DynPool>) -> Dump {
         true => BETWEEN_BLOCKED_NS,
         false => BETWEEN_NS,
     });
-    let second = collect(&pools(), is_whole, u64::MAX).into_dump();
+    let second = once();
     Found::by(&second).keep_in(&mut first);
     first
 }

@@ -1,5 +1,6 @@
 //! [`Runtime`]: the handle of its owner.
 
+use super::living::Living;
 use super::pool::Pool;
 use super::pool_error::UnknownPool;
 use super::stats::Stats;
@@ -70,15 +71,19 @@ pub struct Runtime {
     pub(super) stats: Option<Stats>,
     /// Its end is not waited for when it is dropped.
     pub(super) is_left: bool,
+    /// The last field: it looks whether anybody has a share of the pools when the runtime has none any more.
+    _living: Living,
 }
 
 impl Runtime {
     pub(crate) fn new(pools: Vec<Pool>, silos: Vec<(String, Vec<usize>)>) -> Self {
+        let living = Living::new(&pools);
         Self {
             pools,
             silos,
             stats: None,
             is_left: false,
+            _living: living,
         }
     }
 

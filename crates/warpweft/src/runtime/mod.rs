@@ -11,6 +11,7 @@
 //! | `handle` | `Runtime`: its pools, its state, its end |
 //! | `shutdown`, `graceful` | the end of a runtime: at once, within a time, after its work |
 //! | `dump`, `dump_stacks` | a report of all tasks; their stacks |
+//! | `dump_all`, `living` | a report of all runtimes; the list of them |
 //! | `default` | the runtime that free functions use outside of any pool |
 //! | `pool` | `Pool`: one of its pools |
 //! | `places` | the permits of a bounded pool |
@@ -44,6 +45,7 @@ pub(crate) mod current_driver;
 mod deadline;
 pub(crate) mod default;
 pub(crate) mod dump;
+mod dump_all;
 mod dump_stacks;
 pub(crate) mod entry;
 pub(crate) mod environment;
@@ -51,6 +53,7 @@ pub(crate) mod expect_long;
 pub(crate) mod graceful;
 pub(crate) mod handle;
 pub(crate) mod install;
+mod living;
 pub(crate) mod local;
 pub(crate) mod metrics;
 pub(crate) mod places;
@@ -87,6 +90,7 @@ pub use build_error::{BuildError, EnvironmentError};
 pub use builder::Builder;
 pub use deadline::{Deadline, NoDeadlines};
 pub use default::{default_runtime, try_default_runtime};
+pub use dump_all::dump_all;
 pub use entry::{enter, simulate};
 pub use expect_long::expect_long;
 pub use graceful::{GracefulShutdown, ShutdownStep};

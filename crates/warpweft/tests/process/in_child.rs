@@ -136,6 +136,12 @@ fn what_is_asked_of_the_parents_runtime_is_an_error() {
         assert!(error.contains("forked process"), "{error}");
         let error = UdpSocket::bind(([127, 0, 0, 1], 0)).expect_err("no poller");
         assert!(error.to_string().contains("forked process"), "{error}");
+        let own = self::runtime(1);
+        let all = warpweft::dump_all();
+        let number = |forked| all.pools.iter().filter(|pool| pool.forked == forked).count();
+        assert!(number(true) >= 1 && number(false) == 1, "{all}");
+        drop(own);
+        assert!(warpweft::dump_all().pools.iter().all(|pool| pool.forked));
         let dump = runtime.dump();
         assert!(
             dump.pools[0].forked && dump.to_string().contains("in the parent of this forked"),

@@ -40,7 +40,7 @@ use warpweft_platform::thread_state::ThreadState;
 use warpweft_task::TaskKind;
 
 /// What all tasks of a runtime do, and what they wait for: the result of
-/// [`Runtime::dump`](crate::Runtime::dump).
+/// [`Runtime::dump`](crate::Runtime::dump), or of [`dump_all`](crate::dump_all) for all runtimes.
 ///
 /// As text (`{}`) it is meant for a terminal: tasks of one spawn site that wait for the same come together,
 /// the oldest first, and long lists are cut. `{:#}` shows all of them. [`to_json`](Self::to_json) is for
@@ -160,7 +160,7 @@ pub struct WaitDump {
     pub likely: Vec<usize>,
     /// A task that has the lock, or permits without which this wait does not end, is not in the dump. It has
     /// ended and not given them back, as [`mem::forget`](std::mem::forget) of a guard does. Or it is queued
-    /// and has not waited yet, or is another runtime's.
+    /// and has not waited yet, or is another runtime's: see [`dump_all`](crate::dump_all).
     pub is_holder_missing: bool,
     /// It leads to the task by a waker of another crate, as in a future that polls several: the task was
     /// polled as the wait began. It may wait for more, of which nothing is known.
