@@ -32,6 +32,7 @@ use std::sync::{Arc, OnceLock};
 use warpweft_platform::process;
 use warpweft_policy::{Count, Counters, Wake, WorkerId};
 use warpweft_queue::Locked;
+use warpweft_task::frame::Frame;
 use warpweft_task::pool::PoolHeader;
 use warpweft_task::registry::Registry;
 use warpweft_task::{Pending, Runnable};
@@ -131,6 +132,19 @@ impl PoolCore {
     #[inline]
     pub(crate) fn is_forked(&self) -> bool {
         process::generation() != self.generation
+    }
+
+    /// Calls `see` for the frames of threads that wait or block, under the lock of their register.
+    ///
+    /// A forked child has none: the system gives the stacks of its parent's threads, where the frames were,
+    /// to the child's own threads.
+    pub(crate) fn each_frame(&self, mut see: impl FnMut(&Frame)) {
+        if self.is_forked() {
+            return;
+        }
+        for frames in [self.threads.frames(), &self.threads.blocking().frames] {
+            frames.for_each(&mut see);
+        }
     }
 
     /// Wakes the worker that the policy named, and returns true if it slept. Counts the wake for the worker

@@ -16,6 +16,7 @@ use crate::observe::raw::{BoundedPool, FullThreads, RawState, RawTask, objects, 
 use crate::pool::dyn_pool::DynPool;
 use std::collections::HashSet;
 use warpweft_platform::clock::now_ns;
+use warpweft_platform::process::generation;
 use warpweft_platform::stack_copy::word_in_memory;
 use warpweft_platform::thread::pause;
 use warpweft_task::frame::{Frame, FrameKind, Who, outside};
@@ -49,8 +50,9 @@ impl Runtime {
     /// through several.
     ///
     /// It can be called at any time, also from a task, from a hook of a policy, and in a child made by
-    /// `fork()`, where it shows what the parent had and no lock hides. It costs about a microsecond a task,
-    /// 20 µs for each that runs, and 2 ms more if it has a finding, or 50 ms if a task blocks in the kernel.
+    /// `fork()`, where it shows what the parent had and neither its threads nor a lock hide. It costs about a
+    /// microsecond a task, 20 µs for each that runs, and 2 ms more if it has a finding, or 50 ms if a task
+    /// blocks in the kernel.
     ///
     /// ```
     /// use warpweft::{Runtime, TaskState, sync::Notify};
@@ -238,7 +240,8 @@ fn collect(pools: &[&dyn DynPool], is_whole: bool, each_ns: u64) -> Collected {
     for (number, pool) in pools.iter().enumerate() {
         collect_pool(&mut found, number, *pool, each_ns);
     }
-    if let Some(frames) = outside() {
+    // In a forked child they are those of its parent's threads: see `PoolCore::each_frame`.
+    if let Some(frames) = outside().filter(|_| generation() == 0) {
         // SAFETY: the register is locked while it calls the closure.
         frames.for_each(|frame| found.tasks.push((None, unsafe { of_frame(frame) })));
     }
@@ -294,10 +297,8 @@ fn collect_pool(found: &mut Collected, number: usize, pool: &dyn DynPool, each_n
     };
     core.fibers
         .for_each(|fiber| fiber.look().into_iter().for_each(&mut add));
-    for frames in [core.threads.frames(), &core.threads.blocking().frames] {
-        // SAFETY: the register is locked while it calls the closure.
-        frames.for_each(|frame| add(unsafe { of_frame(frame) }));
-    }
+    // SAFETY: the register is locked while it calls the closure.
+    core.each_frame(|frame| add(unsafe { of_frame(frame) }));
     if let Some(places) = core.info.places.as_ref().filter(|places| places.object() != 0) {
         bounded.push(BoundedPool {
             pool: number,

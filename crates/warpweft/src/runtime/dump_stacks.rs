@@ -205,13 +205,11 @@ impl OnThread<'_> {
 
 /// Calls `see` with what identifies each closure that blocks, and the kernel's number of its thread.
 fn each_closure(core: &PoolCore, mut see: impl FnMut(usize, Option<u32>)) {
-    for frames in [core.threads.frames(), &core.threads.blocking().frames] {
-        frames.for_each(|frame| {
-            if matches!(frame.kind, FrameKind::Blocking | FrameKind::SpawnedBlocking) {
-                see(frame.who.id, frame.number);
-            }
-        });
-    }
+    core.each_frame(|frame| {
+        if matches!(frame.kind, FrameKind::Blocking | FrameKind::SpawnedBlocking) {
+            see(frame.who.id, frame.number);
+        }
+    });
 }
 
 /// Returns the threads of those that run, in the order of `chosen`.

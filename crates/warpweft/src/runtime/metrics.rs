@@ -112,7 +112,10 @@ impl BegunWork {
             let who = unsafe { pool.worker_ref(worker).as_ref() }.running.get();
             begun.add(who);
         }
-        core.threads.frames().for_each(|frame| begun.add(frame.who));
+        // In a forked child their stacks may be those of other threads by now.
+        if !core.is_forked() {
+            core.threads.frames().for_each(|frame| begun.add(frame.who));
+        }
         begun
     }
 

@@ -136,6 +136,7 @@ fn what_is_asked_of_the_parents_runtime_is_an_error() {
         assert!(error.contains("forked process"), "{error}");
         let error = UdpSocket::bind(([127, 0, 0, 1], 0)).expect_err("no poller");
         assert!(error.to_string().contains("forked process"), "{error}");
+        // Its threads are given the stacks of the parent's threads, in which the frames were that waited.
         let own = self::runtime(1);
         let all = warpweft::dump_all();
         let number = |forked| all.pools.iter().filter(|pool| pool.forked == forked).count();
