@@ -6,7 +6,8 @@ use warpweft::time::sleep;
 use warpweft::{Builder, Dump, JoinHandle, Runtime, TaskBuilder, TaskDump, TaskKind, TaskState};
 
 const FOREVER: Duration = Duration::from_secs(3600);
-/// The time of a wait is known within less than this.
+/// The time of a wait is known within less than this, unless a worker loses its CPU between its reading of
+/// the clock and the wait.
 const ROUGHLY: Duration = Duration::from_millis(300);
 const LONG: Duration = Duration::from_millis(900);
 
@@ -43,12 +44,9 @@ fn waits_of_futures_and_fibers_for_timers_and_tasks_have_an_age() {
             waiting(dump, TaskKind::Future).count() == 3 && waiting(dump, TaskKind::Fiber).count() == 2
         };
         let begun = dump_with("all wait", &runtime, all_wait);
-        let elapsed = start.elapsed();
+        let most = start.elapsed() + ROUGHLY;
         for task in begun.tasks.iter().filter(|task| task.pool.is_some()) {
-            assert!(
-                task.since.is_some_and(|since| since <= elapsed),
-                "{what}: {task:?}"
-            );
+            assert!(task.since.is_some_and(|since| since <= most), "{what}: {task:?}");
         }
         let all_for_long = |dump: &Dump| {
             let is_long = |task: &TaskDump| task.since.is_some_and(|since| since >= LONG);
@@ -76,7 +74,7 @@ fn what_waits_after_an_idle_time_has_just_begun() {
             waiting(dump, TaskKind::Future).count() + waiting(dump, TaskKind::Fiber).count() == 2
         };
         let dump = dump_with("both wait", &runtime, both_wait);
-        let most = start.elapsed() + Duration::from_millis(20);
+        let most = start.elapsed() + ROUGHLY;
         for task in dump.tasks.iter().filter(|task| task.pool.is_some()) {
             assert!(task.since.is_some_and(|since| since <= most), "{what}: {task:?}");
         }
@@ -88,7 +86,7 @@ fn what_waits_after_an_idle_time_has_just_begun() {
 fn a_future_that_was_polled_again_has_waited_since_then() {
     let runtime = Runtime::builder().workers(2).build().expect("a runtime");
     let task = runtime.spawn(async {
-        sleep(LONG).await;
+        sleep(2 * LONG).await;
         sleep(FOREVER).await;
     });
     let start = Instant::now();
@@ -96,13 +94,13 @@ fn a_future_that_was_polled_again_has_waited_since_then() {
     dump_with("it waits", &runtime, older);
     let younger = |dump: &Dump| {
         let is_young = |task: &TaskDump| task.since < Some(LONG / 2);
-        start.elapsed() > LONG && waiting(dump, TaskKind::Future).any(is_young)
+        start.elapsed() > 2 * LONG && waiting(dump, TaskKind::Future).any(is_young)
     };
     let dump = dump_with("it waits again", &runtime, younger);
     let since = waiting(&dump, TaskKind::Future)
         .next()
         .and_then(|task| task.since)
         .expect("known");
-    assert!(since + LONG <= start.elapsed() + ROUGHLY, "{dump}");
+    assert!(since + 2 * LONG <= start.elapsed() + ROUGHLY, "{dump}");
     drop(task);
 }
