@@ -7,15 +7,16 @@
     reason = "the test's own threads sleep and block, and closures that may"
 )]
 
+#[path = "support/look_until.rs"]
+mod look_until;
+
+use look_until::{PATIENCE, look_until};
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use warpweft::sync::{Barrier, Mutex, Notify, oneshot};
 use warpweft::{Dump, Finding, JoinHandle, Runtime, TaskBuilder, dump_all};
-
-/// How long a dump may need to show what it should.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 fn runtime(name: &'static str) -> Runtime {
     Runtime::builder()
@@ -28,18 +29,7 @@ fn runtime(name: &'static str) -> Runtime {
 /// Waits until a dump of all runtimes satisfies the condition.
 #[track_caller]
 fn all_with(what: &str, condition: impl Fn(&Dump) -> bool) -> Dump {
-    let start = Instant::now();
-    loop {
-        let dump = dump_all();
-        if condition(&dump) {
-            return dump;
-        }
-        if start.elapsed() > PATIENCE {
-            eprintln!("never: {what}; the last dump was\n{dump}");
-            std::process::abort();
-        }
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    look_until(what, dump_all, condition)
 }
 
 /// The certain circle with a task of that pool: its tasks, each with its pool.
@@ -249,7 +239,7 @@ fn runtimes_that_come_and_go_while_others_look() {
                 drop(runtime);
             }
             drop(waits);
-            // What the tasks had is gone when their runtime has ended, whoever looks.
+            // What the tasks had is gone when their runtime has ended, also while others look.
             assert_eq!(memory.strong_count(), 0);
             rounds += 1;
         }

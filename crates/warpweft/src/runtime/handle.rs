@@ -71,7 +71,7 @@ pub struct Runtime {
     pub(super) stats: Option<Stats>,
     /// Its end is not waited for when it is dropped.
     pub(super) is_left: bool,
-    /// The last field: it looks whether anybody has a share of the pools when the runtime has none any more.
+    /// The last field: when it is dropped, the runtime has no share of its pools any more.
     _living: Living,
 }
 

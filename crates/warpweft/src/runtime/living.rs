@@ -4,7 +4,7 @@
 //!
 //! - The list has no share of a pool. A report takes shares while it looks, and drops them outside of the
 //!   lock: the end of a pool may run destructors of the program.
-//! - An entry goes when nobody has a share of its pools any more, at the next change of the list.
+//! - An entry goes when no share of its pools is left, at the next change of the list.
 //! - In a forked child the lock may be lost. Then no runtime is known, and none waits for the list.
 
 use super::pool::Pool;
@@ -87,7 +87,7 @@ pub(super) fn living() -> Vec<LivingRuntime> {
     living
 }
 
-/// The pool has ended, and somebody has a handle to it.
+/// Returns true if the pool has ended. A handle to it may be left.
 fn has_ended(pool: &dyn DynPool) -> bool {
     // The lock of the threads may be lost in a forked child.
     !pool.is_forked() && pool.is_closing() && {

@@ -50,7 +50,7 @@ impl Owner {
 /// How many holders of a semaphore's permits are noted at a time.
 pub(crate) const SLOTS: usize = 8;
 /// The mark of the first slot. That of another one is a higher bit, and 0 that of none. The slots of permits
-/// that a waiter was given have the odd marks from 3 on, of which the word knows nothing.
+/// that a waiter was given have the odd marks from 3 on, which are not in the word.
 pub(crate) const FIRST: u8 = 1;
 /// How many holders are noted beside those: of the permits that waiters were given when no mark was free.
 const WAITED: usize = 32;

@@ -3,7 +3,7 @@
 //! # Invariants
 //!
 //! - The mark of a permit is set in the semaphore's word for as long as the permit exists, and no other
-//!   permit has it. Where a waiter was given the permit, its slot may be one that the word does not know.
+//!   permit has it. Where a waiter was given the permit, its mark may be one that is not in the word.
 //! - A permit that has a share of its semaphore has no such slot: it is that of a limit.
 
 use super::owner::FIRST;

@@ -14,9 +14,9 @@
 //!   that takes the permits, and cleared by the one that gives them back, so no other permit writes there
 //!   meanwhile. The note is a hint for reports; it is written after the mark, and blank before the mark is
 //!   cleared.
-//! - A waiter that is given permits while no mark is free has one of some further slots, which the word does
-//!   not know: it is reserved under the lock, and becomes free when the note is blank. So what has waited is
-//!   known, and what takes permits at once pays nothing for that.
+//! - A waiter that is given permits while no mark is free has one of some further slots, whose marks are not
+//!   in the word. It is reserved under the lock, and becomes free when the note is blank. So holders that
+//!   have waited are known, and taking permits at once costs nothing for that.
 //! - The first slot is in the semaphore, so that permits which are alone need no memory on the heap. Its copy
 //!   beside the list is kept from the first wait on. The other slots are beside the list.
 

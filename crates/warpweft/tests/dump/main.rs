@@ -7,6 +7,8 @@
     reason = "the test's own threads sleep and block, and closures that may"
 )]
 
+#[path = "../support/look_until.rs"]
+mod look_until;
 #[path = "../support/public_functions.rs"]
 mod public_functions;
 
@@ -31,28 +33,13 @@ mod verbs;
 mod ways;
 mod words;
 
-use std::time::{Duration, Instant};
+use look_until::{PATIENCE, look_until};
 use warpweft::{Dump, Finding, Runtime};
-
-/// How long a dump may need to show what it should.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Waits until a dump satisfies the condition. Returns that dump.
 #[track_caller]
 fn dump_with(what: &str, runtime: &Runtime, condition: impl Fn(&Dump) -> bool) -> Dump {
-    let start = Instant::now();
-    loop {
-        let dump = runtime.dump();
-        if condition(&dump) {
-            return dump;
-        }
-        if start.elapsed() > PATIENCE {
-            // Not a panic, which would wait for the tasks of the runtime.
-            eprintln!("never: {what}; the last dump was\n{dump}");
-            std::process::abort();
-        }
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    look_until(what, || runtime.dump(), condition)
 }
 
 /// The names of the tasks of the first circle.

@@ -1,4 +1,4 @@
-//! Who reads: holders of read-write locks and of large semaphores, after others have come and gone.
+//! Holders of read-write locks and of large semaphores that are left, after others have come and gone.
 
 use super::{accusations, cycle, dump_with};
 use std::mem::ManuallyDrop;
@@ -61,7 +61,7 @@ impl Stage {
     }
 }
 
-/// A reader that keeps its guard until it is told to leave.
+/// A reader that keeps its guard until `leave` is notified.
 fn leaves(runtime: &Runtime, stage: &Arc<Stage>) -> JoinHandle<()> {
     let stage = stage.clone();
     named(runtime, "leaves").spawn(async move {
@@ -83,7 +83,7 @@ fn remains(runtime: &Runtime, stage: &Arc<Stage>) {
     }));
 }
 
-/// A task that has the mutex, and wants to write when it is told to begin.
+/// A task that has the mutex, and waits for the lock to write when `begin` is notified.
 fn writes(runtime: &Runtime, stage: &Arc<Stage>) {
     let inside = stage.clone();
     drop(named(runtime, "writes").spawn(async move {
@@ -95,8 +95,8 @@ fn writes(runtime: &Runtime, stage: &Arc<Stage>) {
     stage.wait_for(1);
 }
 
-/// While somebody writes, one reader comes that will leave, and then one that remains. `ends` ends the
-/// writing.
+/// While the test's own thread writes, one reader comes that will leave, and then one that remains. `ends`
+/// ends the writing.
 fn two_that_wait(
     runtime: &Runtime,
     stage: &Arc<Stage>,
@@ -125,15 +125,20 @@ fn is_found(runtime: &Runtime) {
     assert_eq!(accusations(&dump).len(), 1, "{dump}");
 }
 
+/// One reader leaves, and then the writer begins to wait for the one that remains.
+fn the_one_that_remains_is_found(runtime: &Runtime, stage: &Stage, leaves: JoinHandle<()>) {
+    stage.leave.notify_one();
+    leaves.wait().expect("no panic");
+    stage.begin.notify_one();
+    is_found(runtime);
+}
+
 #[test]
 fn the_last_of_two_readers_that_have_waited() {
     let runtime = runtime();
     let stage = Arc::new(Stage::default());
     let first = two_that_wait(&runtime, &stage, ends_writing);
-    stage.leave.notify_one();
-    first.wait().expect("no panic");
-    stage.begin.notify_one();
-    is_found(&runtime);
+    the_one_that_remains_is_found(&runtime, &stage, first);
 }
 
 /// The other one is well, and leaves while the writer waits.
@@ -159,10 +164,7 @@ fn the_last_reader_after_a_writer_that_became_one() {
         stage.wait_for(3);
         drop(reads);
     });
-    stage.leave.notify_one();
-    first.wait().expect("no panic");
-    stage.begin.notify_one();
-    is_found(&runtime);
+    the_one_that_remains_is_found(&runtime, &stage, first);
 }
 
 /// Many wait and read, and some give up or are not polled any more, before the two come.
@@ -208,10 +210,7 @@ fn slots_of_waiters_are_used_again() {
         assert!(stage.lock.try_write().is_some(), "round {round}");
     }
     let first = two_that_wait(&runtime, &stage, ends_writing);
-    stage.leave.notify_one();
-    first.wait().expect("no panic");
-    stage.begin.notify_one();
-    is_found(&runtime);
+    the_one_that_remains_is_found(&runtime, &stage, first);
 }
 
 /// Ten of twenty permits are with a task that has waited for them, as the second one.
