@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -118,6 +118,16 @@ pub(crate) enum End {
 
 /// Runs a command with both outputs in the file `log`, for at most `limit`.
 pub(crate) fn limited(command: &mut Command, log: &Path, limit: Duration) -> Result<(End, Duration)> {
+    limited_or(command, log, limit, |_| Ok(()))
+}
+
+/// The same. Calls `late` with the child that is still running at its limit, before it is stopped.
+pub(crate) fn limited_or(
+    command: &mut Command,
+    log: &Path,
+    limit: Duration,
+    late: impl FnOnce(&Child) -> Result<()>,
+) -> Result<(End, Duration)> {
     if let Some(folder) = log.parent() {
         fs::create_dir_all(folder)?;
     }
@@ -140,6 +150,7 @@ pub(crate) fn limited(command: &mut Command, log: &Path, limit: Duration) -> Res
             };
         }
         if start.elapsed() >= limit {
+            late(&child)?;
             child.kill()?;
             child.wait()?;
             break End::Limit;

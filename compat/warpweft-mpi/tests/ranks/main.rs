@@ -88,6 +88,8 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let runtime = Runtime::builder().workers(2).build().expect("workers");
+    // The command that starts the ranks asks for it when one hangs.
+    let _dumps = warpweft::signal::dump_on_signal(&runtime, |dump| eprintln!("{dump}")).expect("a thread");
     let mpi = match Mpi::init(&runtime) {
         Ok(mpi) => mpi,
         Err(error) => return without_mpi(&error),

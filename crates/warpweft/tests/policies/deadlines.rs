@@ -4,6 +4,7 @@
     reason = "outside the checkers the system's own locks are what is tested against"
 )]
 
+use super::inversion::hold;
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -19,6 +20,7 @@ fn edf() -> Runtime {
 fn the_earliest_deadline_goes_first_from_inside_and_outside() {
     let runtime = edf();
     let (order, (open, gate)) = (Arc::new(Mutex::new(Vec::new())), mpsc::channel::<()>());
+    let (begin, begun) = mpsc::channel::<()>();
     let start = Instant::now();
     let note = move |pool: &Pool, seconds: u64| {
         let order = Arc::clone(&order);
@@ -35,11 +37,14 @@ fn the_earliest_deadline_goes_first_from_inside_and_outside() {
     let held = {
         let note = note.clone();
         runtime.spawn_job(move || {
+            begin.send(()).unwrap();
             gate.recv().unwrap();
             let pool = Pool::current().unwrap();
             [50, 10].map(|seconds| note(&pool, seconds))
         })
     };
+    // The worker is held before there is anything else that it could take.
+    begun.recv().unwrap();
     let mut tasks: Vec<_> = [40, 20, 30].map(|seconds| note(runtime.first(), seconds)).into();
     open.send(()).unwrap();
     tasks.extend(held.wait().unwrap());
@@ -57,8 +62,8 @@ fn deadlines_that_are_over_are_not_told_apart_and_children_have_none() {
         .policy(Edf::new().slack(Duration::from_secs(20)))
         .build()
         .unwrap();
-    let (order, (open, gate)) = (Arc::new(Mutex::new(Vec::new())), mpsc::channel::<()>());
-    let held = runtime.spawn_job(move || gate.recv().unwrap());
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let (open, held) = hold(TaskBuilder::new().on(&runtime));
     let hour = Duration::from_secs(3600);
     // An hour before the present moment, so that all seconds can be subtracted.
     let Some(past) = Instant::now().checked_sub(hour) else {

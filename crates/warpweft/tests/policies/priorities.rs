@@ -4,6 +4,7 @@
     reason = "outside the checkers the system's own locks are what is tested against"
 )]
 
+use super::inversion::hold;
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::sync::atomic::AtomicUsize;
@@ -360,8 +361,8 @@ fn what_waits_outside_comes_by_priority_and_then_by_age() {
     ] {
         let runtime = unwatched_by_text(policy, 1);
         let levels = [2, 0, 1].map(|level| (level, runtime.priority(level).unwrap()));
-        let (order, (open, gate)) = (Arc::new(Mutex::new(Vec::new())), mpsc::channel::<()>());
-        let held = runtime.spawn_job(move || gate.recv().unwrap());
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let (open, held) = hold(TaskBuilder::new().on(&runtime));
         let tasks: Vec<_> = (0..3 * EACH)
             .map(|number| {
                 let (level, priority) = levels[number % 3];
@@ -397,8 +398,7 @@ fn what_is_less_urgent_has_its_turns() {
         let runtime = unwatched_by_text(policy, 1);
         let [urgent, less] = [0, 1].map(|level| runtime.priority(level).unwrap());
         let (left, steps) = (Arc::new(AtomicUsize::new(LESS)), Arc::new(AtomicUsize::new(0)));
-        let (open, gate) = mpsc::channel::<()>();
-        let held = runtime.spawn_job(move || gate.recv().unwrap());
+        let (open, held) = hold(TaskBuilder::new().on(&runtime));
         let streams: Vec<_> = (0..2)
             .map(|_| {
                 let (left, steps) = (Arc::clone(&left), Arc::clone(&steps));
