@@ -257,18 +257,23 @@ impl Stacks {
         self.state.lock().live
     }
 
+    /// Returns the numbers of stacks; 0 in a forked child where the lock is lost.
     pub(crate) fn snapshot(&self) -> Fibers {
         let stacks = |mapping: &Mapping| {
             let (start, bytes) = (mapping.start(), mapping.bytes());
             (start..start + bytes).step_by(self.distance)
         };
-        let made: Vec<_> = {
-            let state = self.state.lock();
+        let made: Vec<_> = self.state.lock_unless_lost().map_or(Vec::new(), |state| {
             state.mappings.iter().flat_map(stacks).take(state.made).collect()
-        };
+        });
         // Without the lock: fibers start and end meanwhile, but mappings stay.
         let deepest = made.into_iter().map(|limit| self.used(limit)).max();
-        let mut state = self.state.lock();
+        let Some(mut state) = self.state.lock_unless_lost() else {
+            return Fibers {
+                stack_bytes: self.bytes,
+                ..Fibers::default()
+            };
+        };
         state.deepest = state.deepest.max(deepest.unwrap_or(0));
         Fibers {
             live: state.live,

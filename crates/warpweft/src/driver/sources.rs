@@ -76,10 +76,13 @@ impl Sources {
         Ok((key, source))
     }
 
-    /// Returns the number of sources. Takes the lock, and looks at each place.
+    /// Returns the number of sources; 0 in a forked child where the lock is lost. Takes the lock, and looks
+    /// at each place.
     pub(crate) fn len(&self) -> usize {
-        let slab = self.0.lock();
-        slab.places.iter().filter(|place| place.source.is_some()).count()
+        let slab = self.0.lock_unless_lost();
+        slab.map_or(0, |slab| {
+            slab.places.iter().filter(|place| place.source.is_some()).count()
+        })
     }
 
     pub(crate) fn remove(&self, key: usize) {

@@ -174,12 +174,14 @@ impl Timers {
         }
     }
 
-    /// Returns the number of timers. Takes a lock for each worker.
+    /// Returns the number of timers, without those whose lock is lost in a forked child. Takes a lock for
+    /// each worker.
     pub(crate) fn len(&self) -> usize {
-        self.shards
+        let open = self
+            .shards
             .iter()
-            .map(|shard| shard.wheel.lock().wheel.len())
-            .sum()
+            .filter_map(|shard| shard.wheel.lock_unless_lost());
+        open.map(|open| open.wheel.len()).sum()
     }
 }
 

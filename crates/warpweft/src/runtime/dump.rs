@@ -14,7 +14,7 @@ use crate::observe::dump::graph::Collected;
 use crate::observe::dump::{Dump, Finding, PoolDump, TaskDump};
 use crate::observe::raw::{BoundedPool, FullThreads, RawState, RawTask, objects, told};
 use crate::pool::dyn_pool::DynPool;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use warpweft_platform::clock::now_ns;
 use warpweft_platform::process::generation;
 use warpweft_platform::stack_copy::word_in_memory;
@@ -351,9 +351,12 @@ fn collect_pool(found: &mut Collected, number: usize, pool: &dyn DynPool, each_n
             }
         });
     }
-    let mut known: HashSet<_> = tasks.iter().map(|(_, task)| task.id).collect();
-    let queued = queued.into_iter().filter(|task| known.insert(task.id));
-    tasks.extend(queued.map(|task| (Some(number), task)));
+    // There may be few of these and many others.
+    let mut new: BTreeMap<_, _> = queued.into_iter().map(|task| (task.id, task)).collect();
+    if !new.is_empty() {
+        tasks.iter().for_each(|(_, task)| drop(new.remove(&task.id)));
+    }
+    tasks.extend(new.into_values().map(|task| (Some(number), task)));
     let is_listed = |(pool, task): &&(Option<usize>, RawTask)| {
         *pool == Some(number) && task.state == RawState::Queued && task.kind != Some(TaskKind::Blocking)
     };

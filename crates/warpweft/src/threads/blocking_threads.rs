@@ -381,10 +381,13 @@ impl BlockingThreads {
         state.queue.is_empty() && state.threads.len() == state.idle
     }
 
-    /// Returns the numbers of threads, of idle threads, and of closures that wait for a thread.
+    /// Returns the numbers of threads, of idle threads, and of closures that wait for a thread. All are 0 in
+    /// a forked child where the lock is lost.
     pub(crate) fn snapshot(&self) -> (usize, usize, usize) {
-        let state = self.state.lock();
-        (state.threads.len(), state.idle, state.queue.len())
+        let state = self.state.lock_unless_lost();
+        state.map_or((0, 0, 0), |state| {
+            (state.threads.len(), state.idle, state.queue.len())
+        })
     }
 }
 

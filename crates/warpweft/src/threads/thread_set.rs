@@ -477,16 +477,19 @@ impl ThreadSet {
         }
     }
 
+    /// Returns the numbers of threads; 0 in a forked child where a lock is lost.
     pub(crate) fn snapshot(&self) -> Threads {
         let (blocking, blocking_idle, blocking_queued) = self.blocking.snapshot();
-        let state = self.state.lock();
-        Threads {
+        let of_workers = self.state.lock_unless_lost().map(|state| Threads {
             all: state.running.len(),
             spare: state.spares.len(),
+            ..state.counts
+        });
+        Threads {
             blocking,
             blocking_idle,
             blocking_queued,
-            ..state.counts
+            ..of_workers.unwrap_or_default()
         }
     }
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use warpweft::cancel::CancelToken;
 use warpweft::sync::Notify;
-use warpweft::{GracefulShutdown, PolicySpec, Runtime, ShutdownStep, TaskBuilder, yield_now};
+use warpweft::{GracefulShutdown, PolicySpec, Runtime, ShutdownStep, TaskBuilder, time, yield_now};
 
 /// How often a child is forked.
 const ROUNDS: usize = 10;
@@ -94,4 +94,34 @@ pub(crate) fn what_the_parent_was_at_does_not_hold_up_the_child() {
     threads
         .into_iter()
         .for_each(|thread| thread.join().expect("no panic"));
+}
+
+/// A thread of the parent counts timers most of the time, under their lock, which is then lost to the child.
+pub(crate) fn metrics_in_the_child_are_those_that_are_known() {
+    const TIMERS: usize = 20_000;
+    let runtime = Runtime::builder().workers(2).build().expect("workers");
+    let asleep: Vec<_> = (0..TIMERS)
+        .map(|_| runtime.spawn(time::sleep(Duration::from_secs(3600))))
+        .collect();
+    while runtime.metrics().pools[0].depths.timers < TIMERS {
+        std::thread::yield_now();
+    }
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                assert_eq!(runtime.metrics().pools[0].depths.timers, TIMERS);
+            }
+        });
+        for _ in 0..ROUNDS {
+            let child = fork();
+            if child == 0 {
+                let metrics = runtime.metrics();
+                leave(metrics.pools[0].depths.timers <= TIMERS && !metrics.to_string().is_empty());
+            }
+            assert_eq!(end_of(child), RETURNED);
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    drop(asleep);
 }

@@ -451,5 +451,6 @@ fn what_a_task_may_do_in_the_child() {
     a_fiber_that_forked_waits_for_a_thread();
     busy_parent::a_graceful_shutdown_in_the_child_ends_at_once();
     busy_parent::what_the_parent_was_at_does_not_hold_up_the_child();
+    busy_parent::metrics_in_the_child_are_those_that_are_known();
     a_child_that_executes_a_program_is_not_disturbed();
 }

@@ -308,6 +308,62 @@ fn the_memory_of_a_ring_is_bounded() {
     );
 }
 
+/// Returns how many pushes there are on the track of each name.
+fn pushes_of_threads(snapshot: &Snapshot) -> Vec<(String, usize)> {
+    let is_push = |event: &&Event| matches!(event.kind, EventKind::Push { .. });
+    let tracks = snapshot.pools[0].tracks.iter();
+    let named = tracks.filter_map(|track| Some((track.thread.as_deref()?, track)));
+    named
+        .map(|(name, track)| {
+            assert_eq!((track.worker, track.blocking), (None, None));
+            let pushes = track.events.iter().filter(is_push).count();
+            assert_eq!(pushes, track.events.len(), "nothing else is known of a thread");
+            (name.to_owned(), pushes)
+        })
+        .collect()
+}
+
+#[test]
+fn threads_without_a_worker_have_tracks_with_their_names() {
+    let runtime = Runtime::builder().workers(1).build().expect("a runtime");
+    runtime.recorder().record_steps(true);
+    let runs = || runtime.spawn_job(|| ()).wait().expect("no panic");
+    let (sender, receiver) = warpweft::sync::oneshot::channel();
+    let waits = runtime.spawn(receiver);
+    std::thread::scope(|scope| {
+        let thread = |name: &str| std::thread::Builder::new().name(name.to_owned());
+        // Two of the same name, one after the other.
+        for _ in 0..2 {
+            let polls = thread("kafka \"poll\"")
+                .spawn_scoped(scope, runs)
+                .expect("a thread");
+            polls.join().expect("no panic");
+        }
+        scope.spawn(runs).join().expect("no panic");
+        let wakes = thread("waker").spawn_scoped(scope, || sender.send(()));
+        wakes
+            .expect("a thread")
+            .join()
+            .expect("no panic")
+            .expect("it waits");
+    });
+    assert_eq!(waits.wait().expect("no panic"), Ok(()));
+    let snapshot = runtime.recorder().snapshot();
+    let mut pushes = pushes_of_threads(&snapshot);
+    let own = std::thread::current().name().map(str::to_owned);
+    assert_eq!(pushes.remove(0), (own.expect("tests have names"), 1));
+    assert_eq!(pushes.remove(0), (String::from("kafka \"poll\""), 2));
+    assert_eq!(pushes, [(String::from("waker"), 1)]);
+    let mut tracks = snapshot.pools[0].tracks.iter();
+    let others = tracks.find(|track| track.worker.is_none() && track.thread.is_none());
+    let others = others.expect("a track of other threads");
+    let is_push = |event: &&Event| matches!(event.kind, EventKind::Push { .. });
+    assert_eq!(others.events.iter().filter(is_push).count(), 1, "one has no name");
+    let mut json = Vec::new();
+    snapshot.write_json(&mut json).expect("memory");
+    assert!(String::from_utf8_lossy(&json).contains(r#""thread":"kafka \"poll\"""#));
+}
+
 #[test]
 fn a_track_whose_earlier_events_were_overwritten_says_from_when_on_it_is_complete() {
     let builder = Runtime::builder().workers(1).stuck_after(None);
@@ -328,7 +384,7 @@ fn a_track_whose_earlier_events_were_overwritten_says_from_when_on_it_is_complet
     let others = snapshot.pools[0]
         .tracks
         .iter()
-        .position(|track| track.worker.is_none());
+        .position(|track| track.worker.is_none() && track.thread.is_none());
     assert_eq!(lost(&snapshot), [0, others.expect("a track of other threads")]);
     for track in &snapshot.pools[0].tracks {
         let is_lost = |event: &Event| event.kind == EventKind::Lost;

@@ -35,8 +35,16 @@ impl Dump {
 pub(super) fn by_what(tasks: &[TaskDump], numbers: Vec<usize>) -> Vec<Vec<usize>> {
     let mut places = HashMap::new();
     let mut groups: Vec<Vec<usize>> = Vec::new();
+    let mut last: Option<(usize, usize)> = None;
     for number in numbers {
         let task = &tasks[number];
+        // Often very many that follow each other wait for one object.
+        if let Some((before, group)) = last
+            && is_alike(&tasks[before], task)
+        {
+            groups[group].push(number);
+            continue;
+        }
         let of = |wait: &WaitDump| (wait.object, discriminant(&wait.on));
         let open: Vec<_> = task.waits.iter().filter(|wait| !wait.told).map(of).collect();
         let site = task.spawned_at.filter(|_| open.is_empty());
@@ -47,6 +55,16 @@ pub(super) fn by_what(tasks: &[TaskDump], numbers: Vec<usize>) -> Vec<Vec<usize>
             Some(group) => group.push(number),
             None => groups.push(vec![number]),
         }
+        last = Some((number, place));
     }
     groups
+}
+
+/// Both wait for one known object, the same one, in the same way.
+fn is_alike(one: &TaskDump, other: &TaskDump) -> bool {
+    let ([one], [other]) = (&one.waits[..], &other.waits[..]) else {
+        return false;
+    };
+    let of = |wait: &WaitDump| (wait.object, discriminant(&wait.on), wait.told);
+    !one.told && of(one) == of(other)
 }

@@ -58,8 +58,10 @@ impl AllPermits {
     pub(super) fn new(waits: &[RawWait], bounded: &[BoundedPool], index: &Index) -> Self {
         let mut all = Self::default();
         for wait in waits {
-            let (RawWhat::Permits { wanted, .. }, Some(task)) = (&wait.what, index.by_key(wait.waiter))
-            else {
+            let RawWhat::Permits { wanted, .. } = &wait.what else {
+                continue;
+            };
+            let Some(task) = index.by_key(wait.waiter) else {
                 continue;
             };
             if wait.told {

@@ -168,14 +168,14 @@ fn stuck(tasks: &[TaskDump], needs: Needs) -> BTreeSet<usize> {
     let mut leave = Vec::new();
     for (number, task) in tasks.iter().enumerate() {
         let is_candidate = sleeps(task) && open(task).next().is_some();
-        // Most tasks wait for what is no task's.
-        let all: Vec<Need> = open(task).map(needs).collect();
-        if !is_candidate || all.iter().any(|need| need.on.is_empty()) {
+        // Most tasks wait for what is no task's, and then nothing is allocated for them.
+        let needs = || open(task).map(needs);
+        if !is_candidate || needs().any(|need| need.on.is_empty()) {
             leave.push(number);
             continue;
         }
         stuck.insert(number);
-        for need in all {
+        for need in needs() {
             for (&holder, &weight) in &need.on {
                 dependent.entry(holder).or_default().push((waits.len(), weight));
             }

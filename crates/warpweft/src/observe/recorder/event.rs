@@ -19,7 +19,8 @@ pub(crate) enum Kind {
     /// A step ends, and none follows at once. The detail is its `StepEnd`.
     End = 4,
     /// A task became runnable. The detail is the [`Push`]. In the place of a site, a fork that was taken has
-    /// the number of the worker that offered it, from 1.
+    /// the number of the worker that offered it, from 1, and what a thread without a worker pushed has the
+    /// number of its name.
     Push = 5,
     Park = 6,
     Unpark = 7,

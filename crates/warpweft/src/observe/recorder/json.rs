@@ -19,6 +19,9 @@ pub(super) fn write(snapshot: &Snapshot, mut to: impl Write) -> io::Result<()> {
             if let Some(number) = track.blocking {
                 write!(to, ",\"blocking\":{number}")?;
             }
+            if let Some(name) = &track.thread {
+                write!(to, ",\"thread\":{}", Text(name))?;
+            }
             write!(to, ",\"events\":[")?;
             for (at, event) in track.events.iter().enumerate() {
                 write!(to, "{}", comma(at))?;

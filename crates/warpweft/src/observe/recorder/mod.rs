@@ -21,13 +21,14 @@ pub(crate) mod worker;
 
 use event::{Kind, Push, StepEnd, record, stamp_of, task_word};
 use ring::Ring;
-use sites::{Sites, TaskSite};
+use sites::{Numbers, Sites, TaskSite};
 use std::sync::OnceLock;
 use std::time::Duration;
 use times::{Distribution, PushTimes};
 use warpweft_platform::CachePadded;
 use warpweft_platform::counter::Gauge;
 use warpweft_platform::sync::Mutex;
+use warpweft_platform::thread;
 use warpweft_platform::ticks::{Pair, Scale, TickClock};
 use warpweft_task::TaskRef;
 use worker::WorkerRecorder;
@@ -106,10 +107,17 @@ pub(crate) struct PoolRecorder {
     /// Taken while the mode changes.
     changes: Mutex<()>,
     workers: Box<[CachePadded<WorkerRecorder>]>,
-    /// What threads without a worker of the pool recorded.
-    outside: Mutex<Ring>,
+    outside: Mutex<Outside>,
     sites: Sites,
     pushes: OnceLock<PushTimes>,
+}
+
+/// What threads without a worker of the pool recorded.
+#[derive(Debug)]
+struct Outside {
+    ring: Ring,
+    /// The names of those that made tasks runnable.
+    threads: Numbers<str>,
 }
 
 impl PoolRecorder {
@@ -126,7 +134,10 @@ impl PoolRecorder {
             mode: Gauge::default(),
             changes: Mutex::default(),
             workers: (0..workers).map(|_| recorder()).collect(),
-            outside: Mutex::new(Ring::new(settings.bytes / 4)),
+            outside: Mutex::new(Outside {
+                ring: Ring::new(settings.bytes / 4),
+                threads: Numbers::default(),
+            }),
             sites: Sites::default(),
             pushes: OnceLock::new(),
         }
@@ -178,7 +189,7 @@ impl PoolRecorder {
             self.pushes().pushed(task.id_word(), push, self.clock.now());
         }
         if mode.has_steps() {
-            self.write_outside(Kind::Push, push as u8, task_word(task.id_word(), 0));
+            self.push_outside(push, task.id_word());
         }
     }
 
@@ -211,11 +222,10 @@ impl PoolRecorder {
     /// The calling thread carries `worker`, if there is one.
     #[cold]
     unsafe fn write_push(&self, worker: Option<usize>, push: Push, task: usize) {
-        let word = task_word(task, 0);
         match worker {
             // SAFETY: by contract.
-            Some(worker) => unsafe { self.worker(worker).write_push(self, push, word) },
-            None => self.write_outside(Kind::Push, push as u8, word),
+            Some(worker) => unsafe { self.worker(worker).write_push(self, push, task_word(task, 0)) },
+            None => self.push_outside(push, task),
         }
     }
 
@@ -236,13 +246,26 @@ impl PoolRecorder {
         self.write_outside(Kind::Blocking, StepEnd::Ended as u8, word);
     }
 
+    /// Records that the calling thread made the task of that address runnable.
+    fn push_outside(&self, push: Push, task: usize) {
+        let name = thread::current_name();
+        self.write_outside_as(Kind::Push, push as u8, |threads| {
+            task_word(task, name.map_or(0, |name| threads.number(name)))
+        });
+    }
+
     fn write_outside(&self, kind: Kind, detail: u8, word: u64) {
-        if let Some(ring) = self.outside.lock_unless_lost() {
+        self.write_outside_as(kind, detail, |_| word);
+    }
+
+    fn write_outside_as(&self, kind: Kind, detail: u8, word: impl FnOnce(&mut Numbers<str>) -> u64) {
+        if let Some(mut outside) = self.outside.lock_unless_lost() {
+            let word = word(&mut outside.threads);
             // Under the lock, so that stamps ascend.
             let now = self.clock.now();
             // SAFETY: writers hold the lock.
             unsafe {
-                ring.write(record(now, kind, detail, word), |oldest| {
+                outside.ring.write(record(now, kind, detail, word), |oldest| {
                     self.is_young(stamp_of(oldest), now)
                 });
             }

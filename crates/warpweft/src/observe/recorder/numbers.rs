@@ -135,6 +135,7 @@ mod tests {
         let track = Track {
             worker: Some(0),
             blocking: None,
+            thread: None,
             events: events.into_iter().map(event).collect(),
         };
         Snapshot {

@@ -9,7 +9,7 @@
 //! | step | a slice of a worker's track; its category says how it ended: `ended`, `waits`, `again`, `left` |
 //! | runnable | the instant `spawned`, `injected`, `woken` or `taken` at which the flow begins |
 //! | what the report of a stall says | the annotation `report` of the instant `worker N is stuck` |
-//! | spawner, waker | the slice around that instant; none on the track of other threads |
+//! | spawner, waker | the slice around that instant; none on the tracks of threads without a worker |
 
 use super::event::StepEnd;
 use super::numbers::{Links, link};
@@ -255,10 +255,11 @@ fn write_track(
     pool_uuid: u64,
     linked: impl Fn(usize) -> Link,
 ) -> io::Result<()> {
-    let name = match (track.worker, track.blocking) {
-        (Some(worker), _) => format!("worker {worker}"),
-        (None, Some(number)) => format!("blocking {number}"),
-        (None, None) => "other threads".to_owned(),
+    let name = match (track.worker, track.blocking, &track.thread) {
+        (Some(worker), _, _) => format!("worker {worker}"),
+        (None, Some(number), _) => format!("blocking {number}"),
+        (None, None, Some(name)) => format!("thread {name}"),
+        (None, None, None) => "other threads".to_owned(),
     };
     let descriptor = message().number(1, uuid).text(2, &name).number(5, pool_uuid);
     let start = track.events.first().map_or(0, ns);

@@ -7,8 +7,10 @@
 //! - The word of a task without a name is the address of its spawn site, which is a static. Only such words
 //!   are kept in a worker's cache.
 
+use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::fmt;
+use std::hash::Hash;
 use std::panic::Location;
 use std::sync::Arc;
 use warpweft_platform::sync::Mutex;
@@ -53,36 +55,57 @@ impl fmt::Display for TaskSite {
     }
 }
 
-#[derive(Debug, Default)]
-struct Table {
-    numbers: HashMap<Arc<TaskSite>, u16>,
-    sites: Vec<Arc<TaskSite>>,
+/// Gives each value a number, from 1 on.
+#[derive(Debug)]
+pub(super) struct Numbers<T: ?Sized> {
+    numbers: HashMap<Arc<T>, u16>,
+    all: Vec<Arc<T>>,
+}
+
+impl<T: ?Sized> Default for Numbers<T> {
+    fn default() -> Self {
+        Self {
+            numbers: HashMap::new(),
+            all: Vec::new(),
+        }
+    }
+}
+
+impl<T: ?Sized + Eq + Hash> Numbers<T> {
+    /// Returns the number of a value; 0 if there are no more numbers.
+    pub(super) fn number(&mut self, value: impl Borrow<T> + Into<Arc<T>>) -> u16 {
+        if let Some(&number) = self.numbers.get(value.borrow()) {
+            return number;
+        }
+        let Ok(number) = u16::try_from(self.all.len() + 1) else {
+            return 0;
+        };
+        let value = value.into();
+        self.numbers.insert(Arc::clone(&value), number);
+        self.all.push(value);
+        number
+    }
+
+    /// Returns the values, by number minus one.
+    pub(super) fn all(&self) -> &[Arc<T>] {
+        &self.all
+    }
 }
 
 /// See the [module](self).
 #[derive(Debug, Default)]
-pub(crate) struct Sites(Mutex<Table>);
+pub(crate) struct Sites(Mutex<Numbers<TaskSite>>);
 
 impl Sites {
     /// Returns the number of a site. Takes a lock.
     #[cold]
     pub(crate) fn number(&self, site: TaskSite) -> u16 {
-        let mut table = self.0.lock();
-        if let Some(&number) = table.numbers.get(&site) {
-            return number;
-        }
-        let Ok(number) = u16::try_from(table.sites.len() + 1) else {
-            return 0;
-        };
-        let site = Arc::new(site);
-        table.numbers.insert(Arc::clone(&site), number);
-        table.sites.push(site);
-        number
+        self.0.lock().number(site)
     }
 
     /// Returns the sites, by number minus one.
     pub(crate) fn all(&self) -> Vec<Arc<TaskSite>> {
-        self.0.lock().sites.clone()
+        self.0.lock().all().to_vec()
     }
 }
 

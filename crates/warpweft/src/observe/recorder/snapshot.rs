@@ -40,8 +40,9 @@ pub struct PoolEvents {
     pub name: String,
     /// The number of workers, without the compensating ones.
     pub workers: usize,
-    /// A track for each worker, compensating ones included, and one for all other threads. Then tracks for
-    /// closures of [`spawn_blocking`](crate::spawn_blocking), as many as ran at the same time.
+    /// A track for each worker, compensating ones included, and one for all other threads. Then a track for
+    /// each name of threads without a worker that made tasks runnable while steps were recorded. Then tracks
+    /// for closures of [`spawn_blocking`](crate::spawn_blocking), as many as ran at the same time.
     pub tracks: Vec<Track>,
 }
 
@@ -53,6 +54,9 @@ pub struct Track {
     pub worker: Option<usize>,
     /// The number of a track for closures that block; `None` for all others. A number is no thread.
     pub blocking: Option<usize>,
+    /// The name of the threads without a worker that made tasks runnable, for example `main`. `None` for all
+    /// other tracks, also that of threads without a name.
+    pub thread: Option<Arc<str>>,
     /// The events, in order of time. Rare ones reach further back than steps.
     pub events: Vec<Event>,
 }
@@ -161,7 +165,8 @@ pub enum EventKind {
         report: Option<Arc<str>>,
     },
     /// Earlier steps and pushes of this track were overwritten: it is complete from here on. Of the threads
-    /// without a worker, this goes for all events, and for their tracks of closures that block.
+    /// without a worker, this goes for all events, also on the tracks of their names and of closures that
+    /// block.
     Lost,
 }
 
@@ -247,14 +252,40 @@ impl Snapshot {
     }
 }
 
+/// Whose events a track has.
+#[derive(Debug)]
+enum TrackOf {
+    Worker(usize),
+    Others,
+    Thread(Arc<str>),
+    Blocking(usize),
+}
+
+impl TrackOf {
+    fn track(self, events: Vec<Event>) -> Track {
+        let (worker, blocking, thread) = match self {
+            Self::Worker(worker) => (Some(worker), None, None),
+            Self::Others => (None, None, None),
+            Self::Thread(name) => (None, None, Some(name)),
+            Self::Blocking(number) => (None, Some(number), None),
+        };
+        Track {
+            worker,
+            blocking,
+            thread,
+            events,
+        }
+    }
+}
+
 impl PoolRecorder {
     /// Copies what is there.
     pub(crate) fn snapshot(&self, name: &str, workers: usize) -> PoolEvents {
         let recorders = self.workers.iter().enumerate();
-        let mut copies: Vec<(Option<usize>, Vec<Record>)> = recorders
+        let mut copies: Vec<(TrackOf, Vec<Record>)> = recorders
             .map(|(id, worker)| {
                 (
-                    Some(id),
+                    TrackOf::Worker(id),
                     merge(worker.sparse.read(), in_order(worker.steps.read())),
                 )
             })
@@ -264,14 +295,17 @@ impl PoolRecorder {
             .iter()
             .map(|worker| worker.steps.has_lost())
             .collect();
-        let outside = self.outside.lock_unless_lost().map(|ring| {
-            has_lost.push(ring.has_lost());
-            ring.read()
+        let outside = self.outside.lock_unless_lost().map(|outside| {
+            has_lost.push(outside.ring.has_lost());
+            (outside.ring.read(), outside.threads.all().to_vec())
         });
-        let (outside, blocking) = split_blocking(outside.unwrap_or_default());
-        copies.push((None, outside));
-        let workers_and_outside = copies.len();
-        copies.extend(blocking.into_iter().map(|records| (None, records)));
+        let (outside, names) = outside.unwrap_or_default();
+        let (outside, blocking) = split_blocking(outside);
+        let (outside, threads) = split_threads(outside, names);
+        copies.push((TrackOf::Others, outside));
+        copies.extend(threads);
+        let blocking = blocking.into_iter().enumerate();
+        copies.extend(blocking.map(|(number, records)| (TrackOf::Blocking(number), records)));
         // After the copies: no record is later.
         let (scale, now) = self.scale();
         let sites = self.sites.all();
@@ -301,16 +335,16 @@ impl PoolRecorder {
         };
         let mut tracks: Vec<_> = copies
             .into_iter()
-            .enumerate()
-            .map(|(at, (worker, records))| Track {
-                worker,
-                blocking: at.checked_sub(workers_and_outside),
-                events: decode(records),
-            })
+            .map(|(of, records)| of.track(decode(records)))
             .collect();
         give_back(taken, &mut tracks);
-        for (track, _) in tracks.iter_mut().zip(has_lost).filter(|(_, has_lost)| *has_lost) {
-            mark_loss(track);
+        for track in has_lost
+            .iter()
+            .enumerate()
+            .filter(|(_, lost)| **lost)
+            .map(|(at, _)| at)
+        {
+            mark_loss(&mut tracks, track);
         }
         PoolEvents {
             name: name.to_owned(),
@@ -354,18 +388,27 @@ fn give_back(taken: Vec<(usize, Event)>, tracks: &mut [Track]) {
 }
 
 /// Marks the oldest step or push of a track whose earlier ones were overwritten. Rare events reach further
-/// back.
-fn mark_loss(track: &mut Track) {
+/// back. That of the other threads is marked before all that threads without a worker recorded.
+fn mark_loss(tracks: &mut [Track], track: usize) {
     let is_step = |event: &Event| {
         matches!(
             event.kind,
             EventKind::Begin { .. } | EventKind::End { .. } | EventKind::Push { .. }
         )
     };
-    let is_oldest = |event: &Event| track.worker.is_none() || is_step(event);
-    if let Some(oldest) = track.events.iter().position(is_oldest) {
-        let (at, kind) = (track.events[oldest].at, EventKind::Lost);
-        track.events.insert(oldest, Event { at, kind });
+    let oldest = if tracks[track].worker.is_some() {
+        let at = tracks[track].events.iter().position(is_step);
+        at.map(|at| (at, tracks[track].events[at].at))
+    } else {
+        let outside = tracks.iter().filter(|track| track.worker.is_none());
+        let first = outside
+            .filter_map(|track| track.events.first())
+            .map(|event| event.at);
+        first.min().map(|first| (0, first))
+    };
+    if let Some((index, at)) = oldest {
+        let kind = EventKind::Lost;
+        tracks[track].events.insert(index, Event { at, kind });
     }
 }
 
@@ -393,6 +436,26 @@ fn split_blocking(records: Vec<Record>) -> (Vec<Record>, Vec<Vec<Record>>) {
         }
     }
     (others, tracks.into_iter().map(|(_, track)| track).collect())
+}
+
+/// Takes what threads with a name pushed out of the records of other threads. Returns the rest, and a track
+/// for each of the `names` that pushed something.
+fn split_threads(records: Vec<Record>, names: Vec<Arc<str>>) -> (Vec<Record>, Vec<(TrackOf, Vec<Record>)>) {
+    let mut tracks: Vec<_> = names
+        .into_iter()
+        .map(|name| (TrackOf::Thread(name), Vec::new()))
+        .collect();
+    let mut others = Vec::with_capacity(records.len());
+    for record in records {
+        let push = event::parts(record).filter(|parts| parts.kind == Kind::Push);
+        let number = push.and_then(|push| usize::from(event::task_of_word(push.word).1).checked_sub(1));
+        match number.and_then(|number| tracks.get_mut(number)) {
+            Some((_, track)) => track.push(record),
+            None => others.push(record),
+        }
+    }
+    tracks.retain(|(_, records)| !records.is_empty());
+    (others, tracks)
 }
 
 /// Merges two sequences of records. The order within each stays, also where the clocks of two CPUs

@@ -271,13 +271,16 @@ impl Story<'_> {
         if split(lane).1.starts_with("worker ") {
             return format!("{lane} between two tasks: a timer, a socket or another event");
         }
-        let outside = "a thread outside of the runtime's workers";
+        let outside = match split(lane).1.strip_prefix("thread ") {
+            Some(name) => format!("thread `{name}`, which is none of the runtime's workers"),
+            None => String::from("a thread outside of the runtime's workers"),
+        };
         match self.closure_at(push.since) {
             Some(slice) => format!(
                 "{outside}, when the blocking closure {} ran or ended",
                 self.task(slice)
             ),
-            None => outside.to_owned(),
+            None => outside,
         }
     }
 

@@ -127,6 +127,12 @@ fn a_wake_from_outside_is_said_and_a_blocking_closure_is_named() {
         cause.ends_with("15.0 ms: woken by a thread outside of the runtime's workers"),
         "{cause}"
     );
+    let named = [lanes[0], ("thread kafka", &[])];
+    let cause = first(&timeline(&named, flows)).cause;
+    assert!(
+        cause.ends_with("woken by thread `kafka`, which is none of the runtime's workers"),
+        "{cause}"
+    );
     let with_closure = [
         lanes[0],
         lanes[1],
