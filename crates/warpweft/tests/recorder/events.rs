@@ -398,7 +398,19 @@ fn a_track_whose_earlier_events_were_overwritten_says_from_when_on_it_is_complet
             )
         };
         assert!(track.events[..at].iter().all(is_rare), "no step is before it");
-        assert_eq!(track.events[at].at, track.events[at + 1].at);
+        if track.worker.is_some() {
+            assert_eq!(track.events[at].at, track.events[at + 1].at);
+            continue;
+        }
+        // It is said of all threads without a worker.
+        let outside = snapshot.pools[0]
+            .tracks
+            .iter()
+            .filter(|track| track.worker.is_none());
+        let first = outside
+            .filter_map(|track| track.events.first())
+            .map(|event| event.at);
+        assert_eq!((at, Some(track.events[at].at)), (0, first.min()));
     }
     let mut trace = Vec::new();
     snapshot.write_perfetto(&mut trace).expect("memory");
