@@ -161,6 +161,7 @@ pub use runtime::{
     spawn_fifo, spawn_job, spawn_local, try_default_runtime, try_spawn_blocking, yield_hard, yield_now,
     yield_soft,
 };
+pub use sync::describe_wait::describe_wait;
 #[cfg(feature = "macros")]
 pub use warpweft_macros::{cooperate, cooperative, main, test};
 #[cfg(warpweft_sim)]

@@ -24,7 +24,8 @@ pub(crate) struct Options {
 
 /// The numbers of ranks that the tests run with.
 const RANKS: [usize; 3] = [1, 2, 4];
-/// A run of one rank takes 3 s here, one of four on two CPUs 40 s. A job that loses a rank must end within 5 s.
+/// A run of one rank takes 3 s here, one of four on two CPUs 40 s. A job that loses a rank must end within
+/// 5 s.
 const LIMIT: Duration = Duration::from_secs(300);
 const LOST_LIMIT: Duration = Duration::from_secs(5);
 const DUMPS_TAKE: Duration = Duration::from_secs(3);

@@ -127,6 +127,8 @@ pub(crate) enum RawWhat {
     /// The end of all these tasks, by what identifies them.
     Tasks(Vec<usize>),
     Cancellation,
+    /// What the code says, in addition to what is known.
+    Described(String),
 }
 
 /// A pool all of whose threads for closures that block have one.

@@ -313,9 +313,8 @@ fn collect_pool(found: &mut Collected, number: usize, pool: &dyn DynPool, each_n
             object: blocking.object(),
         });
     }
-    // A worker's words are a hint: its task and spawn site may be of two steps. So a fiber goes before them
-    // that says where it runs.
-    // A forked child has none of these threads, and their register's lock may be lost.
+    // A worker's words are a hint: its task and spawn site may be of two steps. A fiber that says where it
+    // runs goes before them. A forked child has none of these threads, and their lock may be lost.
     let has_threads = !pool.is_forked();
     let thread = |worker| {
         has_threads
@@ -353,9 +352,7 @@ fn collect_pool(found: &mut Collected, number: usize, pool: &dyn DynPool, each_n
     }
     // There may be few of these and many others.
     let mut new: BTreeMap<_, _> = queued.into_iter().map(|task| (task.id, task)).collect();
-    if !new.is_empty() {
-        tasks.iter().for_each(|(_, task)| drop(new.remove(&task.id)));
-    }
+    tasks.iter().for_each(|(_, task)| drop(new.remove(&task.id)));
     tasks.extend(new.into_values().map(|task| (Some(number), task)));
     let is_listed = |(pool, task): &&(Option<usize>, RawTask)| {
         *pool == Some(number) && task.state == RawState::Queued && task.kind != Some(TaskKind::Blocking)

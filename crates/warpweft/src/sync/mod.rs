@@ -67,6 +67,7 @@ pub(crate) mod barrier;
 pub mod broadcast;
 pub mod channel;
 pub(crate) mod condvar;
+pub(crate) mod describe_wait;
 pub(crate) mod error;
 mod feed;
 pub(crate) mod lazy_state;

@@ -93,6 +93,31 @@ pub(crate) fn behind(waker: &Waker) -> usize {
     if is_own(waker) { 0 } else { current_task().id }
 }
 
+/// What a report needs of a waiter.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Waiter {
+    /// The address of the waker's data.
+    pub(super) waiter: usize,
+    /// What identifies the task that came, if the waker does not; otherwise 0.
+    pub(super) task: usize,
+    /// When it came, on the coarse clock.
+    pub(super) since_ns: u64,
+}
+
+/// Returns what a report needs of the caller, which begins to wait with that waker.
+pub(super) fn waiter(waker: &Waker) -> Waiter {
+    let (task, since_ns) = if is_own(waker) {
+        (0, recent_ns())
+    } else {
+        (current_task().id, coarse_ns())
+    };
+    Waiter {
+        waiter: waker.data().addr(),
+        task,
+        since_ns,
+    }
+}
+
 /// Returns true if the waker is that of a task which a worker runs, as the caller does.
 fn is_own(waker: &Waker) -> bool {
     task_of(waker).is_some() || is_of_fiber(waker)
@@ -125,14 +150,14 @@ impl<I> WaitList<I> {
     ///
     /// 2³² - 1 tasks wait already, with 200 GiB of slots.
     pub(crate) fn push(&mut self, waker: Waker, item: I) -> WaiterId {
-        let (task, since_ns) = if is_own(&waker) {
-            (0, recent_ns())
-        } else {
-            (current_task().id, coarse_ns())
-        };
+        let Waiter {
+            waiter,
+            task,
+            since_ns,
+        } = waiter(&waker);
         let slot = WaiterSlot {
             item: Some(item),
-            waiter: waker.data().addr(),
+            waiter,
             task,
             waker: Some(waker),
             since_ns,

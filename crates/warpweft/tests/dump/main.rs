@@ -16,6 +16,7 @@ mod alike;
 mod blocking;
 mod complete;
 mod cycles;
+mod described;
 mod diagnosis;
 mod idle;
 mod kernel;

@@ -23,7 +23,7 @@ const OUTSIDE: usize = 6;
 const EXTERNAL_THREADS: usize = 4;
 /// Tasks of a round of one of those threads, with their children.
 const ROUND: usize = 100;
-const ROUNDS: usize = 60;
+const ROUNDS: usize = 30;
 /// How often a task goes through the queues while all others are there.
 const TURNS: usize = 50;
 

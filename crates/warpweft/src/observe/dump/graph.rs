@@ -266,6 +266,11 @@ impl Collected {
                     WaitsFor::Fork
                 }
                 RawWhat::Cancellation => WaitsFor::Cancellation,
+                // It is no wait of its own: what is known of the task decides.
+                RawWhat::Described(what) => {
+                    dumped[waiter].described.push(what);
+                    continue;
+                }
             };
             // A task that used both ends has probably passed one on, or lost it: that is another finding.
             if !matches!(on, WaitsFor::Permits { .. }) {
@@ -386,6 +391,7 @@ impl Collected {
                     state: state(raw),
                     since: self.ago(raw.since_ns),
                     waits: Vec::new(),
+                    described: Vec::new(),
                     cancelled: raw.cancelled,
                     internal: raw.is_internal,
                     wakers: raw.wakers,

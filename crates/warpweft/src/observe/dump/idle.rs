@@ -100,6 +100,7 @@ mod tests {
             state,
             since: Some(since),
             waits: on.into_iter().map(wait).collect(),
+            described: Vec::new(),
             cancelled: false,
             internal: false,
             wakers: None,

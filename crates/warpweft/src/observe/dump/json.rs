@@ -161,6 +161,10 @@ impl Writer {
             json.number("worker", worker.map(|worker| worker as u64));
             json.time("since_ns", task.since);
             json.list("waits", &task.waits, Self::wait);
+            json.list("described", &task.described, |json, what| {
+                json.comma();
+                json.string(what);
+            });
             json.flag("cancelled", task.cancelled);
             json.flag("internal", task.internal);
             json.number("wakers", task.wakers);

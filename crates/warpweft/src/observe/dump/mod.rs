@@ -108,6 +108,9 @@ pub struct TaskDump {
     /// What it waits for. It continues when one of these comes. Empty while it waits: something that is not
     /// of this crate.
     pub waits: Vec<WaitDump>,
+    /// What it waits for, or did when it was polled last, in the words of its code: see
+    /// [`describe_wait`](crate::describe_wait).
+    pub described: Vec<String>,
     /// Its cancellation was requested.
     pub cancelled: bool,
     /// It is a job of the runtime itself, which runs parts of a join or scope of a task that waits.

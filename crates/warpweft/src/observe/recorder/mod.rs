@@ -9,6 +9,7 @@
 //!   ring, under a lock.
 //! - A snapshot stops no worker.
 
+mod copy;
 pub(crate) mod event;
 pub(crate) mod json;
 mod numbers;

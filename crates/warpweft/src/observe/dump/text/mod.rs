@@ -171,8 +171,13 @@ impl Display for TaskDump {
         if let Some(since) = self.since {
             write!(f, " for {}", short(since))?;
         }
-        if self.state == TaskState::Waiting && self.waits.is_empty() {
-            f.write_str(" for something that is not known")?;
+        if self.state == TaskState::Waiting {
+            if !self.described.is_empty() {
+                let what = self.described.join(" or ");
+                write!(f, " for {}, as its code says", what.escape_debug())?;
+            } else if self.waits.is_empty() {
+                f.write_str(" for something that is not known")?;
+            }
         }
         if self.cancelled {
             f.write_str(", to be cancelled")?;
