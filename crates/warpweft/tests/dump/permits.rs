@@ -171,9 +171,11 @@ fn permits_that_tasks_have_taken_with_them() {
     let waits = named(&runtime, "waits").spawn(async move {
         assert!(wanted.acquire(1).await.is_err(), "it only closes");
     });
-    let dump = dump_with("it waits", &runtime, |dump| waits_of(dump, "waits").count() == 1);
+    // A worker may still have a task in its hands that has ended.
+    let dump = dump_with("they are missing", &runtime, |dump| {
+        waits_of(dump, "waits").any(|wait| wait.holders.is_empty() && wait.is_holder_missing)
+    });
     let wait = waits_of(&dump, "waits").next().expect("it waits");
-    assert!(wait.holders.is_empty() && wait.is_holder_missing, "{dump}");
     assert!(
         matches!(
             wait.on,
