@@ -114,16 +114,17 @@ pub(crate) fn metrics_in_the_child_are_those_that_are_known() {
                 assert_eq!(runtime.metrics().pools[0].depths.timers, TIMERS);
             }
         });
-        for _ in 0..ROUNDS {
+        let ends = [(); ROUNDS].map(|()| {
             let child = fork();
             if child == 0 {
                 // A panic must not reach the scope, whose thread stayed in the parent.
                 let metrics = catch_unwind(AssertUnwindSafe(|| runtime.metrics()));
                 leave(metrics.is_ok_and(|metrics| metrics.pools[0].depths.timers <= TIMERS));
             }
-            assert_eq!(end_of(child), RETURNED);
-        }
+            end_of(child)
+        });
         is_over.store(true, Ordering::Relaxed);
+        assert_eq!(ends, [RETURNED; ROUNDS]);
     });
     drop(asleep);
 }
