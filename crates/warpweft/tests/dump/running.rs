@@ -111,11 +111,20 @@ fn a_wait_for_a_task_that_runs_or_is_queued_is_known() {
         let body = body();
         builder("future").spawn(async move { body() })
     };
+    let blocks = {
+        let body = body();
+        builder("blocks").spawn_job(move || warpweft::blocking(body))
+    };
     let awaits = [
         builder("awaits job").spawn(async { job.await.is_ok() }),
         builder("awaits future").spawn(async { future.await.is_ok() }),
+        builder("awaits blocks").spawn(async { blocks.await.is_ok() }),
     ];
-    for (name, kind) in [("awaits job", "job"), ("awaits future", "future")] {
+    for (name, kind) in [
+        ("awaits job", "job"),
+        ("awaits future", "future"),
+        ("awaits blocks", "blocks"),
+    ] {
         let is_known =
             |dump: &Dump| awaited(dump, name).is_some_and(|task| task.name.as_deref() == Some(kind));
         dump_with(name, &runtime, is_known);
@@ -134,6 +143,33 @@ fn a_wait_for_a_task_that_runs_or_is_queued_is_known() {
     assert!(awaits.into_iter().all(|task| matches!(task.wait(), Ok(true))));
     assert!(kept.into_iter().all(|task| task.wait().is_ok()));
     assert!(thread.join().expect("no panic"));
+}
+
+/// It is the most frequent wait of a server: for a closure that calls a database or reads a file.
+#[test]
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+fn a_wait_for_a_closure_of_spawn_blocking_that_runs_is_known() {
+    let runtime = Runtime::builder().workers(1).build().expect("a runtime");
+    let stop = Arc::new(AtomicBool::new(false));
+    let body = || runs_until(&stop);
+    let builder = |name: &'static str| TaskBuilder::new().name(name).on(&runtime);
+    let (of_future, of_fiber, of_handle) = (body(), body(), body());
+    let tasks = [
+        builder("future").spawn(async { warpweft::spawn_blocking(of_future).await.is_ok() }),
+        builder("fiber").spawn_fiber(|| warpweft::spawn_blocking(of_fiber).wait().is_ok()),
+        builder("handle").spawn(async {
+            let handle = warpweft::spawn_blocking(of_handle).admitted().await;
+            handle.expect("there is room").await.is_ok()
+        }),
+    ];
+    for name in ["future", "fiber", "handle"] {
+        let is_known =
+            |dump: &Dump| awaited(dump, name).is_some_and(|task| task.state == TaskState::SpawnedBlocking);
+        let dump = dump_with(name, &runtime, is_known);
+        assert_eq!(dump.findings, [], "{dump}");
+    }
+    stop.store(true, SeqCst);
+    assert!(tasks.into_iter().all(|task| matches!(task.wait(), Ok(true))));
 }
 
 #[test]
