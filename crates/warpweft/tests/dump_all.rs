@@ -195,6 +195,41 @@ fn a_task_calls_while_its_runtime_ends() {
     drop(task.wait());
 }
 
+/// A hang at the end of a program: the runtime is dropped, and a closure of it does not return.
+#[test]
+fn a_runtime_whose_end_waits_for_a_closure_is_listed() {
+    for (name, is_job) in [("ends-after-job", true), ("ends-after-blocking", false)] {
+        let (go, stuck) = std::sync::mpsc::channel::<()>();
+        let (started, begun) = std::sync::mpsc::channel();
+        let body = move || {
+            started.send(()).expect("the test waits");
+            stuck.recv().expect_err("nothing is sent");
+        };
+        let runtime = runtime(name);
+        match is_job {
+            true => drop(runtime.spawn_job(body)),
+            false => drop(runtime.try_spawn_blocking(body)),
+        }
+        begun.recv_timeout(PATIENCE).expect("it runs");
+        let end = std::thread::spawn(move || runtime.shutdown_timeout(Duration::from_millis(60)).is_err());
+        // While the shutdown waits, and when it has given up.
+        for _ in 0..2 {
+            std::thread::sleep(Duration::from_millis(40));
+            let dump = dump_all();
+            let pool = dump.pools.iter().find(|pool| pool.name == name);
+            assert!(pool.is_some_and(|pool| pool.closed), "{name}: {dump}");
+            assert!(
+                dump.tasks.iter().any(|task| task.pool.as_deref() == Some(name)),
+                "{name}: {dump}"
+            );
+        }
+        drop(go);
+        assert!(end.join().expect("no panic"), "it was left: {name}");
+        let is_gone = |dump: &Dump| dump.pools.iter().all(|pool| pool.name != name);
+        all_with("it has ended", is_gone);
+    }
+}
+
 /// Runtimes are built, used and dropped while other threads call all the time.
 #[test]
 fn runtimes_that_come_and_go_while_others_look() {

@@ -257,5 +257,6 @@ fn a_report_does_not_wait_long_for_names() {
         "warpweft: the stack of worker 0 of `warpweft`, reported before:",
     ];
     assert!(parts.map(place).is_sorted(), "{text}");
+    assert!(!text.contains("no names"), "they follow: {text}");
     assert_eq!(text.matches("has been for").count(), 1, "{text}");
 }

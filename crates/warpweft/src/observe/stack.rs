@@ -5,6 +5,13 @@ use std::borrow::Cow;
 use std::fmt;
 use warpweft_platform::stack_copy::NoCopy;
 
+/// The modules by which code outside of fibers waits for a task. They call no task.
+const WAITS: [&str; 3] = ["block_on::", "frame::", "join::"];
+
+/// The last line of a stack without names.
+pub(crate) const NO_NAMES: &str =
+    "\n      no names: the program has no symbols (`strip`), or there was no time to read them";
+
 /// The frames of a stack, the innermost first.
 ///
 /// As text it is a frame per line, up to the frames of the runtime that called the task.
@@ -45,7 +52,8 @@ impl Frame {
     fn is_of_runtime(&self) -> bool {
         let name = self.function.as_deref().unwrap_or_default();
         let name = name.trim_start_matches(['<', '&']);
-        name.starts_with("warpweft_task::")
+        let module = name.strip_prefix("warpweft_task::");
+        module.is_some_and(|name| !WAITS.iter().any(|module| name.starts_with(module)))
     }
 
     /// Returns true if it belongs to the code by which a fiber waits. Functions that were inlined have no
@@ -111,7 +119,12 @@ impl Stack {
 
     /// Notes that the names are to be looked up when they are needed, if there are none.
     pub(crate) fn defer_names(&mut self) {
-        self.is_unnamed = self.frames.iter().all(|frame| frame.function.is_none());
+        self.is_unnamed = !self.has_names();
+    }
+
+    /// Returns true if a function of it has a name.
+    pub(crate) fn has_names(&self) -> bool {
+        self.frames.iter().any(|frame| frame.function.is_some())
     }
 
     fn named(&self) -> Cow<'_, Self> {
@@ -130,10 +143,8 @@ impl Stack {
             let line = if at == first { "" } else { "\n" };
             write!(f, "{line}{at:4}: {frame}")?;
         }
-        if self.frames.iter().all(|frame| frame.function.is_none()) {
-            f.write_str(
-                "\n      no names: the program has no symbols (`strip`), or there was no time to read them",
-            )?;
+        if !self.has_names() {
+            f.write_str(NO_NAMES)?;
         }
         match self.cut {
             Some(why) if shown == self.frames.len() => write!(f, "\n      and no further: {why}"),
@@ -242,6 +253,25 @@ mod tests {
         }
         stack.frames.truncate(2);
         assert!(WithoutWait(&stack).to_string().starts_with("   0: switch"));
+    }
+
+    #[test]
+    fn a_closure_that_waits_for_a_task_is_shown_behind_the_wait() {
+        let names = [
+            "syscall",
+            "warpweft_task::frame::Frame::during_outside",
+            "warpweft_task::block_on::wait",
+            "<warpweft_task::join::JoinHandle<u32>>::wait",
+            "a::guilty",
+            "<warpweft_task::kinds::Job<F> as Work>::step",
+            "main",
+        ];
+        let stack = Stack {
+            frames: names.map(frame).into(),
+            cut: None,
+            is_unnamed: false,
+        };
+        assert!(stack.to_string().ends_with("   4: a::guilty"), "{stack}");
     }
 
     #[test]

@@ -6,22 +6,20 @@
 //! - A task may end, or be woken, between two looks: a report is a sketch, and each finding is looked for
 //!   twice.
 
+use super::dump_tasks::{add_running, joiner_of_running, of_frame, of_queued, of_task};
 use super::handle::Runtime;
 use super::pool::Pool;
 use crate::execution::current_task::current_task;
-use crate::execution::wait::is_of_runtime;
 use crate::observe::dump::graph::Collected;
 use crate::observe::dump::{Dump, Finding, PoolDump, TaskDump};
-use crate::observe::raw::{BoundedPool, FullThreads, RawState, RawTask, objects, told};
+use crate::observe::raw::{BoundedPool, FullThreads, RawState, RawTask, objects};
 use crate::pool::dyn_pool::DynPool;
 use std::collections::{BTreeMap, HashSet};
 use warpweft_platform::clock::now_ns;
 use warpweft_platform::process::generation;
-use warpweft_platform::stack_copy::word_in_memory;
 use warpweft_platform::thread::pause;
-use warpweft_task::frame::{Frame, FrameKind, Who, outside};
-use warpweft_task::task_view::{self, TaskView};
-use warpweft_task::{QueueViewer, Runnable, TaskKind, kind_of};
+use warpweft_task::frame::outside;
+use warpweft_task::{QueueViewer, TaskKind};
 
 /// The time between the two looks, in nanoseconds: long enough for a task that was woken to be seen as such.
 const BETWEEN_NS: u64 = 2_000_000;
@@ -313,6 +311,12 @@ fn collect_pool(found: &mut Collected, number: usize, pool: &dyn DynPool, each_n
             object: blocking.object(),
         });
     }
+    // The frame of such a closure is below its task. The system is asked, so no lock is held here.
+    for (_, task) in tasks.iter_mut().filter(|(of, _)| *of == Some(number)) {
+        if matches!(task.state, RawState::Blocking | RawState::SpawnedBlocking) && task.joiner.is_none() {
+            task.joiner = joiner_of_running(task.id, task.origin);
+        }
+    }
     // A worker's words are a hint: its task and spawn site may be of two steps. A fiber that says where it
     // runs goes before them. A forked child has none of these threads, and their lock may be lost.
     let has_threads = !pool.is_forked();
@@ -381,120 +385,4 @@ fn queued(pool: &dyn DynPool, each_ns: u64) -> Vec<RawTask> {
         });
     }
     tasks
-}
-
-fn of_task(task: TaskView) -> RawTask {
-    RawTask {
-        id: task.id,
-        keys: [task.id, 0],
-        kind: Some(task.kind),
-        name: task.name,
-        site: Some(task.location),
-        origin: task.origin,
-        state: match (task.queued, task.running) {
-            // Whether it runs is known by the worker.
-            (true, _) | (_, true) => RawState::Queued,
-            _ => RawState::Waiting,
-        },
-        since_ns: task.suspended_ns.filter(|_| !task.queued && !task.running),
-        wakers: Some(task.wakers),
-        joiner: task.joiner,
-        cancelled: task.cancelled,
-        is_internal: is_of_runtime(task.location),
-        ..RawTask::default()
-    }
-}
-
-fn of_queued(task: &Runnable) -> RawTask {
-    let info = task.info();
-    RawTask {
-        id: task.id_word(),
-        keys: [task.id_word(), 0],
-        kind: Some(TaskKind::Blocking),
-        name: info.name().map(String::from),
-        site: Some(info.location()),
-        origin: task.origin_word().addr(),
-        state: RawState::Queued,
-        joiner: task_view::look_at(task).and_then(|view| view.joiner),
-        ..RawTask::default()
-    }
-}
-
-/// The kind of what is identified by `who`: without a spawn site it is a part of a join or scope, or a
-/// thread.
-pub(crate) fn kind(who: Who) -> Option<TaskKind> {
-    if !who.origin.is_null() {
-        Some(kind_of(who.origin))
-    } else if who.id & 1 == 0 && who.id != 0 {
-        Some(TaskKind::Fork)
-    } else {
-        None
-    }
-}
-
-/// # Safety
-///
-/// The frame is in a register, which is locked for the whole call.
-unsafe fn of_frame(frame: &Frame) -> RawTask {
-    // SAFETY: by contract.
-    let (wakers, was_woken) = unsafe { frame.wakers() }.unzip();
-    let (name, site) = told(frame.who).map_or((None, None), |told| (told.name, Some(told.location)));
-    RawTask {
-        id: if frame.who.id == 0 {
-            frame.key
-        } else {
-            frame.who.id
-        },
-        keys: [frame.key, 0],
-        kind: kind(frame.who),
-        name: name.or_else(|| frame.thread.clone().filter(|_| kind(frame.who).is_none())),
-        site,
-        origin: frame.who.origin.addr(),
-        is_internal: site.is_some_and(is_of_runtime),
-        state: match frame.kind {
-            FrameKind::Joins => RawState::Joining,
-            FrameKind::Blocking => RawState::Blocking,
-            FrameKind::SpawnedBlocking => RawState::SpawnedBlocking,
-            // It continues when it is given a worker, or a CPU.
-            _ if was_woken == Some(true) => RawState::Queued,
-            _ => RawState::Waiting,
-        },
-        wakers,
-        thread: frame.number,
-        since_ns: Some(frame.since_ns),
-        // SAFETY: by contract.
-        joiner: unsafe { frame.joiner() },
-        ..RawTask::default()
-    }
-}
-
-fn add_running(
-    add: &mut impl FnMut(RawTask),
-    worker: usize,
-    who: Who,
-    where_and_since: impl FnOnce() -> (Option<u32>, Option<u64>),
-) {
-    if who.id == 0 {
-        return;
-    }
-    let (name, site) = told(who).map_or((None, None), |told| (told.name, Some(told.location)));
-    if site.is_some_and(is_of_runtime) {
-        return;
-    }
-    let (thread, since_ns) = where_and_since();
-    add(RawTask {
-        id: who.id,
-        kind: kind(who),
-        name,
-        site,
-        origin: who.origin.addr(),
-        state: RawState::Running,
-        worker: Some(worker),
-        thread,
-        since_ns,
-        joiner: (!who.origin.is_null())
-            .then(|| who.joiner_of_running(|address| word_in_memory(address as u64)))
-            .flatten(),
-        ..RawTask::default()
-    });
 }

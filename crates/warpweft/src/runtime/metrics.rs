@@ -1,6 +1,6 @@
 //! [`Runtime::metrics`]: what a runtime does, in numbers.
 
-use super::dump::kind;
+use super::dump_tasks::kind;
 use super::handle::Runtime;
 use super::pool::Pool;
 use crate::driver::core::Driver;

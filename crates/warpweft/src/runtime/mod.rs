@@ -10,7 +10,7 @@
 //! | `build_error` | the error of building a runtime |
 //! | `handle` | `Runtime`: its pools, its state, its end |
 //! | `shutdown`, `graceful` | the end of a runtime: at once, within a time, after its work |
-//! | `dump`, `dump_stacks` | a report of all tasks; their stacks |
+//! | `dump`, `dump_tasks`, `dump_stacks` | a report of all tasks; one task of it; their stacks |
 //! | `dump_all`, `living` | a report of all runtimes; the list of them |
 //! | `default` | the runtime that free functions use outside of any pool |
 //! | `pool` | `Pool`: one of its pools |
@@ -47,6 +47,7 @@ pub(crate) mod default;
 pub(crate) mod dump;
 mod dump_all;
 mod dump_stacks;
+mod dump_tasks;
 pub(crate) mod entry;
 pub(crate) mod environment;
 pub(crate) mod expect_long;

@@ -20,6 +20,7 @@ use crate::observe::raw::{RawWait, RawWhat};
 use crate::observe::recorder::PoolRecorder;
 use std::collections::VecDeque;
 use std::io;
+use std::mem::take;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::Waker;
@@ -71,6 +72,8 @@ struct BlockingState {
     /// The number of promised places that have not been claimed yet.
     promised: usize,
     threads: Vec<(usize, JoinHandle<()>)>,
+    /// The number of threads for whose end the end of the pool waits. They are not in `threads`.
+    joining: usize,
     /// Threads that ended. The next one joins them, or the thread that ends the pool does.
     ended: Vec<JoinHandle<()>>,
     /// Threads that wait for work.
@@ -279,7 +282,7 @@ impl BlockingThreads {
         loop {
             if state.closed && !(state.queue.is_empty() && state.waiting.is_empty()) {
                 let waiting = state.tell_all();
-                return NextAction::End(std::mem::take(&mut state.queue), waiting);
+                return NextAction::End(take(&mut state.queue), waiting);
             }
             if let Some((_, task)) = state.queue.pop_front() {
                 let promised = state.promise(self.room());
@@ -306,17 +309,19 @@ impl BlockingThreads {
 
     pub(crate) fn join_all(&self) {
         loop {
-            let threads: Vec<_> = {
+            let (threads, ended) = {
                 let mut state = self.state.lock();
-                let BlockingState { threads, ended, .. } = &mut *state;
-                let ended = std::mem::take(ended);
-                let threads = std::mem::take(threads).into_iter();
-                threads.map(|(_, thread)| thread).chain(ended).collect()
+                state.joining += state.threads.len();
+                (take(&mut state.threads), take(&mut state.ended))
             };
-            if threads.is_empty() {
+            if threads.is_empty() && ended.is_empty() {
                 return;
             }
-            join(threads);
+            for (_, thread) in threads {
+                join(vec![thread]);
+                self.state.lock().joining -= 1;
+            }
+            join(ended);
         }
     }
 
@@ -386,7 +391,7 @@ impl BlockingThreads {
     pub(crate) fn snapshot(&self) -> (usize, usize, usize) {
         let state = self.state.lock_unless_lost();
         state.map_or((0, 0, 0), |state| {
-            (state.threads.len(), state.idle, state.queue.len())
+            (state.threads.len() + state.joining, state.idle, state.queue.len())
         })
     }
 }
@@ -428,12 +433,12 @@ impl BlockingState {
     /// Takes all waiters because the pool is closed. Each counts as promised until it has asked again.
     fn tell_all(&mut self) -> VecDeque<AdmissionWait> {
         self.promised += self.waiting.len();
-        std::mem::take(&mut self.waiting)
+        take(&mut self.waiting)
     }
 
     /// Ends the thread with this number.
     fn end(&mut self, number: usize) -> NextAction {
-        let others = std::mem::take(&mut self.ended);
+        let others = take(&mut self.ended);
         // `join_all` may have taken it already.
         if let Some(place) = self.threads.iter().position(|(other, _)| *other == number) {
             self.ended.push(self.threads.swap_remove(place).1);

@@ -19,7 +19,7 @@
 
 use super::stall::Stall;
 use crate::coroutine::overflow::{NOTED_FIBER, describe};
-use crate::observe::stack::{NoStack, Stack};
+use crate::observe::stack::{NO_NAMES, NoStack, Stack};
 use crate::observe::stacks::Reading;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -334,12 +334,15 @@ impl Ready {
             let (worker, pool) = (stall.worker, stall.pool.escape_debug());
             let which = format!("warpweft: the stack of worker {worker} of `{pool}`, reported before");
             return match &stall.stack {
-                Ok(stack) => format!("{which}:\n{stack}\n"),
+                Ok(stack) if stack.has_names() => format!("{which}:\n{stack}\n"),
+                // The addresses are out.
+                Ok(_) => format!("{which}:{}\n", NO_NAMES.replace("\n     ", "")),
                 Err(why) => format!("{which}: {why}\n"),
             };
         }
         let mut text = format!("warpweft: {stall}\n");
         if self.part == Part::WithoutNames {
+            text = text.replace(NO_NAMES, "");
             text.push_str("  the names follow when the symbols of the program are read\n");
         }
         if stall.stack == Err(NoStack::NotBuilt) {

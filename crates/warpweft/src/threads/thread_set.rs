@@ -18,6 +18,7 @@ use super::pool_thread::{PoolThread, ThreadEnd, ThreadHooks};
 use super::thread_handle::ThreadHandle;
 use crate::threads::quantum::Quantum;
 use std::io;
+use std::mem::take;
 use std::sync::Arc;
 use warpweft_platform::affinity;
 use warpweft_platform::sync::Mutex;
@@ -77,6 +78,8 @@ const TRIES: u32 = 10_000;
 struct ThreadLists {
     spares: Vec<Arc<ThreadHandle>>,
     running: Vec<(usize, ThreadEnd)>,
+    /// The number of threads for whose end the end of the pool waits. They are not in `running`.
+    joining: usize,
     /// Threads that retired, to be joined: they are about to end.
     retired: Vec<ThreadEnd>,
     /// The handles of all threads that have not ended.
@@ -429,10 +432,7 @@ impl ThreadSet {
         let (spares, thread_handles) = {
             let mut state = self.state.lock();
             state.over = true;
-            (
-                std::mem::take(&mut state.spares),
-                std::mem::take(&mut state.thread_handles),
-            )
+            (take(&mut state.spares), take(&mut state.thread_handles))
         };
         for spare in spares {
             spare.handoff.assign(None);
@@ -449,7 +449,7 @@ impl ThreadSet {
         let ended = {
             let mut state = self.state.lock();
             let own = state.remove(number);
-            let ended = std::mem::take(&mut state.retired);
+            let ended = take(&mut state.retired);
             state.retired.extend(own);
             ended
         };
@@ -459,21 +459,19 @@ impl ThreadSet {
     /// Waits for all threads, those that are started meanwhile included.
     pub(crate) fn join_all(&self) {
         loop {
-            let threads: Vec<_> = {
+            let (running, retired) = {
                 let mut state = self.state.lock();
-                let running = std::mem::take(&mut state.running)
-                    .into_iter()
-                    .map(|(_, thread)| thread);
-                running
-                    .collect::<Vec<_>>()
-                    .into_iter()
-                    .chain(std::mem::take(&mut state.retired))
-                    .collect()
+                state.joining += state.running.len();
+                (take(&mut state.running), take(&mut state.retired))
             };
-            if threads.is_empty() {
+            if running.is_empty() && retired.is_empty() {
                 return self.blocking.join_all();
             }
-            join(threads);
+            for (_, thread) in running {
+                thread.wait();
+                self.state.lock().joining -= 1;
+            }
+            join(retired);
         }
     }
 
@@ -481,7 +479,7 @@ impl ThreadSet {
     pub(crate) fn snapshot(&self) -> Threads {
         let (blocking, blocking_idle, blocking_queued) = self.blocking.snapshot();
         let of_workers = self.state.lock_unless_lost().map(|state| Threads {
-            all: state.running.len(),
+            all: state.running.len() + state.joining,
             spare: state.spares.len(),
             ..state.counts
         });

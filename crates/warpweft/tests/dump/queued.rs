@@ -227,7 +227,7 @@ fn of_very_many_tasks_some_are_counted() {
     );
     assert!(
         dump.to_string()
-            .contains("100000 tasks in queues (34464 of them not listed)"),
+            .contains("100000 tasks in queues (34464 of them not listed)\n"),
         "{dump}"
     );
 }

@@ -235,6 +235,29 @@ fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
     None
 }
 
+/// How many characters of a name are shown.
+const SHOWN: usize = 200;
+
+/// A name of the program, for a terminal or a picture: one line, and not longer than a few of them. A spawn
+/// site has its line at the end, so the middle is left out.
+fn shown(name: &str) -> String {
+    let characters = name.chars().count();
+    let (first, last) = (SHOWN / 2, characters.saturating_sub(SHOWN / 2));
+    let mut shown = String::new();
+    for (at, character) in name.chars().enumerate() {
+        match character {
+            _ if characters > SHOWN && (first..last).contains(&at) => {
+                if at == first {
+                    shown.push('…');
+                }
+            }
+            character if character.is_control() => shown.extend(character.escape_default()),
+            character => shown.push(character),
+        }
+    }
+    shown
+}
+
 #[derive(Debug, Default)]
 struct Reader {
     sequences: BTreeMap<u32, Sequence>,
@@ -261,7 +284,7 @@ impl Reader {
             let next = self.names.len();
             let index = *self.names.entry(name.name.clone()).or_insert(next);
             if index == next {
-                self.timeline.names.push(name.name);
+                self.timeline.names.push(shown(&name.name));
             }
             sequence.names.insert(name.iid, index);
         }
@@ -280,8 +303,11 @@ impl Reader {
             } else {
                 let group = self.groups.get(&track.parent);
                 let name = match group {
-                    Some(group) => format!("{} / {}", group.trim_start_matches("pool "), track.name),
-                    None => track.name,
+                    Some(group) => {
+                        let pool = group.strip_prefix("pool ").unwrap_or(group);
+                        format!("{} / {}", shown(pool), shown(&track.name))
+                    }
+                    None => shown(&track.name),
                 };
                 self.timeline.lanes.push(Lane {
                     name,
@@ -390,7 +416,7 @@ impl Reader {
 
 #[cfg(test)]
 mod tests {
-    use super::{NoTrace, timeline};
+    use super::{NoTrace, shown, timeline};
     use crate::trace::EXAMPLE as TRACE;
     use crate::trace::page;
     use crate::trace::slowest::slowest;
@@ -424,6 +450,20 @@ mod tests {
             timeline.summary(None).starts_with("3 lanes"),
             "{}",
             timeline.summary(None)
+        );
+    }
+
+    #[test]
+    fn names_are_shown_in_one_line() {
+        assert_eq!(shown("src/main.rs:31:9 ü"), "src/main.rs:31:9 ü");
+        // A name of the program could clear the terminal of the reader, or look like a part of the report.
+        assert_eq!(shown("a\u{1b}[2J\n  1. b"), "a\\u{1b}[2J\\n  1. b");
+        let long = format!("a{}src/main.rs:31:9", "ü".repeat(100_000));
+        let text = shown(&long);
+        assert_eq!(text.chars().count(), 201);
+        assert!(
+            text.starts_with("aü") && text.ends_with("üsrc/main.rs:31:9"),
+            "{text}"
         );
     }
 

@@ -7,7 +7,7 @@ use super::{
     unattended,
 };
 use crate::observe::raw::{BoundedPool, FullThreads, RawState, RawTask, RawWait, RawWhat, told};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::panic::Location;
 use std::time::Duration;
 use warpweft_task::TaskKind;
@@ -363,6 +363,8 @@ impl Collected {
             origins: Vec::with_capacity(self.tasks.len()),
             places: Vec::new(),
         };
+        // Some are seen more than once, as one that runs is: by its pool, and by its worker or thread.
+        let mut seen_again = HashSet::new();
         for (pool, raw) in &self.tasks {
             let known = index
                 .ids(raw.id)
@@ -371,6 +373,7 @@ impl Collected {
                 .filter(|_| raw.kind != Some(TaskKind::Fork));
             let at = known.unwrap_or(tasks.len());
             if let Some(known) = known {
+                seen_again.insert(raw.id);
                 // The frame that waits, or the worker, says more than the list of tasks.
                 let task = &mut tasks[known];
                 if matches!(task.state, TaskState::Queued | TaskState::Running(None)) {
@@ -408,9 +411,12 @@ impl Collected {
         }
         let mut joins = Vec::new();
         let mut forks = Vec::new();
+        let mut joined_again = HashSet::new();
         for (_, raw) in &self.tasks {
             let at = |key: &usize| index.by_key(*key);
-            if let Some(joiner) = raw.joiner.iter().flatten().find_map(at) {
+            if let Some(joiner) = raw.joiner.iter().flatten().find_map(at)
+                && (!seen_again.contains(&raw.id) || joined_again.insert((joiner, raw.id)))
+            {
                 joins.push((joiner, index.ids(raw.id).to_vec()));
             }
             if raw.state == RawState::Joining || raw.keys[1] != 0 {

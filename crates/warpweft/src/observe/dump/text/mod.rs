@@ -29,9 +29,6 @@ impl Display for Dump {
             if pool.unlisted > 0 {
                 write!(f, " ({} of them not listed)", pool.unlisted)?;
             }
-            if pool.unlisted > 0 {
-                write!(f, " ({} of them not listed)", pool.unlisted)?;
-            }
             if pool.left_out > 0 {
                 write!(f, ", {} tasks that wait are left out", pool.left_out)?;
             }
