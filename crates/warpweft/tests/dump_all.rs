@@ -212,17 +212,17 @@ fn a_runtime_whose_end_waits_for_a_closure_is_listed() {
         }
         begun.recv_timeout(PATIENCE).expect("it runs");
         let end = std::thread::spawn(move || runtime.shutdown_timeout(Duration::from_millis(60)).is_err());
-        // While the shutdown waits, and when it has given up.
-        for _ in 0..2 {
-            std::thread::sleep(Duration::from_millis(40));
-            let dump = dump_all();
-            let pool = dump.pools.iter().find(|pool| pool.name == name);
-            assert!(pool.is_some_and(|pool| pool.closed), "{name}: {dump}");
-            assert!(
-                dump.tasks.iter().any(|task| task.pool.as_deref() == Some(name)),
-                "{name}: {dump}"
-            );
+        let is_listed = |dump: &Dump| {
+            let mut tasks = dump.tasks.iter();
+            dump.pools.iter().any(|pool| pool.name == name && pool.closed)
+                && tasks.any(|task| task.pool.as_deref() == Some(name))
+        };
+        all_with("it is there while its end waits", is_listed);
+        while !end.is_finished() {
+            std::thread::sleep(Duration::from_millis(1));
         }
+        let dump = dump_all();
+        assert!(is_listed(&dump), "it was left: {dump}");
         drop(go);
         assert!(end.join().expect("no panic"), "it was left: {name}");
         let is_gone = |dump: &Dump| dump.pools.iter().all(|pool| pool.name != name);

@@ -1,4 +1,8 @@
 //! What is recorded, and when.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the test's own threads make tasks runnable"
+)]
 
 use crate::eventually::eventually;
 use std::collections::HashMap;
