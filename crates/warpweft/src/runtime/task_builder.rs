@@ -50,7 +50,7 @@ impl Default for TaskBuilder<'_> {
 
 impl<'a> TaskBuilder<'a> {
     /// Builds a task of the calling task's pool, without a name. Its spawn site is the caller of this
-    /// function.
+    /// function: one that returns builders should be `#[track_caller]`, so that it is its own caller's.
     #[track_caller]
     #[inline]
     pub fn new() -> Self {

@@ -105,6 +105,7 @@ pub(super) struct Waiter {
 }
 
 /// Returns what a report needs of the caller, which begins to wait with that waker.
+#[inline]
 pub(super) fn waiter(waker: &Waker) -> Waiter {
     let (task, since_ns) = if is_own(waker) {
         (0, recent_ns())
