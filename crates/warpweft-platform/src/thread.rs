@@ -52,7 +52,8 @@ fn is_refused() -> bool {
     take(&REFUSED).is_ok() || (GRANTED.load(Ordering::Relaxed) != UNLIMITED && take(&GRANTED).is_err())
 }
 
-/// Returns the name of the calling thread. Under the checkers it has none.
+/// Returns the name of the calling thread. It has none under the checkers, and none once its local data is
+/// destroyed.
 #[must_use]
 pub fn current_name() -> Option<String> {
     if cfg!(any(warpweft_loom, warpweft_shuttle)) {
@@ -60,8 +61,9 @@ pub fn current_name() -> Option<String> {
     }
     #[cfg(warpweft_sim)]
     return warpweft_sim::current_name();
+    // The standard library panics in a late destructor, as that of a key of `pthread`, which may wake a task.
     #[cfg(not(warpweft_sim))]
-    std::thread::current().name().map(String::from)
+    std::panic::catch_unwind(|| std::thread::current().name().map(String::from)).unwrap_or_default()
 }
 
 /// Starts a thread with a name and, if given, a stack of at least `stack_bytes` bytes.
@@ -318,4 +320,49 @@ static SYSTEM_ROOT: Mutex<Option<PathBuf>> = Mutex::new(None);
 #[cfg(not(any(warpweft_loom, warpweft_shuttle, warpweft_sim)))]
 pub fn read_cgroups_below(root: Option<PathBuf>) {
     *SYSTEM_ROOT.lock().unwrap_or_else(PoisonError::into_inner) = root;
+}
+
+#[cfg(all(
+    test,
+    target_os = "linux",
+    not(any(warpweft_loom, warpweft_shuttle, warpweft_sim))
+))]
+mod name_tests {
+    use super::current_name;
+    use std::ffi::c_void;
+    use std::ptr::without_provenance;
+    use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+    static KEY: AtomicU32 = AtomicU32::new(0);
+    static ROUNDS: AtomicUsize = AtomicUsize::new(0);
+
+    /// Asks in each of the rounds in which the system calls destructors. A panic would end the process.
+    extern "C" fn ends(_: *mut c_void) {
+        let _ = current_name();
+        if ROUNDS.fetch_add(1, Ordering::Relaxed) < 2 {
+            // SAFETY: the key was made, and its value is only a mark.
+            unsafe { libc::pthread_setspecific(KEY.load(Ordering::Relaxed), without_provenance(1)) };
+        }
+    }
+
+    #[test]
+    fn a_thread_that_ends_may_be_asked_for_its_name() {
+        let mut key = 0;
+        // SAFETY: the place is valid, and the destructor may be called on any thread.
+        assert_eq!(unsafe { libc::pthread_key_create(&raw mut key, Some(ends)) }, 0);
+        KEY.store(key, Ordering::Relaxed);
+        let named = std::thread::Builder::new().name(String::from("kafka"));
+        let thread = named.spawn(move || {
+            // SAFETY: as above.
+            unsafe { libc::pthread_setspecific(key, without_provenance(1)) };
+            current_name()
+        });
+        let name = thread.expect("a thread").join().expect("no panic");
+        assert_eq!(name.as_deref(), Some("kafka"));
+        assert_eq!(
+            ROUNDS.load(Ordering::Relaxed),
+            3,
+            "the system has called it thrice"
+        );
+    }
 }
