@@ -95,12 +95,7 @@ impl PoolRecorder {
             .map(|(of, records)| of.track(decode(records)))
             .collect();
         give_back(taken, &mut tracks);
-        for track in has_lost
-            .iter()
-            .enumerate()
-            .filter(|(_, lost)| **lost)
-            .map(|(at, _)| at)
-        {
+        for (track, _) in has_lost.into_iter().enumerate().filter(|(_, is_lost)| *is_lost) {
             mark_loss(&mut tracks, track);
         }
         PoolEvents {
