@@ -288,7 +288,10 @@ mod tests {
                 );
                 overdue_after = 0;
             }
-            assert!(flag.0.load(Ordering::Relaxed), "nobody looked in round {round}");
+            // A task that seems to compute for long, because the host took the CPU away, wants a standby
+            // poller, and workers leave the looks to that one.
+            let looked = flag.0.load(Ordering::Relaxed);
+            assert!(looked || driver_owner.standby.is_wanted(), "no look in round {round}");
         }
     }
 
