@@ -28,6 +28,18 @@ pub(crate) struct Speed {
 const MEAN: f64 = 0.97;
 const WORST: f64 = 1.05;
 
+/// A program beyond the bound is run this many times as often once more, and all pairs count.
+const AGAIN: usize = 3;
+
+/// Compiler flags of both builds, so that the place of a loop in the program's file does not count. Without
+/// them the same instructions of `matmul` took 1.6 times as long in one of two builds: on some of Intel's
+/// processors a jump that crosses a boundary of 32 bytes is decoded anew each time.
+const SAME_PLACES: &str = if cfg!(target_arch = "x86_64") {
+    "-C llvm-args=-x86-branches-within-32B-boundaries -C llvm-args=-align-loops=64"
+} else {
+    "-C llvm-args=-align-loops=64"
+};
+
 /// The two builds.
 struct Twins {
     original: PathBuf,
@@ -49,6 +61,7 @@ fn build(repo: &Repo, profile: &str, arguments: &[&str]) -> Result<Twins> {
             run::cargo(&folder)
                 .args(["build", "--profile", profile])
                 .args(arguments)
+                .env("RUSTFLAGS", SAME_PLACES)
                 .env("CARGO_TARGET_DIR", &target),
         )?;
         Ok(target.join(profile).join("rayon-programs"))
@@ -131,39 +144,23 @@ pub(super) fn speed(repo: &Repo, options: &Speed) -> Result<String> {
     let names: Vec<&str> = names.lines().filter(wanted).collect();
     ensure!(!names.is_empty(), "no program has that name");
     println!(
-        "| program | rayon-core, ms | ours, ms | ours ÷ theirs, median (quartiles) |\n|---|---|---|---|"
+        "| program | rayon-core, ms | ours, ms | ours ÷ theirs, median (quartiles) | pairs |\n|---|---|---|---|---|"
     );
     let mut logarithms = 0.0;
     let mut worst = (0.0, "");
     for &name in &names {
         let mut pairs = Vec::new();
-        for round in 0..options.rounds {
-            let time = |program: &Path| -> Result<(f64, String)> {
-                let text = output(program, &["speed", name], Some(options.threads))?;
-                let (time, digest) = text.trim().split_once(' ').context("a time and a digest")?;
-                Ok((time.parse()?, digest.to_owned()))
-            };
-            let (original, ours) = if round % 2 == 0 {
-                let original = time(&twins.original)?;
-                (original, time(&twins.ours)?)
-            } else {
-                let ours = time(&twins.ours)?;
-                (time(&twins.original)?, ours)
-            };
-            ensure!(original.1 == ours.1, "{name} has another result on ours");
-            pairs.push((original.0, ours.0));
+        pair(&twins, name, options.threads, options.rounds, &mut pairs)?;
+        // One program of forty seems slow by chance. What is slow stays so.
+        if quartiles(&pairs, ratio)[1] > WORST {
+            pair(&twins, name, options.threads, AGAIN * options.rounds, &mut pairs)?;
         }
-        let by = |key: fn(&(f64, f64)) -> f64| {
-            let mut values: Vec<f64> = pairs.iter().map(key).collect();
-            values.sort_by(f64::total_cmp);
-            let at = |quarter: usize| values[(values.len() - 1) * quarter / 4];
-            [at(1), at(2), at(3)]
-        };
-        let [first, median, third] = by(|(original, ours)| ours / original);
+        let [first, median, third] = quartiles(&pairs, ratio);
         println!(
-            "| {name} | {:.3} | {:.3} | {median:.2} ({first:.2}–{third:.2}) |",
-            by(|pair| pair.0)[1],
-            by(|pair| pair.1)[1]
+            "| {name} | {:.3} | {:.3} | {median:.2} ({first:.2}–{third:.2}) | {} |",
+            quartiles(&pairs, |pair| pair.0)[1],
+            quartiles(&pairs, |pair| pair.1)[1],
+            pairs.len(),
         );
         logarithms += median.ln();
         if median > worst.0 {
@@ -185,6 +182,38 @@ pub(super) fn speed(repo: &Repo, options: &Speed) -> Result<String> {
         bail!("{summary}: {}", breaches.join(", "));
     }
     Ok(summary)
+}
+
+/// Runs a program on both, by turns, and adds the times in milliseconds: the original's and ours.
+fn pair(twins: &Twins, name: &str, threads: usize, rounds: usize, pairs: &mut Vec<(f64, f64)>) -> Result<()> {
+    let time = |program: &Path| -> Result<(f64, String)> {
+        let text = output(program, &["speed", name], Some(threads))?;
+        let (time, digest) = text.trim().split_once(' ').context("a time and a digest")?;
+        Ok((time.parse()?, digest.to_owned()))
+    };
+    for round in 0..rounds {
+        let (original, ours) = if round % 2 == 0 {
+            let original = time(&twins.original)?;
+            (original, time(&twins.ours)?)
+        } else {
+            let ours = time(&twins.ours)?;
+            (time(&twins.original)?, ours)
+        };
+        ensure!(original.1 == ours.1, "{name} has another result on ours");
+        pairs.push((original.0, ours.0));
+    }
+    Ok(())
+}
+
+fn ratio((original, ours): &(f64, f64)) -> f64 {
+    ours / original
+}
+
+/// The first quartile, the median and the third quartile of a quantity.
+fn quartiles(pairs: &[(f64, f64)], key: fn(&(f64, f64)) -> f64) -> [f64; 3] {
+    let mut values: Vec<f64> = pairs.iter().map(key).collect();
+    values.sort_by(f64::total_cmp);
+    [1, 2, 3].map(|quarter| values[(values.len() - 1) * quarter / 4])
 }
 
 /// What is beyond the bounds.
