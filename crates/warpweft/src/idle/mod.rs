@@ -113,14 +113,9 @@ impl Idle {
         // At most half of the workers search. One searcher finds what there is, and leaves a successor when
         // it does.
         let half = (workers / 2).max(1);
-        // A single worker has no victim: work from outside wakes it.
-        let rounds = match workers {
-            1 => 1,
-            _ => LOOKS,
-        };
         Self {
             events: EventCount::new(workers, half.min(REGISTERED), Asymmetric::new()),
-            rounds,
+            rounds: LOOKS,
             unregistered: half > REGISTERED,
         }
     }

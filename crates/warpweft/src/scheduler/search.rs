@@ -110,9 +110,8 @@ impl<'a, P: Policy> Searcher for WorkSource<'a, P> {
         poller_park
     }
 
-    /// Also where all others rest: there is no victim, and what comes from outside wakes the worker.
     fn is_in_haste(&self) -> bool {
-        self.pool.core.driver.is_polled() || self.pool.core.size.now() == 1
+        self.pool.core.driver.is_polled()
     }
 
     fn is_about_to_take(&self, since_ns: u64) -> bool {
