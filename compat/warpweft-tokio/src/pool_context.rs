@@ -23,6 +23,8 @@
 //! - The turns' task ends with the pool, and the thread with the turns' task.
 
 use crate::context::{Entered, TokioContext, small_runtime};
+#[cfg(any(target_os = "linux", target_os = "android"))]
+use crate::tick_alarm::TickAlarm;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -148,6 +150,10 @@ fn prepare() -> io::Result<(Handle, Start)> {
         .on_thread_park(move || parks.lock().before_park())
         .on_thread_unpark(move || unparks.lock().after_park())
         .build()?;
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    {
+        watch.lock().alarm = Some(TickAlarm::of(&runtime)?);
+    }
     let scheduler = Arc::new(Scheduler {
         runtime: Some(runtime),
         watch,
@@ -325,12 +331,18 @@ struct Watch {
     /// The end of the slice. It outlives its turn, and is taken away when the thread sleeps, which it must
     /// not disturb.
     slice: Option<Pin<Box<Sleep>>>,
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    alarm: Option<TickAlarm>,
 }
 
 impl Watch {
     fn before_park(&mut self) {
         match self.carrier {
-            Carrier::Thread => self.slice = None,
+            Carrier::Thread => {
+                self.slice = None;
+                #[cfg(any(target_os = "linux", target_os = "android"))]
+                self.alarm.iter().for_each(TickAlarm::before_sleep);
+            }
             // tokio then only looks for events, and polls the round next.
             Carrier::Worker => self.note_idle(),
         }
@@ -372,12 +384,9 @@ impl Future for Round<'_> {
         let mut watch = self.watch.lock();
         if !self.started {
             self.started = true;
-            *watch = Watch {
-                carrier: self.carrier,
-                idle: false,
-                waker: Some(cx.waker().clone()),
-                slice: watch.slice.take(),
-            };
+            watch.carrier = self.carrier;
+            watch.idle = false;
+            watch.waker = Some(cx.waker().clone());
         }
         if std::mem::take(&mut watch.idle) {
             self.looks += 1;

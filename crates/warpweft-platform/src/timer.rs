@@ -1,7 +1,7 @@
 //! A timer of the system as a descriptor, for pollers.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
 
 /// A `timerfd` on the monotonic clock: it becomes readable when its time is over.
 #[derive(Debug)]
@@ -48,6 +48,12 @@ impl Timer {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),
         }
+    }
+}
+
+impl AsRawFd for Timer {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
     }
 }
 

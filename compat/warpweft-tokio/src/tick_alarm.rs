@@ -1,0 +1,129 @@
+//! An alarm that ends a sleep of the context's thread at the next tick of tokio's timers.
+//!
+//! ```text
+//!   ticks        │         │         │         │          whole milliseconds since the runtime was made
+//!   without      │      zz─┼─────────┼──zz     │          it sleeps for whole milliseconds: the timer of a
+//!                │     sleeps        │due  late│          tick is late by the time from a tick to the sleep
+//!   with         │      zz─┤─────────┤         │          a first, short sleep ends at a tick, and the next
+//!                │   alarm ▲      due▲         │          ones are in time
+//! ```
+//!
+//! # Invariants
+//!
+//! - A sleep that begins soon after a tick sets no alarm. So a sleep that ends by the alarm is not followed
+//!   by another one that does, and a context without timers stays asleep.
+//! - The beginning of the ticks is taken after the runtime was made, and is never earlier than tokio's. A
+//!   sleep that began just before a tick would be late by nearly a whole one.
+
+use std::io;
+use std::time::{Duration, Instant};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::runtime::Runtime;
+use warpweft_platform::timer::Timer;
+
+/// The time between two ticks of tokio's timers.
+const TICK: Duration = Duration::from_millis(1);
+/// A timer may be late by this much. An alarm for less would wake the thread more often than its timers do.
+const LATE: Duration = Duration::from_micros(200);
+
+/// The alarm of one runtime. Its descriptor is among those for which the runtime sleeps. No task waits for
+/// it.
+#[derive(Debug)]
+pub(crate) struct TickAlarm {
+    begin: Instant,
+    timer: AsyncFd<Timer>,
+}
+
+impl TickAlarm {
+    /// # Errors
+    ///
+    /// The system gives no descriptor, or the runtime has no driver.
+    pub(crate) fn of(runtime: &Runtime) -> io::Result<Self> {
+        let begin = Instant::now();
+        let _entered = runtime.enter();
+        #[allow(
+            deprecated,
+            reason = "the constructors that replace it are in the newest versions of tokio only"
+        )]
+        let timer = AsyncFd::with_interest(Timer::new()?, Interest::READABLE)?;
+        Ok(Self { begin, timer })
+    }
+
+    /// Ends the sleep that begins now at the next tick, if timers would be late otherwise. Costs a look at
+    /// the clock, and a system call if it sets the alarm.
+    pub(crate) fn before_sleep(&self) {
+        if let Some(rest) = until_tick(self.begin.elapsed()) {
+            // An error: without the alarm, timers are late by less than a tick, as they are anyway.
+            let _ = self.timer.get_ref().set(u64::from(rest.subsec_nanos()));
+        }
+    }
+}
+
+/// Returns the time until the next tick, `elapsed` after the first one, unless the last one was just now.
+fn until_tick(elapsed: Duration) -> Option<Duration> {
+    let since_tick = elapsed.subsec_nanos() % TICK.subsec_nanos();
+    (since_tick > LATE.subsec_nanos())
+        .then(|| Duration::from_nanos(u64::from(TICK.subsec_nanos() - since_tick)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LATE, TICK, TickAlarm, until_tick};
+    use crate::context::small_runtime;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::time::Duration;
+    use tokio::time::sleep;
+
+    #[test]
+    fn it_is_set_to_the_next_tick_unless_the_last_one_was_just_now() {
+        let nanosecond = Duration::from_nanos(1);
+        for ticks in [0, 1, 999, 1000, 86_400_000] {
+            let tick = TICK * ticks;
+            assert_eq!(until_tick(tick), None);
+            assert_eq!(until_tick(tick + LATE), None);
+            assert_eq!(
+                until_tick(tick + LATE + nanosecond),
+                Some(TICK - LATE - nanosecond)
+            );
+            assert_eq!(until_tick(tick + TICK - nanosecond), Some(nanosecond));
+        }
+    }
+
+    /// Returns how often a runtime with an alarm, or without one, goes to sleep until a timer of 20 ms is
+    /// due.
+    fn sleeps(with_alarm: bool) -> u32 {
+        let count = Arc::new(AtomicU32::new(0));
+        let alarm = Arc::new(std::sync::OnceLock::<TickAlarm>::new());
+        let (counts, alarms) = (Arc::clone(&count), Arc::clone(&alarm));
+        let runtime = small_runtime()
+            .on_thread_park(move || {
+                counts.fetch_add(1, Ordering::Relaxed);
+                alarms.get().into_iter().for_each(TickAlarm::before_sleep);
+            })
+            .build()
+            .expect("a runtime");
+        if with_alarm {
+            alarm
+                .set(TickAlarm::of(&runtime).expect("a descriptor"))
+                .expect("the first");
+        }
+        runtime.block_on(async {
+            // Late after a tick.
+            let begin = std::time::Instant::now();
+            while until_tick(begin.elapsed()).is_none() {}
+            sleep(Duration::from_millis(20)).await;
+        });
+        count.load(Ordering::Relaxed)
+    }
+
+    /// The alarm ends a sleep now and then. It does not wake the thread at each tick.
+    #[test]
+    fn a_sleep_is_aligned_once() {
+        // The system may run the thread late after each of some ticks. It does not after all of twenty.
+        let with_alarm = sleeps(true);
+        assert!((1..20).contains(&with_alarm), "{with_alarm} sleeps in 20 ms");
+        assert!(sleeps(false) <= with_alarm.max(2));
+    }
+}
