@@ -29,7 +29,7 @@ async fn get(uri: &Uri, more: &[String]) -> Result<(), Error> {
     let address = SocketAddr::new(authority.host().trim_matches(['[', ']']).parse()?, port);
 
     let stream = TcpStream::connect_timeout(address, PATIENCE).await?;
-    let (mut sender, connection) = http1::handshake(Io::vectored(stream)).await?;
+    let (mut sender, connection) = http1::handshake(Io::socket(stream)).await?;
     // This task moves the bytes while requests wait for their responses.
     let moving = warpweft::spawn(connection);
     let first = uri.path_and_query().map_or("/", |path| path.as_str());

@@ -3,9 +3,11 @@
 use futures_io::{AsyncRead, AsyncWrite};
 use hyper::rt::{Read, ReadBufCursor, Write};
 use std::io::{Error, ErrorKind, IoSlice, Result};
+use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::io::ReadBuf;
+use warpweft::net::{Socket, Stream};
 
 /// The reading and writing traits of hyper and of tokio over any transport of `futures-io`: a
 /// [`TcpStream`](warpweft::net::TcpStream), a [`UnixStream`](warpweft::net::UnixStream), their halves, or the
@@ -17,7 +19,8 @@ use tokio::io::ReadBuf;
 ///
 /// Bytes go directly between the reader's buffer and the transport. `futures-io` reads into initialised
 /// memory, so a read offers only as much as it is likely to need, a kilobyte at first, and zeroes that
-/// before. A shutdown is the transport's `poll_close`.
+/// before. A socket of [`warpweft::net`] that was wrapped by [`socket`](Self::socket) needs no zeros, and is
+/// offered the whole buffer. A shutdown is the transport's `poll_close`.
 ///
 /// ```
 /// use std::os::unix::net::UnixStream as StdStream;
@@ -27,7 +30,7 @@ use tokio::io::ReadBuf;
 /// let runtime = warpweft::Runtime::builder().workers(1).build()?;
 /// runtime.block_on(async {
 ///     let (ours, _theirs) = StdStream::pair()?;
-///     let io = Io::vectored(UnixStream::from_std(ours)?);
+///     let io = Io::socket(UnixStream::from_std(ours)?);
 ///     assert!(io.get_ref().get_ref().peer_addr().is_ok());
 ///     Ok::<(), std::io::Error>(())
 /// })?;
@@ -45,9 +48,9 @@ use tokio::io::ReadBuf;
 /// let runtime = warpweft::Runtime::builder().workers(1).build()?;
 /// runtime.block_on(async {
 ///     let (ours, theirs) = StdStream::pair()?;
-///     let mut writer = Io::vectored(UnixStream::from_std(theirs)?);
+///     let mut writer = Io::socket(UnixStream::from_std(theirs)?);
 ///     writer.write_all(b"warp\nweft\n").await?;
-///     let mut lines = BufReader::new(Io::new(UnixStream::from_std(ours)?)).lines();
+///     let mut lines = BufReader::new(Io::socket(UnixStream::from_std(ours)?)).lines();
 ///     assert_eq!(lines.next_line().await?.as_deref(), Some("warp"));
 ///     assert_eq!(lines.next_line().await?.as_deref(), Some("weft"));
 ///     Ok::<(), std::io::Error>(())
@@ -58,10 +61,14 @@ use tokio::io::ReadBuf;
 pub struct Io<T> {
     inner: T,
     vectored: bool,
+    read_uninit: Option<ReadUninit<T>>,
     /// The largest size that the next read offers: twice as much after one that was filled, half as much
     /// after one that would have fitted in a quarter.
     offer: usize,
 }
+
+/// Reads into memory that need not be initialised, and returns how many bytes at its beginning were written.
+type ReadUninit<T> = fn(&T, &mut Context<'_>, &mut [MaybeUninit<u8>]) -> Poll<Result<usize>>;
 
 /// The smallest offer of a read: the head of most requests fits in.
 const LEAST: usize = 1 << 10;
@@ -74,12 +81,13 @@ impl<T> Io<T> {
         Self {
             inner,
             vectored: false,
+            read_uninit: None,
             offer: LEAST,
         }
     }
 
-    /// Wraps a transport that writes several buffers with one call, as sockets do: hyper passes bodies
-    /// without copying them.
+    /// Wraps a transport that writes several buffers with one call: hyper passes bodies without copying them.
+    /// For the sockets of [`warpweft::net`] see [`socket`](Self::socket).
     pub fn vectored(inner: T) -> Self {
         Self {
             vectored: true,
@@ -100,12 +108,29 @@ impl<T> Io<T> {
     }
 }
 
+impl<S: Socket> Io<Stream<S>> {
+    /// Wraps a socket, which writes several buffers with one call, and reads into memory as it is.
+    pub fn socket(stream: Stream<S>) -> Self {
+        Self {
+            read_uninit: Some(Stream::poll_read_uninit),
+            ..Self::vectored(stream)
+        }
+    }
+}
+
 impl<T: AsyncRead + Unpin> Read for Io<T> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         mut cursor: ReadBufCursor<'_>,
     ) -> Poll<Result<()>> {
+        if let Some(read_uninit) = self.read_uninit {
+            // SAFETY: `socket` has set it to a function that writes to this memory, or leaves it as it is.
+            let read = ready!(read_uninit(&self.inner, cx, unsafe { cursor.as_mut() }))?;
+            // SAFETY: that function has written so many bytes after the cursor.
+            unsafe { cursor.advance(read) };
+            return Poll::Ready(Ok(()));
+        }
         let room = cursor.remaining().min(self.offer);
         let read = ready!(self.fill(cx, cursor.initialize_unfilled_to(room)))?;
         // SAFETY: the `room` bytes after the cursor have been initialised above, and `read` is at most
@@ -139,6 +164,14 @@ impl<T: AsyncRead + Unpin> tokio::io::AsyncRead for Io<T> {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<Result<()>> {
+        if let Some(read_uninit) = self.read_uninit {
+            // SAFETY: `socket` has set it to a function that writes to this memory, or leaves it as it is.
+            let read = ready!(read_uninit(&self.inner, cx, unsafe { buffer.unfilled_mut() }))?;
+            // SAFETY: that function has written so many bytes there.
+            unsafe { buffer.assume_init(read) };
+            buffer.advance(read);
+            return Poll::Ready(Ok(()));
+        }
         let room = buffer.remaining().min(self.offer);
         let read = ready!(self.fill(cx, buffer.initialize_unfilled_to(room)))?;
         buffer.advance(read);

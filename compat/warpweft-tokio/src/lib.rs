@@ -95,14 +95,14 @@
 //!         while let Ok((stream, _peer)) = listener.accept().await {
 //!             let connection = server::conn::http1::Builder::new()
 //!                 .timer(WarpweftTimer::new())
-//!                 .serve_connection(Io::vectored(stream), service_fn(hello));
+//!                 .serve_connection(Io::socket(stream), service_fn(hello));
 //!             warpweft::spawn(connection).detach();
 //!         }
 //!     })
 //!     .detach();
 //!
 //!     let stream = TcpStream::connect(address).await?;
-//!     let (mut sender, connection) = client::conn::http1::handshake(Io::vectored(stream)).await?;
+//!     let (mut sender, connection) = client::conn::http1::handshake(Io::socket(stream)).await?;
 //!     warpweft::spawn(connection).detach();
 //!     let request = Request::get("/").header("host", "localhost").body(Empty::<Bytes>::new())?;
 //!     let response = sender.send_request(request).await?;
@@ -131,6 +131,8 @@ mod pool_context;
 mod rt;
 #[cfg(feature = "serve")]
 mod serve;
+#[cfg(any(target_os = "linux", target_os = "android"))]
+mod tick_alarm;
 
 #[cfg(feature = "serve")]
 pub use admission::{AdmittedBody, Admitting};

@@ -26,7 +26,7 @@ use warpweft::net::{UnixListener, UnixStream};
 ///     async fn accept(&mut self) -> io::Result<(Self::Io, SocketAddr)> {
 ///         let (stream, peer) = self.0.accept().await?;
 ///         stream.set_nodelay(false)?;
-///         Ok((Io::vectored(stream), peer))
+///         Ok((Io::socket(stream), peer))
 ///     }
 /// }
 /// ```
@@ -54,7 +54,7 @@ impl Listener for TcpListener {
         let (stream, peer) = Self::accept(self).await?;
         // If that fails the connection is gone, and says so when it is read.
         let _ = stream.set_nodelay(true);
-        Ok((Io::vectored(stream), peer))
+        Ok((Io::socket(stream), peer))
     }
 }
 
@@ -67,6 +67,6 @@ impl Listener for UnixListener {
     async fn accept(&mut self) -> io::Result<(Self::Io, Self::Address)> {
         let (stream, peer) = Self::accept(self).await?;
         let path = peer.as_pathname().map(std::path::Path::to_owned);
-        Ok((Io::vectored(stream), path))
+        Ok((Io::socket(stream), path))
     }
 }

@@ -88,6 +88,7 @@ const CASES: &[Case] = &[
 
 /// Functions in whose closure nothing of the program waits.
 const NO_CASES: &[(&str, &str)] = &[
+    ("io::Io::socket", "its `Stream` is a socket"),
     ("serve::Serve::configure", "it changes settings"),
     ("serve::Serve::on_error", "a hook"),
 ];

@@ -183,7 +183,7 @@ enum Client {
 
 impl Client {
     async fn connect(address: SocketAddr, second: bool) -> Result<Self, Error> {
-        let io = Io::vectored(TcpStream::connect(address).await?);
+        let io = Io::socket(TcpStream::connect(address).await?);
         if second {
             let (sender, connection) = http2::handshake(WarpweftExecutor::new(), io).await?;
             warpweft::spawn(connection).detach();
@@ -389,7 +389,7 @@ fn a_unix_socket_is_served_with_a_service_of_hyper() {
                 let _ = stopped.await;
             });
         let server = warpweft::spawn(async move { server.await });
-        let io = Io::vectored(UnixStream::connect(&path).await?);
+        let io = Io::socket(UnixStream::connect(&path).await?);
         let (mut sender, connection) = http1::handshake(io).await?;
         warpweft::spawn(connection).detach();
         let response = sender.send_request(request(Method::GET, "/peer", b"")).await?;

@@ -3,6 +3,7 @@
 use futures_io::{AsyncBufRead, AsyncRead, AsyncWrite};
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
 use std::pin::Pin;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use warpweft::Runtime;
@@ -66,11 +67,11 @@ fn our_streams_have_the_traits_of_tokio() {
     for workers in [1, 2] {
         let trips = async {
             let (client, server) = tcp_pair().await?;
-            round_trip(Io::vectored(client), Io::vectored(server)).await?;
+            round_trip(Io::socket(client), Io::socket(server)).await?;
             let (client, server) = tcp_pair().await?;
             round_trip(Io::new(client), Io::new(server)).await?;
             let (client, server) = unix_pair()?;
-            round_trip(Io::vectored(client), Io::vectored(server)).await?;
+            round_trip(Io::socket(client), Io::socket(server)).await?;
             // Around tokio's own adapters, there and back.
             let (client, server) = unix_pair()?;
             let twice = |stream| Io::new(FromTokio::new(tokio::io::BufStream::new(Io::new(stream))));
@@ -85,7 +86,7 @@ fn the_halves_of_a_stream_have_them_too() {
     let trip = async {
         let (client, server) = tcp_pair().await?;
         let (reader, writer) = client.into_split();
-        let server = warpweft::spawn(echo(Io::vectored(server)));
+        let server = warpweft::spawn(echo(Io::socket(server)));
         let mut writer = Io::vectored(writer);
         writer.write_all(b"warp\nweft\n").await?;
         writer.shutdown().await?;
@@ -99,21 +100,53 @@ fn the_halves_of_a_stream_have_them_too() {
     runtime(1).block_on(trip).expect("no error");
 }
 
+/// Reads once into a buffer of `room` bytes that has "warp" already, after a peer has sent `bytes`.
+async fn read_once<T>(bytes: &[u8], room: usize, wrap: impl Fn(UnixStream) -> Io<T>) -> io::Result<Vec<u8>>
+where
+    Io<T>: tokio::io::AsyncRead + Unpin,
+{
+    let (client, server) = unix_pair()?;
+    client.write_all(bytes).await?;
+    let mut memory = vec![MaybeUninit::uninit(); room];
+    let mut buffer = tokio::io::ReadBuf::uninit(&mut memory);
+    buffer.put_slice(b"warp");
+    let mut server = wrap(server);
+    poll_fn(|cx| tokio::io::AsyncRead::poll_read(Pin::new(&mut server), cx, &mut buffer)).await?;
+    let once = buffer.filled().to_vec();
+    drop(client);
+    // The end adds nothing.
+    while buffer.remaining() > 0 {
+        let before = buffer.filled().len();
+        poll_fn(|cx| tokio::io::AsyncRead::poll_read(Pin::new(&mut server), cx, &mut buffer)).await?;
+        if buffer.filled().len() == before {
+            break;
+        }
+    }
+    Ok(once)
+}
+
 /// A reader that brings what it has read already keeps it.
 #[test]
 fn a_read_is_appended_to_what_the_buffer_has() {
-    let trip = async {
-        let (client, server) = unix_pair()?;
-        client.write_all(b"weft").await?;
-        let mut memory = [0; 16];
-        let mut buffer = tokio::io::ReadBuf::new(&mut memory);
-        buffer.put_slice(b"warp");
-        let mut server = Io::new(server);
-        poll_fn(|cx| tokio::io::AsyncRead::poll_read(Pin::new(&mut server), cx, &mut buffer)).await?;
-        assert_eq!(buffer.filled(), b"warpweft");
+    let reads = async {
+        assert_eq!(read_once(b"weft", 16, Io::new).await?, b"warpweft");
+        assert_eq!(read_once(b"weft", 16, Io::socket).await?, b"warpweft");
+        assert_eq!(read_once(b"weft", 6, Io::socket).await?, b"warpwe");
         io::Result::Ok(())
     };
-    runtime(1).block_on(trip).expect("no error");
+    runtime(1).block_on(reads).expect("no error");
+}
+
+/// Memory that need not be zeroed is offered whole.
+#[test]
+fn a_socket_is_offered_the_whole_buffer() {
+    let reads = async {
+        let bytes = pattern(5000);
+        assert_eq!(read_once(&bytes, 8192, Io::socket).await?[4..], bytes);
+        assert!(read_once(&bytes, 8192, Io::new).await?.len() < 4 + bytes.len());
+        io::Result::Ok(())
+    };
+    runtime(1).block_on(reads).expect("no error");
 }
 
 #[test]

@@ -124,7 +124,7 @@ async fn ask(address: SocketAddr) -> Result<(), Error> {
     );
     assert!(client.get(url("/panic")).send().await.is_err());
 
-    let stream = Io::vectored(TcpStream::connect(address).await?);
+    let stream = Io::socket(TcpStream::connect(address).await?);
     let (mut socket, _) = tokio_tungstenite::client_async(format!("ws://{address}/chat"), stream).await?;
     for text in ["warp", "weft"] {
         socket.send(tungstenite::Message::text(text)).await?;

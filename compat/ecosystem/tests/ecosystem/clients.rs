@@ -91,7 +91,7 @@ fn sqlx_with_sqlite() {
 
 /// A server with the commands `PING`, `SET` and `GET`; it answers all others by `OK`.
 async fn store(stream: TcpStream, values: Arc<Mutex<HashMap<String, String>>>) -> Result<(), Error> {
-    let mut stream = BufStream::new(Io::vectored(stream));
+    let mut stream = BufStream::new(Io::socket(stream));
     loop {
         let mut line = String::new();
         if stream.read_line(&mut line).await? == 0 {

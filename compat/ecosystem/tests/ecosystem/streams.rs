@@ -13,14 +13,14 @@ fn lines_over_a_socket() {
         let address = listener.local_addr()?;
         let server = warpweft::spawn(async move {
             let (stream, _) = listener.accept().await?;
-            let mut lines = Framed::new(Io::vectored(stream), LinesCodec::new_with_max_length(100));
+            let mut lines = Framed::new(Io::socket(stream), LinesCodec::new_with_max_length(100));
             while let Some(line) = lines.next().await {
                 on_a_worker().await;
                 lines.send(line?.to_uppercase()).await?;
             }
             Ok::<_, warpweft_ecosystem::Error>(())
         });
-        let stream = Io::vectored(TcpStream::connect(address).await?);
+        let stream = Io::socket(TcpStream::connect(address).await?);
         let mut lines = Framed::new(stream, LinesCodec::new());
         for line in ["warp", "", "weft and warp"] {
             lines.send(line).await?;

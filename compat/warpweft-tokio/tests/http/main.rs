@@ -95,7 +95,7 @@ where
 
 async fn connect(address: SocketAddr) -> Result<SendRequest<Full<Bytes>>, Error> {
     let stream = TcpStream::connect(address).await?;
-    let (sender, connection) = handshake(Io::vectored(stream)).await?;
+    let (sender, connection) = handshake(Io::socket(stream)).await?;
     warpweft::spawn(connection).detach();
     Ok(sender)
 }
@@ -307,7 +307,7 @@ fn a_peer_that_says_nothing_is_let_go_when_its_time_is_over() {
             .timer(WarpweftTimer::new())
             .header_read_timeout(Duration::from_millis(20))
             .serve_connection(
-                Io::vectored(stream),
+                Io::socket(stream),
                 service_fn(|request| answer(request, Gate::new())),
             )
             .await;

@@ -113,7 +113,7 @@ where
         .timer(WarpweftTimer::new())
         .header_read_timeout(PATIENCE)
         .half_close(true)
-        .serve_connection(Io::vectored(stream), service_fn(handler));
+        .serve_connection(Io::socket(stream), service_fn(handler));
     let mut connection = pin!(connection);
     let mut stopped = pin!(stopped.changed());
     let mut told = false;

@@ -7,6 +7,7 @@ use futures_io::{AsyncRead, AsyncWrite};
 use rustix::net::RecvFlags;
 use std::fmt;
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::mem::MaybeUninit;
 use std::net::Shutdown;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -138,6 +139,25 @@ impl<S: Socket> Stream<S> {
             }
         }
         Ok(())
+    }
+
+    /// One attempt of a read into memory that need not be initialised. If it would block, the task is woken
+    /// when it may not. Returns the number of bytes at the beginning of `buffer` that were written, 0 if the
+    /// peer has ended its half or `buffer` is empty.
+    ///
+    /// # Errors
+    ///
+    /// See [`Stream`].
+    pub fn poll_read_uninit(
+        &self,
+        cx: &mut Context<'_>,
+        buffer: &mut [MaybeUninit<u8>],
+    ) -> Poll<io::Result<usize>> {
+        let room = room::<S>(buffer.len());
+        self.0.poll_receive(cx, room, |socket| {
+            let ((written, _), _) = rustix::net::recv(socket, &mut *buffer, RecvFlags::empty())?;
+            Ok(written.len())
+        })
     }
 
     /// Reads without removing: the next read returns the same bytes again.

@@ -291,7 +291,10 @@ mod tests {
             // A task that seems to compute for long, because the host took the CPU away, wants a standby
             // poller, and workers leave the looks to that one.
             let looked = flag.0.load(Ordering::Relaxed);
-            assert!(looked || driver_owner.standby.is_wanted(), "no look in round {round}");
+            assert!(
+                looked || driver_owner.standby.is_wanted(),
+                "no look in round {round}"
+            );
         }
     }
 

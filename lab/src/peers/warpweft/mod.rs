@@ -259,7 +259,7 @@ impl HttpPool for Pool<'_> {
                         };
                         let handler = service_fn(|request| answer(request, Inline, &asks));
                         let _ = http1::Builder::new()
-                            .serve_connection(HyperIo::vectored(stream), handler)
+                            .serve_connection(HyperIo::socket(stream), handler)
                             .await;
                     };
                     ::warpweft::spawn(connection).detach();
