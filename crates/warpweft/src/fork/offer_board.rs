@@ -6,7 +6,8 @@
 //! microseconds, and a small fork is done by then. A thief takes what it has seen on offer for [`RIPE_NS`].
 //! So small trees are never disturbed, and large ones spread within microseconds. If the stolen fork took
 //! less time than that, the thief waits longer for the next one, up to [`PARK_TIMEOUT_NS`]. A scope of a
-//! million empty jobs is not worth an interruption each.
+//! million empty jobs is not worth an interruption each. If it took longer than [`LARGE_NS`], the next one
+//! need not ripen.
 //!
 //! A thief remembers since when each worker has offered the same fork. So one look is enough for all offers,
 //! and a worker whose small forks come and go does not hide the large forks of others: see
@@ -43,6 +44,10 @@ const RIPE_NS: Option<u64> = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
 /// The length of a timed park where nothing ripens, or small forks come and go, in nanoseconds.
 const PARK_TIMEOUT_NS: u64 = 40_000;
 
+/// A fork that took this many nanoseconds is large: its thief takes the next one at once. Forks that come one
+/// after the other are mostly alike.
+const LARGE_NS: u64 = 30_000;
+
 /// The number of forks between two looks, for each worker that offers one, above which the watcher does not
 /// wait for one to ripen.
 const FEW: u64 = 4;
@@ -62,6 +67,8 @@ pub(crate) struct OfferView {
     watches: Cell<bool>,
     /// The worker from which it took the last fork.
     victim: Cell<usize>,
+    /// The last fork that it took was a large one: the next one need not ripen.
+    eager: Cell<bool>,
     /// True from a wake-up to the first offer that it sees.
     woken: Cell<bool>,
 }
@@ -87,7 +94,8 @@ impl OfferView {
     ) -> Option<(usize, u64)> {
         let mut offers = offers.peekable();
         let first = *offers.peek()?;
-        if self.woken.replace(false) && self.reluctance.get() == 0 {
+        let was_woken = self.woken.replace(false) && self.reluctance.get() == 0;
+        if was_woken || self.eager.get() {
             return Some(first);
         }
         let ripening = self
@@ -108,7 +116,9 @@ impl OfferView {
     /// reluctant.
     pub(crate) fn learn(&self, start_ns: u64) {
         if let Some(ripe_ns) = RIPE_NS {
-            let small = clock::now_ns() - start_ns < ripe_ns;
+            let took = clock::now_ns().saturating_sub(start_ns);
+            let small = took < ripe_ns;
+            self.eager.set(took >= LARGE_NS);
             let more = (self.reluctance.get() + ripe_ns).min(PARK_TIMEOUT_NS - ripe_ns);
             self.reluctance.set(if small { more } else { 0 });
         }
@@ -280,7 +290,8 @@ impl OfferBoard {
 
 #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
 mod tests {
-    use super::OfferView;
+    use super::{LARGE_NS, OfferView};
+    use warpweft_platform::clock::now_ns;
 
     #[test]
     fn a_large_fork_ripens_behind_small_ones_that_come_and_go() {
@@ -298,5 +309,19 @@ mod tests {
         assert_eq!(thief.first_ripe([(1, 4)].into_iter(), 2, u64::MAX), Some((1, 4)));
         assert_eq!(thief.first_ripe([(1, 5)].into_iter(), 2, u64::MAX), None);
         assert_eq!(thief.first_ripe([].into_iter(), 2, 0), None);
+    }
+
+    #[test]
+    fn a_thief_of_a_large_fork_takes_the_next_at_once_until_one_is_small() {
+        let thief = OfferView::default();
+        let now = now_ns();
+        let look = |turn| thief.first_ripe([(1, turn)].into_iter(), 2, u64::MAX / 2);
+        assert_eq!(look(1), None, "it has taken none");
+        thief.learn(now.saturating_sub(LARGE_NS));
+        assert_eq!(look(2), Some((1, 2)));
+        assert_eq!(look(3), Some((1, 3)));
+        // It ends before it begins, so that no pause of this thread makes it a large one.
+        thief.learn(now_ns() + LARGE_NS);
+        assert_eq!(look(4), None);
     }
 }
