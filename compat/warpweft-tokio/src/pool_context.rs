@@ -55,7 +55,8 @@ pub trait BuilderExt: Sized {
     ///
     /// # Costs
     ///
-    /// - A thread, `warpweft-tokio`, which waits for the sockets and timers of tokio, and three descriptors.
+    /// - A thread, `warpweft-tokio`, which waits for the sockets and timers of tokio, and three descriptors,
+    ///   on Linux four.
     ///   It ends soon after the pool; so do tasks of `tokio::spawn` that are left.
     /// - An event of a tokio socket or timer costs a hand-over from that thread to a worker; if a task of
     ///   `tokio::spawn` waits for it, the worker hands back afterwards. Sockets of [`warpweft::net`] cost
@@ -237,6 +238,9 @@ impl Scheduler {
 
 impl Drop for Scheduler {
     fn drop(&mut self) {
+        // What it has of the runtime would keep that for ever: the runtime's hooks have the watch.
+        let watch = std::mem::take(&mut *self.watch.lock());
+        drop(watch);
         // Remaining tasks are dropped. It does not wait for threads that block.
         self.runtime
             .take()
@@ -404,5 +408,30 @@ impl Future for Round<'_> {
         ready!(slice.as_mut().poll(cx));
         watch.slice = None;
         Poll::Ready(Outcome::Busy)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::prepare;
+    use std::sync::Arc;
+    use std::thread::sleep;
+    use std::time::{Duration, Instant};
+
+    /// The hooks of the runtime have the watch, and the watch has what belongs to the runtime.
+    #[test]
+    fn nothing_of_a_context_that_has_ended_is_left() {
+        let (handle, start) = prepare().expect("a thread and descriptors");
+        let watch = Arc::downgrade(&start.turns.scheduler.watch);
+        drop((handle, start));
+        // Its thread ends by itself.
+        let begin = Instant::now();
+        while watch.strong_count() > 0 {
+            assert!(
+                begin.elapsed() < Duration::from_secs(60),
+                "the watch is still there"
+            );
+            sleep(Duration::from_millis(1));
+        }
     }
 }
