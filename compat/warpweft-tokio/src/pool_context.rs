@@ -415,8 +415,8 @@ impl Future for Round<'_> {
 mod tests {
     use super::prepare;
     use std::sync::Arc;
-    use std::thread::sleep;
     use std::time::{Duration, Instant};
+    use warpweft_platform::thread::pause;
 
     /// The hooks of the runtime have the watch, and the watch has what belongs to the runtime.
     #[test]
@@ -431,7 +431,7 @@ mod tests {
                 begin.elapsed() < Duration::from_secs(60),
                 "the watch is still there"
             );
-            sleep(Duration::from_millis(1));
+            pause(1_000_000);
         }
     }
 }
