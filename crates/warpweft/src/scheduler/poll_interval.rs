@@ -18,6 +18,9 @@ const LONG_NS: u64 = 500_000;
 /// For this time after a stretch of [`LONG_NS`] the worker reads its thread's CPU time before each stretch.
 /// That is a system call, so a server of short tasks does not make it.
 const ALERT_NS: u64 = 10_000_000;
+/// The fewest tasks between two calls of `poll_global`, also where tasks take long: own tasks must go on
+/// beside those that other threads make ready.
+const OWN_TASKS: u32 = 8;
 /// The most tasks between two looks at the clock.
 const STRETCH: u32 = 64;
 /// The stretches between two looks at the clock if only reports need its time.
@@ -110,6 +113,8 @@ pub(crate) struct PollInterval {
     left: u32,
     stretch: u32,
     since_ns: u64,
+    /// The time of the last call of `poll_global`.
+    polled_global_ns: u64,
     /// The CPU time of this thread at `since_ns`, if it was read.
     cpu_ns: Option<u64>,
     was_long: bool,
@@ -135,6 +140,7 @@ impl PollInterval {
             // A thread may repeatedly get a worker for one task only.
             stretch: 1,
             since_ns: 0,
+            polled_global_ns: 0,
             cpu_ns: None,
             was_long: false,
             unread: 0,
@@ -167,7 +173,7 @@ impl PollInterval {
         if let Some(driver) = driver_owner.get() {
             self.since_ns = self.since_ns.max(woke_ns);
             stretch = self.by_the_clock(driver, driver_owner, idle, monitor);
-            poll_global |= self.since_ns < self.others_until_ns;
+            poll_global |= self.since_ns < self.others_until_ns || self.others_are_due();
         } else if !monitor.is_there() {
             self.unread = (self.unread + 1) % UNREAD;
             if self.unread == 0 {
@@ -177,9 +183,18 @@ impl PollInterval {
         }
         if poll_global {
             self.left = self.interval;
+            self.polled_global_ns = self.since_ns;
         }
         self.stretch = stretch.min(self.left);
         poll_global
+    }
+
+    /// Returns true if tasks of other threads have waited for as long as sockets may. Timers of another
+    /// runtime, for one, make many tasks ready at a time, and an interval of tasks can take a millisecond.
+    fn others_are_due(&self) -> bool {
+        self.others_have_turns
+            && self.interval - self.left >= OWN_TASKS
+            && self.since_ns.saturating_sub(self.polled_global_ns) >= LOOK_NS
     }
 
     /// Returns the length of the next stretch.
@@ -239,7 +254,7 @@ impl PollInterval {
 
 #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
 mod tests {
-    use super::{DriverOwner, Idle, LONG_NS, LOOK_NS, Monitor, PollInterval};
+    use super::{DriverOwner, Idle, LONG_NS, LOOK_NS, Monitor, OWN_TASKS, PollInterval};
     use crate::driver::Io;
     use crate::threads::monitor::Watch;
     use std::sync::Arc;
@@ -257,7 +272,7 @@ mod tests {
     }
 
     /// Tasks that take longer than the time between two looks: after the first stretch, a look follows each
-    /// of them.
+    /// of them. Others have their turn after a few.
     #[test]
     fn long_tasks_are_followed_by_a_look() {
         let idle = Idle::new(1);
@@ -283,8 +298,8 @@ mod tests {
             was_long |= poll_interval.was_long();
             if poll_global {
                 assert!(
-                    overdue_after == 61 || was_long,
-                    "overdue tasks are asked for at the same pace as ever, not after {overdue_after}"
+                    overdue_after == OWN_TASKS || was_long,
+                    "overdue tasks are asked for after some own ones, not after {overdue_after}"
                 );
                 overdue_after = 0;
             }
@@ -341,6 +356,21 @@ mod tests {
         assert_eq!(after_sleep(false), (1, true));
         // The system may take the CPU away in any single case.
         assert!((0..10).any(|_| after_sleep(true) == (4, false)));
+    }
+
+    /// A policy with priorities gives less urgent tasks their turn in `poll_global`: at its own pace.
+    #[test]
+    fn others_are_due_by_time_unless_there_are_priorities() {
+        let due = |by_priority, tasks, ns| {
+            let mut poll_interval = PollInterval::new(61, by_priority);
+            poll_interval.left -= tasks;
+            poll_interval.since_ns = ns;
+            poll_interval.others_are_due()
+        };
+        assert!(due(false, OWN_TASKS, LOOK_NS));
+        assert!(!due(false, OWN_TASKS - 1, u64::MAX));
+        assert!(!due(false, 60, LOOK_NS - 1));
+        assert!(!due(true, 60, u64::MAX));
     }
 
     #[test]
