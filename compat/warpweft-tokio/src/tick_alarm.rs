@@ -73,8 +73,8 @@ mod tests {
     use crate::context::small_runtime;
     use std::future::poll_fn;
     use std::pin::pin;
+    use std::sync::Arc;
     use std::sync::atomic::{AtomicU32, Ordering};
-    use std::sync::{Arc, OnceLock};
     use std::task::{Poll, Waker};
     use std::time::{Duration, Instant};
     use tokio::time::sleep;
@@ -95,27 +95,40 @@ mod tests {
         }
     }
 
-    /// Returns how often a runtime with an alarm goes to sleep until a timer of 20 ms is due.
-    fn sleeps() -> u32 {
-        let count = Arc::new(AtomicU32::new(0));
-        let alarm = Arc::new(OnceLock::<TickAlarm>::new());
-        let (counts, alarms) = (Arc::clone(&count), Arc::clone(&alarm));
+    /// Runs `future` on a runtime with an alarm, from late after a tick on. `park` and `unpark` are called at
+    /// the two ends of each sleep.
+    fn late_after_a_tick<F: Future>(
+        park: impl Fn() + Send + Sync + 'static,
+        unpark: impl Fn() + Send + Sync + 'static,
+        future: F,
+    ) -> F::Output {
+        let alarm = Arc::new(Mutex::new(None));
+        let alarms = Arc::clone(&alarm);
         let runtime = small_runtime()
             .on_thread_park(move || {
-                counts.fetch_add(1, Ordering::Relaxed);
-                alarms.get().into_iter().for_each(TickAlarm::before_sleep);
+                park();
+                alarms.lock().iter().for_each(TickAlarm::before_sleep);
             })
+            .on_thread_unpark(unpark)
             .build()
             .expect("a runtime");
         let begin = Instant::now();
-        alarm
-            .set(TickAlarm::of(&runtime).expect("a descriptor"))
-            .expect("the first");
-        runtime.block_on(async {
-            // Late after a tick.
+        *alarm.lock() = Some(TickAlarm::of(&runtime).expect("a descriptor"));
+        let output = runtime.block_on(async {
             while until_tick(begin.elapsed()).is_none() {}
-            sleep(Duration::from_millis(20)).await;
+            future.await
         });
+        // The hooks have it, and it keeps the runtime.
+        drop(alarm.lock().take());
+        output
+    }
+
+    /// Returns how often the thread goes to sleep until a timer of 20 ms is due.
+    fn sleeps() -> u32 {
+        let count = Arc::new(AtomicU32::new(0));
+        let counts = Arc::clone(&count);
+        let park = move || _ = counts.fetch_add(1, Ordering::Relaxed);
+        late_after_a_tick(park, || (), async { sleep(Duration::from_millis(20)).await });
         count.load(Ordering::Relaxed)
     }
 
@@ -130,24 +143,16 @@ mod tests {
         assert!(counts.len() < 20, "sleeps in 20 ms: {counts:?}");
     }
 
-    /// Returns how long a runtime's first sleep takes, late after a tick, while its only timer is due in a
-    /// second. Before that comes one that ends at once, because the timer is new.
+    /// Returns how long the first sleep takes while the only timer is due in a second. Before that comes one
+    /// that ends at once, because the timer is new.
     fn first_sleep() -> Duration {
-        let (alarm, woken) = (Arc::new(OnceLock::<TickAlarm>::new()), Arc::new(Mutex::new(None)));
-        let (alarms, wakes) = (Arc::clone(&alarm), Arc::clone(&woken));
-        let runtime = small_runtime()
-            .on_thread_park(move || alarms.get().into_iter().for_each(TickAlarm::before_sleep))
-            .on_thread_unpark(move || wakes.lock().take().into_iter().for_each(Waker::wake))
-            .build()
-            .expect("a runtime");
+        let woken = Arc::new(Mutex::new(None));
+        let wakes = Arc::clone(&woken);
+        let unpark = move || wakes.lock().take().into_iter().for_each(Waker::wake);
         let begin = Instant::now();
-        alarm
-            .set(TickAlarm::of(&runtime).expect("a descriptor"))
-            .expect("the first");
-        runtime.block_on(async {
+        let two_sleeps = async {
             let mut timer = pin!(sleep(Duration::from_secs(1)));
             let mut polls = 0;
-            while until_tick(begin.elapsed()).is_none() {}
             poll_fn(|cx| {
                 polls += 1;
                 *woken.lock() = Some(cx.waker().clone());
@@ -158,7 +163,8 @@ mod tests {
                 }
             })
             .await;
-        });
+        };
+        late_after_a_tick(|| (), unpark, two_sleeps);
         begin.elapsed()
     }
 
