@@ -6,7 +6,7 @@
 //!
 //! The kept priority is a hint: a task that gets a wrong one runs too early or too late, and that is all.
 
-use super::pool::Pool;
+use super::pool::TypedPool;
 use super::worker::Worker;
 use crate::execution::stack_context::{self, StackContext};
 use crate::pool::donation::{self, Debtors};
@@ -19,7 +19,7 @@ const PROMOTED_FROM: u64 = 256;
 /// And queues that are longer by this number for each task that has run since the last search.
 const PROMOTED_EACH: u64 = 4;
 
-impl<P: Policy> Pool<P> {
+impl<P: Policy> TypedPool<P> {
     fn levels(&self) -> usize {
         self.core.info.priorities.into()
     }

@@ -1,7 +1,7 @@
 //! A pool: workers under one policy, and all that they share.
 //!
 //! ```text
-//!                    ┌──────────────────────── Pool<P> ────────────────────────┐
+//!                    ┌───────────────────── TypedPool<P> ──────────────────────┐
 //!  other threads ───▶│ header (vtable)   policy's Shared   idle   lifecycle    │
 //!  wakers, handles   │ worker 0 [Local]  worker 1 [Local]  …  owned tasks lost │
 //!                    └─────────────────────────────────────────────────────────┘
@@ -60,7 +60,7 @@ pub(crate) fn is_in_external_push() -> bool {
 
 /// `repr(C)`: a pointer to the core, and to its header, is a pointer to the pool.
 #[repr(C)]
-pub(crate) struct Pool<P: Policy> {
+pub(crate) struct TypedPool<P: Policy> {
     pub(crate) core: PoolCore,
     pub(super) this: Weak<Self>,
     /// Dropped by `finish`, once, when nothing can touch it any more.
@@ -75,11 +75,11 @@ pub(crate) struct Pool<P: Policy> {
 
 // SAFETY: `shared` is reached by `&` only, and `P::Shared: Sync`, until `finish` alone has it. The parts of
 // one worker are touched by the one thread that carries it (see `Worker`).
-unsafe impl<P: Policy> Sync for Pool<P> {}
+unsafe impl<P: Policy> Sync for TypedPool<P> {}
 // SAFETY: as above; nothing is tied to the thread that made it.
-unsafe impl<P: Policy> Send for Pool<P> {}
+unsafe impl<P: Policy> Send for TypedPool<P> {}
 
-impl<P: Policy> Pool<P> {
+impl<P: Policy> TypedPool<P> {
     const VTABLE: PoolVtable = PoolVtable {
         push: Self::push_any,
         woken: Self::woken::<false>,
@@ -305,7 +305,7 @@ impl<P: Policy> Pool<P> {
     }
 }
 
-impl<P: Policy> PoolRef for Pool<P> {
+impl<P: Policy> PoolRef for TypedPool<P> {
     fn header(&self) -> NonNull<PoolHeader> {
         // From `self`, not from its first field: the pointer is valid for the whole pool.
         NonNull::from(self).cast()
@@ -397,7 +397,7 @@ impl<P: Policy> PoolRef for Pool<P> {
     }
 }
 
-impl<P: Policy> DynPool for Pool<P> {
+impl<P: Policy> DynPool for TypedPool<P> {
     fn core(&self) -> &PoolCore {
         &self.core
     }

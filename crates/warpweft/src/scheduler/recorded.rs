@@ -1,7 +1,7 @@
 //! What the flight recorder gets of a worker's steps. Nothing here is called while steps are not recorded,
 //! but for wakes of workers, which are rare.
 
-use super::pool::Pool;
+use super::pool::TypedPool;
 use super::worker::{Work, Worker};
 use crate::execution::stack_context::StackContext;
 use crate::execution::thread_fibers::recorded::LineEnd;
@@ -63,7 +63,7 @@ impl<P: Policy> Worker<P> {
     }
 
     /// Prepares the worker that the thread carries to record its steps, or not to. Returns true if it must.
-    pub(crate) fn adapt_to_recorder(pool: &Pool<P>, context: &StackContext) -> bool {
+    pub(crate) fn adapt_to_recorder(pool: &TypedPool<P>, context: &StackContext) -> bool {
         let recorded = pool.core.recorder.mode().is_on();
         if let Some(worker_ref) = context.worker_ref()
             && !pool.core.lifecycle.is_closing()
@@ -80,7 +80,7 @@ impl<P: Policy> Worker<P> {
     ///
     /// As [`call`](Self::call).
     #[inline]
-    pub(crate) unsafe fn begin_recorded(&self, pool: &Pool<P>, task: &TaskRef) {
+    pub(crate) unsafe fn begin_recorded(&self, pool: &TypedPool<P>, task: &TaskRef) {
         let recorder = &pool.core.recorder;
         // SAFETY: by contract the calling thread carries the worker.
         unsafe { recorder.worker(self.id()).begin(recorder, recorder.mode(), task) };
@@ -95,7 +95,7 @@ impl<P: Policy> Worker<P> {
     #[inline]
     pub(crate) unsafe fn end_recorded(
         &self,
-        pool: &Pool<P>,
+        pool: &TypedPool<P>,
         (ran, is_notified): (&Ran, bool),
         is_same: bool,
         context: &StackContext,
@@ -133,7 +133,7 @@ impl<P: Policy> Worker<P> {
     #[inline(never)]
     pub(crate) unsafe fn woke_recorded(
         &self,
-        pool: &Pool<P>,
+        pool: &TypedPool<P>,
         context: &StackContext,
         (of, before): (usize, LineEnd),
     ) {
@@ -149,7 +149,7 @@ impl<P: Policy> Worker<P> {
     ///
     /// As [`call`](Self::call).
     #[inline]
-    pub(crate) unsafe fn close_recorded(&self, pool: &Pool<P>) {
+    pub(crate) unsafe fn close_recorded(&self, pool: &TypedPool<P>) {
         let recorder = &pool.core.recorder;
         // SAFETY: by contract the calling thread carries the worker.
         unsafe { recorder.worker(self.id()).close(recorder) };
@@ -165,7 +165,7 @@ impl<P: Policy> Worker<P> {
     #[inline(never)]
     pub(crate) unsafe fn wait_recorded<const RECORDED: bool>(
         &self,
-        pool: &Pool<P>,
+        pool: &TypedPool<P>,
         context: &StackContext,
     ) -> Option<Work> {
         let before = RECORDED.then(|| context.fibers().line_end());
@@ -205,7 +205,12 @@ impl<P: Policy> Worker<P> {
     /// # Safety
     ///
     /// As for [`run`](Self::run).
-    unsafe fn run_turned<const RECORDED: bool>(&self, pool: &Pool<P>, task: TaskRef, context: &StackContext) {
+    unsafe fn run_turned<const RECORDED: bool>(
+        &self,
+        pool: &TypedPool<P>,
+        task: TaskRef,
+        context: &StackContext,
+    ) {
         if RECORDED {
             // SAFETY: by contract.
             unsafe { self.run::<false>(pool, task, context) };
@@ -254,7 +259,7 @@ impl<P: Policy> Worker<P> {
     #[inline(never)]
     pub(crate) unsafe fn run_fibers_recorded(
         &self,
-        pool: &Pool<P>,
+        pool: &TypedPool<P>,
         context: &StackContext,
         most: u32,
     ) -> u32 {
@@ -285,7 +290,7 @@ impl<P: Policy> Worker<P> {
     }
 }
 
-impl<P: Policy> Pool<P> {
+impl<P: Policy> TypedPool<P> {
     /// Records the wake as well.
     ///
     /// # Safety

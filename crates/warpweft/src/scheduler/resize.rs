@@ -9,7 +9,7 @@
 //! - While a worker rests that has had a thread, there is a spare thread for it: see `ThreadSet`.
 //! - A task that is pinned to a worker ends its rest. The worker runs such tasks, and rests again.
 
-use super::pool::Pool;
+use super::pool::TypedPool;
 use super::worker::Worker;
 use crate::execution::stack_context;
 use crate::pool::size::ResizeError;
@@ -34,7 +34,7 @@ enum Cause {
 impl<P: Policy> Worker<P> {
     /// Returns true if the pool has become smaller, and this worker is one too many.
     #[inline]
-    pub(crate) fn must_rest(&self, pool: &Pool<P>) -> bool {
+    pub(crate) fn must_rest(&self, pool: &TypedPool<P>) -> bool {
         pool.core.size.policy.rests(WorkerId(self.id()))
     }
 
@@ -64,7 +64,7 @@ impl<P: Policy> Worker<P> {
     }
 }
 
-impl<P: Policy> Pool<P> {
+impl<P: Policy> TypedPool<P> {
     /// See `DynPool::resize`.
     pub(super) fn set_size(&self, workers: usize) -> Result<usize, ResizeError> {
         if workers == 0 {

@@ -4,7 +4,7 @@
 //! Most pushed tasks go into the policy's `Local` and nowhere else, and most waiting tasks fall asleep at
 //! once. The rest is out of line, and comes last, so that no registers are saved for it in the common case.
 
-use super::pool::Pool;
+use super::pool::TypedPool;
 use super::worker::Worker;
 use crate::execution::stack_context::{self, StackContext};
 use crate::pool::current::{GaveWay, WorkerRef, with_taker};
@@ -20,7 +20,7 @@ impl<P: Policy> Worker<P> {
     ///
     /// As [`Worker::call`].
     #[inline]
-    pub(crate) unsafe fn push_in(&self, pool: &Pool<P>, task: Runnable, why: Why) {
+    pub(crate) unsafe fn push_in(&self, pool: &TypedPool<P>, task: Runnable, why: Why) {
         let task = self.inherit(task, why);
         self.counters().pushed(why);
         let push = |shared: &P::Shared, local: &mut P::Local, _: &Cx<'_>| {
@@ -43,7 +43,7 @@ impl<P: Policy> Worker<P> {
     ///
     /// As [`Worker::call`].
     #[inline]
-    pub(crate) unsafe fn push_local(&self, pool: &Pool<P>, task: Runnable, why: Why) {
+    pub(crate) unsafe fn push_local(&self, pool: &TypedPool<P>, task: Runnable, why: Why) {
         let task = self.inherit(task, why);
         self.counters().pushed(why);
         // SAFETY: by contract.
@@ -58,7 +58,7 @@ impl<P: Policy> Worker<P> {
     ///
     /// As [`Worker::call`].
     #[inline]
-    unsafe fn follow_up(&self, pool: &Pool<P>, kept: Result<(), TaskRef>, why: Why) {
+    unsafe fn follow_up(&self, pool: &TypedPool<P>, kept: Result<(), TaskRef>, why: Why) {
         match kept {
             // SAFETY: by contract.
             Ok(()) if pool.core.idle.is_wanted() => unsafe { self.wake_one() },
@@ -148,7 +148,7 @@ impl<P: Policy> Worker<P> {
     /// As [`Worker::call`].
     #[allow(clippy::inline_always, reason = "as `run`, whose part it is")]
     #[inline(always)]
-    pub(crate) unsafe fn suspend(&self, pool: &Pool<P>, mut pending: Pending, is_notified: bool) {
+    pub(crate) unsafe fn suspend(&self, pool: &TypedPool<P>, mut pending: Pending, is_notified: bool) {
         if is_notified {
             // SAFETY: by contract.
             return unsafe { self.go_on(pending) };
@@ -263,7 +263,7 @@ impl<P: Policy> Worker<P> {
     }
 }
 
-impl<P: Policy> Pool<P> {
+impl<P: Policy> TypedPool<P> {
     /// # Safety
     ///
     /// As [`woken`](warpweft_task::pool::PoolVtable::woken). With `KEPT` the policy keeps woken tasks.

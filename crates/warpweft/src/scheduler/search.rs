@@ -2,7 +2,7 @@
 //! protocol needs of a worker.
 
 use super::poll_interval::look;
-use super::pool::Pool;
+use super::pool::TypedPool;
 use super::worker::{Work, Worker};
 use crate::driver::core::PollTurn;
 use crate::idle::{Searcher, SleepHistory};
@@ -12,7 +12,7 @@ use warpweft_policy::{Count, Policy};
 /// A worker that searches for work.
 pub(crate) struct WorkSource<'a, P: Policy> {
     worker: &'a Worker<P>,
-    pool: &'a Pool<P>,
+    pool: &'a TypedPool<P>,
     /// The handle of the thread that carries it.
     thread_handle: &'a ThreadHandle,
     /// The number of tasks that it had left to their owners at the last call.

@@ -1,7 +1,7 @@
 //! The monitor's tick: which workers are stuck, and the compensating workers that it sends. See
 //! `threads/MONITOR.md`.
 
-use super::pool::Pool;
+use super::pool::TypedPool;
 use crate::driver::standby::TICK_NS;
 use crate::observe::raw::told;
 use crate::observe::recorder::event::Kind;
@@ -121,7 +121,7 @@ struct Due {
     was_turn: bool,
 }
 
-impl<P: Policy> Pool<P> {
+impl<P: Policy> TypedPool<P> {
     pub(crate) fn watch_workers(&self, pool: &Arc<dyn PoolRef>) {
         let monitor = &self.core.monitor;
         let stuck_ns = monitor.stuck_ns();

@@ -8,7 +8,7 @@
 
 use super::neighbour::Neighbour;
 use super::poll_interval::{YieldInterval, hand_out, look};
-use super::pool::Pool;
+use super::pool::TypedPool;
 use super::search::WorkSource;
 use crate::driver::core::Driver;
 use crate::driver::standby;
@@ -74,7 +74,7 @@ impl<P: Policy> Worker<P> {
         has_own: Self::has_own_of_ref,
         fetch: Self::fetch_of_ref,
         driver: Self::driver_of_ref,
-        keep: Pool::<P>::keep,
+        keep: TypedPool::<P>::keep,
     };
 
     pub(crate) fn new(
@@ -183,9 +183,9 @@ impl<P: Policy> Worker<P> {
         None
     }
 
-    pub(crate) fn pool(&self) -> &Pool<P> {
+    pub(crate) fn pool(&self) -> &TypedPool<P> {
         // SAFETY: the pool owns its workers, so it is alive, and `new` was given its header.
-        unsafe { self.worker_ref.pool.cast::<Pool<P>>().as_ref() }
+        unsafe { self.worker_ref.pool.cast::<TypedPool<P>>().as_ref() }
     }
 
     /// Calls a hook of the policy with this worker's `Local`.
@@ -211,7 +211,7 @@ impl<P: Policy> Worker<P> {
     #[inline(always)]
     pub(crate) unsafe fn call_in<R>(
         &self,
-        pool: &Pool<P>,
+        pool: &TypedPool<P>,
         hook: impl FnOnce(&P::Shared, &mut P::Local, &Cx<'_>) -> R,
     ) -> R {
         // After a hook has panicked in code whose panics are caught elsewhere, such as a waker, the loop may
@@ -391,7 +391,7 @@ impl<P: Policy> Worker<P> {
     #[inline(always)]
     pub(crate) unsafe fn run<const RECORDED: bool>(
         &self,
-        pool: &Pool<P>,
+        pool: &TypedPool<P>,
         task: TaskRef,
         context: &StackContext,
     ) {
@@ -484,7 +484,7 @@ pub(crate) enum Work {
 }
 
 /// Closes the worker's pool if a hook of its policy panics.
-struct CloseOnUnwind<'a, P: Policy>(&'a Pool<P>);
+struct CloseOnUnwind<'a, P: Policy>(&'a TypedPool<P>);
 
 impl<P: Policy> Drop for CloseOnUnwind<'_, P> {
     fn drop(&mut self) {

@@ -11,7 +11,7 @@
 //! - Which worker the thread carries is read anew before each task.
 
 use super::poll_interval::PollInterval;
-use super::pool::Pool;
+use super::pool::TypedPool;
 use super::worker::{Work, Worker};
 use crate::execution::stack_context::StackContext;
 use crate::threads::pool_ref::PoolRef;
@@ -44,7 +44,7 @@ enum LoopEnd {
 /// stack.
 // Not inlined, so that its one indirect call can be counted in the assembly.
 #[inline(never)]
-unsafe fn run_loop<P: Policy, const RECORDED: bool>(pool: &Pool<P>, context: &StackContext) -> LoopEnd {
+unsafe fn run_loop<P: Policy, const RECORDED: bool>(pool: &TypedPool<P>, context: &StackContext) -> LoopEnd {
     let mut poll_interval = PollInterval::new(P::INTERVAL, P::INHERITS_PRIORITY);
     let mut until_pause = poll_interval.stretch();
     let mut fibers = 1;
@@ -167,7 +167,7 @@ enum LookResult {
 // Not inlined: its registers would be taken from the loop for each task.
 #[inline(never)]
 unsafe fn look_up<P: Policy, const RECORDED: bool>(
-    pool: &Pool<P>,
+    pool: &TypedPool<P>,
     worker: &Worker<P>,
     poll_interval: &mut PollInterval,
     helped: &mut bool,
@@ -235,7 +235,7 @@ unsafe fn look_up<P: Policy, const RECORDED: bool>(
 
 /// Returns true if the worker only yields while another one is in a task that takes long. Called once per
 /// look, on the thread that carries the worker.
-fn waits_for_one_that_is_stuck<P: Policy>(pool: &Pool<P>, worker: &Worker<P>) -> bool {
+fn waits_for_one_that_is_stuck<P: Policy>(pool: &TypedPool<P>, worker: &Worker<P>) -> bool {
     let own = (worker.steps(), worker.counters().get(Count::Yields));
     let steps_of = |id| {
         let is_awake = pool.core.idle.is_awake(id);
@@ -262,7 +262,7 @@ unsafe fn ask_overdue<P: Policy>(worker: &Worker<P>) -> Option<TaskRef> {
 }
 
 /// Runs tasks until the thread has to give its worker back, or has given it away.
-fn work<P: Policy>(pool: &Pool<P>, context: &StackContext) {
+fn work<P: Policy>(pool: &TypedPool<P>, context: &StackContext) {
     loop {
         let run_loop = || {
             if Worker::<P>::adapt_to_recorder(pool, context) {
@@ -310,7 +310,7 @@ fn work<P: Policy>(pool: &Pool<P>, context: &StackContext) {
 ///
 /// The calling thread occupies `context`, a stack context of `pool`, and no hook of the policy is on its
 /// stack.
-pub(crate) unsafe fn leave<P: Policy>(pool: &Pool<P>, context: &StackContext) {
+pub(crate) unsafe fn leave<P: Policy>(pool: &TypedPool<P>, context: &StackContext) {
     if let Some(id) = context.release_worker() {
         // Spawns and wakes in the `Drop` of the tasks and the policy come from outside from here on.
         context.acquire_worker(None);
@@ -324,7 +324,7 @@ pub(crate) unsafe fn leave<P: Policy>(pool: &Pool<P>, context: &StackContext) {
 
 /// Gives the calling thread the worker that it was assigned. It runs no loop: what it runs by itself counts
 /// as a task of that worker.
-pub(crate) fn enter<P: Policy>(pool: &Pool<P>, context: &StackContext) -> EnteredContexts {
+pub(crate) fn enter<P: Policy>(pool: &TypedPool<P>, context: &StackContext) -> EnteredContexts {
     let carried = context.thread_handle().handoff.wait();
     context.acquire_worker(carried);
     carried.map_or_else(EnteredContexts::none, |worker| start(pool, worker))
@@ -332,7 +332,7 @@ pub(crate) fn enter<P: Policy>(pool: &Pool<P>, context: &StackContext) -> Entere
 
 /// Enters the contexts of the pool on a thread that has got its first worker, and calls the hook of the
 /// program.
-fn start<P: Policy>(pool: &Pool<P>, worker: usize) -> EnteredContexts {
+fn start<P: Policy>(pool: &TypedPool<P>, worker: usize) -> EnteredContexts {
     let hooks = pool.core.threads.hooks();
     let contexts = hooks.contexts.enter(ThreadRole::Worker(worker));
     hooks.on_start(worker);
@@ -341,7 +341,7 @@ fn start<P: Policy>(pool: &Pool<P>, worker: usize) -> EnteredContexts {
 
 /// Takes the worker from a thread that has [entered](enter) the pool: another thread continues it. If there
 /// is none, the pool closes. At last it leaves `contexts`.
-pub(crate) fn exit<P: Policy>(pool: &Arc<Pool<P>>, context: &StackContext, contexts: EnteredContexts) {
+pub(crate) fn exit<P: Policy>(pool: &Arc<TypedPool<P>>, context: &StackContext, contexts: EnteredContexts) {
     if let Some(worker) = context.worker_ref().and_then(|worker_ref| worker_ref.worker) {
         let any: Arc<dyn PoolRef> = Arc::clone(pool) as _;
         let is_closing = pool.core.lifecycle.is_closing();
@@ -365,7 +365,7 @@ pub(crate) fn exit<P: Policy>(pool: &Arc<Pool<P>>, context: &StackContext, conte
 }
 
 /// Closes the pool, and ends the worker that the calling thread is assigned.
-pub(crate) fn abandon<P: Policy>(pool: &Pool<P>, context: &StackContext) {
+pub(crate) fn abandon<P: Policy>(pool: &TypedPool<P>, context: &StackContext) {
     pool.core.close();
     let assigned = context.thread_handle().handoff.wait();
     context.acquire_worker(assigned);
@@ -376,7 +376,7 @@ pub(crate) fn abandon<P: Policy>(pool: &Pool<P>, context: &StackContext) {
 
 /// Runs a thread of the pool. It waits for a worker, carries it until it gives it away or the pool closes,
 /// and becomes a spare.
-pub(crate) fn run_thread<P: Policy>(pool: &Pool<P>, context: &StackContext) {
+pub(crate) fn run_thread<P: Policy>(pool: &TypedPool<P>, context: &StackContext) {
     let mut assigned = Some(context.thread_handle().handoff.wait());
     let mut started = None;
     while let Some(carried) = assigned {

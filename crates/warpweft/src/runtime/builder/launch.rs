@@ -12,8 +12,8 @@ use crate::pool::size::MOST_WORKERS;
 use crate::runtime::build_error::BuildError;
 use crate::runtime::config::Config;
 use crate::runtime::places::PlacePermits;
-use crate::runtime::pool as handle;
-use crate::scheduler::pool::Pool;
+use crate::runtime::pool::Pool;
+use crate::scheduler::pool::TypedPool;
 use crate::threads::affinity::{Pin, Plan};
 use crate::threads::blocking_threads::BlockingThreads;
 use crate::threads::monitor::Monitor;
@@ -33,10 +33,10 @@ const FOLLOW_EVERY: Duration = Duration::from_secs(2);
 /// The smallest size of a thread's stack, in bytes: a worker's loop and a panic in it, with a margin.
 const LEAST_STACK: usize = 64 << 10;
 
-pub(crate) fn launch_spec(spec: PolicySpec, mut config: Config) -> Result<handle::Pool, BuildError> {
+pub(crate) fn launch_spec(spec: PolicySpec, mut config: Config) -> Result<Pool, BuildError> {
     struct Launch(Config);
     impl PolicyVisitor for Launch {
-        type Output = Result<handle::Pool, BuildError>;
+        type Output = Result<Pool, BuildError>;
 
         fn visit<P: Policy>(self, policy: P) -> Self::Output {
             launch(&policy, self.0)
@@ -46,7 +46,7 @@ pub(crate) fn launch_spec(spec: PolicySpec, mut config: Config) -> Result<handle
     spec.visit(Launch(config))
 }
 
-pub(crate) fn launch<P: Policy>(policy: &P, config: Config) -> Result<handle::Pool, BuildError> {
+pub(crate) fn launch<P: Policy>(policy: &P, config: Config) -> Result<Pool, BuildError> {
     let setup = Setup::new(config)?;
     let (shared, locals) = policy.build(&setup.env).map_err(BuildError::Policy)?;
     if locals.len() != setup.env.workers {
@@ -56,7 +56,7 @@ pub(crate) fn launch<P: Policy>(policy: &P, config: Config) -> Result<handle::Po
             compensating: setup.env.workers - setup.workers,
         });
     }
-    let pool: Arc<Pool<P>> = Pool::new(shared, locals, setup.into_parts(policy));
+    let pool: Arc<TypedPool<P>> = TypedPool::new(shared, locals, setup.into_parts(policy));
     let any: Arc<dyn DynPool> = Arc::clone(&pool) as _;
     start_threads(&any, &|absent| {
         for worker in &pool.workers[absent.clone()] {
@@ -66,7 +66,7 @@ pub(crate) fn launch<P: Policy>(policy: &P, config: Config) -> Result<handle::Po
         // Workers without a thread are counted out, so that the last of the others ends the pool.
         pool.leave(absent.len());
     })?;
-    Ok(handle::Pool::new(any))
+    Ok(Pool::new(any))
 }
 
 /// The checked settings of a pool.

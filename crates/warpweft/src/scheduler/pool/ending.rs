@@ -1,6 +1,6 @@
 //! The end of a pool, and of tasks that its policy loses, keeps, or hands out by mistake.
 
-use super::Pool;
+use super::TypedPool;
 use crate::execution::forked;
 use crate::pool::info::PoolInfo;
 use crate::pool::lifecycle::{Access, Lifecycle};
@@ -16,7 +16,7 @@ use warpweft_platform::thread::yield_now;
 use warpweft_policy::{Count, Policy, WorkerId};
 use warpweft_task::{Abandon, QueueViewer, Ran, Runnable, TaskRef};
 
-impl<P: Policy> Pool<P> {
+impl<P: Policy> TypedPool<P> {
     /// Ends every task after the last worker has left, and drops the pool as soon as its policy holds no
     /// task.
     pub(crate) fn finish(&self) {

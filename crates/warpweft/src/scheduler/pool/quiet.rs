@@ -21,11 +21,11 @@
 //! look gives them their order. Where the kernel has no such barrier, only processors that keep the order of
 //! stores do: elsewhere a task that ends at that moment may be overlooked, and is dropped.
 
-use super::Pool;
+use super::TypedPool;
 use warpweft_platform::barrier::Asymmetric;
 use warpweft_policy::Policy;
 
-impl<P: Policy> Pool<P> {
+impl<P: Policy> TypedPool<P> {
     /// See `DynPool::pushes`.
     pub(super) fn pushed(&self) -> u64 {
         let pushed = self.handed_in();
