@@ -5,7 +5,8 @@
 
 use crate::repo::{self, Repo};
 use crate::run::{self, End};
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, anyhow, ensure};
+use cargo_metadata::diagnostic::{Diagnostic, DiagnosticLevel};
 use cargo_metadata::{Artifact, Message, Package};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -218,13 +219,38 @@ pub(crate) struct Workshop {
 /// Builds test executables, optimised and with debug assertions: `(package, integration test)`, or `lib` for
 /// the unit tests of the package.
 pub(crate) fn build(workshop: &Workshop, wanted: &[(&str, &str)]) -> Result<Vec<Binary>> {
+    try_build(workshop, wanted)?.map_err(|errors| {
+        let texts: String = errors.into_iter().map(|error| error.text).collect();
+        anyhow!("the tests do not compile\n{texts}")
+    })
+}
+
+/// An error of the compiler: the first place that it names, and how it is shown.
+pub(crate) struct CompileError {
+    /// Relative to the root of the workspace.
+    pub(crate) file: PathBuf,
+    pub(crate) line: usize,
+    pub(crate) text: String,
+}
+
+impl CompileError {
+    fn of(diagnostic: Diagnostic) -> Self {
+        let place = diagnostic.spans.iter().find(|span| span.is_primary);
+        Self {
+            file: place.map_or_else(PathBuf::new, |span| PathBuf::from(&span.file_name)),
+            line: place.map_or(0, |span| span.line_start),
+            text: diagnostic.rendered.unwrap_or(diagnostic.message),
+        }
+    }
+}
+
+/// The same; what the compiler objects to is no failure of the call.
+pub(crate) fn try_build(
+    workshop: &Workshop,
+    wanted: &[(&str, &str)],
+) -> Result<Result<Vec<Binary>, Vec<CompileError>>> {
     let mut command = run::cargo(&workshop.sources);
-    command.args([
-        "test",
-        "--release",
-        "--no-run",
-        "--message-format=json-render-diagnostics",
-    ]);
+    command.args(["test", "--release", "--no-run", "--message-format=json"]);
     let mut flags = run::rustflags(workshop.checker.cfg());
     if workshop.broken {
         command.arg("--quiet");
@@ -251,18 +277,32 @@ pub(crate) fn build(workshop: &Workshop, wanted: &[(&str, &str)]) -> Result<Vec<
     // It would be paid for each file of models.
     fast_to_build(&mut command);
     command.env("CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS", "true");
-    let output = run::capture(&mut command)?;
-    let mut binaries = Vec::new();
-    for message in Message::parse_stream(output.as_slice()) {
-        if let Message::CompilerArtifact(artifact) = message?
-            && let Some(binary) = test_binary(&artifact)
-            && wanted.contains(&(binary.package.as_str(), binary.target.as_str()))
-        {
-            binaries.push(binary);
+    let output = command.stderr(Stdio::inherit()).output()?;
+    let (mut binaries, mut errors) = (Vec::new(), Vec::new());
+    for message in Message::parse_stream(output.stdout.as_slice()) {
+        match message? {
+            Message::CompilerArtifact(artifact) => {
+                let binary = test_binary(&artifact);
+                binaries
+                    .extend(binary.filter(|binary| {
+                        wanted.contains(&(binary.package.as_str(), binary.target.as_str()))
+                    }));
+            }
+            Message::CompilerMessage(message) if message.message.level == DiagnosticLevel::Error => {
+                errors.push(CompileError::of(message.message));
+            }
+            Message::CompilerMessage(message) if !workshop.broken => {
+                eprint!("{}", message.message.rendered.unwrap_or_default());
+            }
+            _ => {}
         }
     }
+    if !output.status.success() {
+        ensure!(!errors.is_empty(), "cargo failed ({})", output.status);
+        return Ok(Err(errors));
+    }
     binaries.sort_by(|a, b| (&a.package, &a.target).cmp(&(&b.package, &b.target)));
-    Ok(binaries)
+    Ok(Ok(binaries))
 }
 
 fn test_binary(artifact: &Artifact) -> Option<Binary> {
