@@ -123,12 +123,7 @@ pub(crate) fn run_with(
         .into_iter()
         .map(|(package, test)| (package.name.as_str(), test))
         .collect();
-    let workshop = Workshop {
-        sources: repo.root.clone(),
-        products: repo.target.join(checker.name()),
-        checker,
-        broken: false,
-    };
+    let workshop = Workshop::new(repo, checker);
     let binaries = build(&workshop, &wanted)?;
     println!(
         "built {} files of models in {}",
@@ -208,16 +203,37 @@ fn fast_to_build(command: &mut Command) {
 }
 
 /// Where test executables are built, and for which world.
+#[derive(Clone)]
 pub(crate) struct Workshop {
     pub(crate) sources: PathBuf,
     pub(crate) products: PathBuf,
+    /// What cargo makes on the way. All trees of a checker share it, so that what other people's crates come
+    /// to is there once.
+    pub(crate) intermediates: PathBuf,
     pub(crate) checker: Checker,
     /// Sources that are broken on purpose: no progress, and no warnings of what is unused now.
     pub(crate) broken: bool,
 }
 
-/// Builds test executables, optimised and with debug assertions: `(package, integration test)`, or `lib` for
-/// the unit tests of the package.
+impl Workshop {
+    /// The sources as they are.
+    pub(crate) fn new(repo: &Repo, checker: Checker) -> Self {
+        let products = match checker {
+            Checker::Std => repo.target.clone(),
+            checker => repo.target.join(checker.name()),
+        };
+        Self {
+            sources: repo.root.clone(),
+            intermediates: products.clone(),
+            products,
+            checker,
+            broken: false,
+        }
+    }
+}
+
+/// Builds test executables: `(package, integration test)`, or `lib` for the unit tests of the package. Those of
+/// the checkers are optimised, and have debug assertions.
 pub(crate) fn build(workshop: &Workshop, wanted: &[(&str, &str)]) -> Result<Vec<Binary>> {
     try_build(workshop, wanted)?.map_err(|errors| {
         let texts: String = errors.into_iter().map(|error| error.text).collect();
@@ -250,17 +266,15 @@ pub(crate) fn try_build(
     wanted: &[(&str, &str)],
 ) -> Result<Result<Vec<Binary>, Vec<CompileError>>> {
     let mut command = run::cargo(&workshop.sources);
-    command.args(["test", "--release", "--no-run", "--message-format=json"]);
-    let mut flags = run::rustflags(workshop.checker.cfg());
+    command.args(["test", "--no-run", "--message-format=json"]);
+    // What runs without a checker computes little.
+    if workshop.checker != Checker::Std {
+        command.arg("--release");
+    }
     if workshop.broken {
         command.arg("--quiet");
         // From one mutant to the next, little of a crate changes.
         command.env("CARGO_PROFILE_RELEASE_INCREMENTAL", "true");
-        if workshop.checker == Checker::Std {
-            // These tests compute little: `cargo test` runs them unoptimised.
-            command.env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1");
-        }
-        flags.push_str(" --cap-lints allow");
     }
     for package in wanted.iter().map(|(package, _)| package).collect::<BTreeSet<_>>() {
         command.args(["-p", package]);
@@ -272,8 +286,9 @@ pub(crate) fn try_build(
         };
     }
     command
-        .env("RUSTFLAGS", flags.trim())
-        .env("CARGO_TARGET_DIR", &workshop.products);
+        .env("RUSTFLAGS", run::rustflags(workshop.checker.cfg()))
+        .env("CARGO_TARGET_DIR", &workshop.products)
+        .env("CARGO_BUILD_BUILD_DIR", &workshop.intermediates);
     // It would be paid for each file of models.
     fast_to_build(&mut command);
     command.env("CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS", "true");

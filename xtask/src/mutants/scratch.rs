@@ -24,7 +24,7 @@ pub(super) struct Placed<'a> {
 pub(super) struct Scratch {
     tree: PathBuf,
     folder: PathBuf,
-    checker: Checker,
+    sound: Workshop,
 }
 
 impl Scratch {
@@ -34,7 +34,7 @@ impl Scratch {
         let scratch = Self {
             tree: folder.join("trees").join(format!("{}-{name}", checker.name())),
             folder,
-            checker,
+            sound: Workshop::new(repo, checker),
         };
         scratch.sync(repo)?;
         Ok(scratch)
@@ -47,9 +47,9 @@ impl Scratch {
     fn workshop(&self) -> Workshop {
         Workshop {
             sources: self.tree.clone(),
-            products: self.folder.join("build").join(self.checker.name()),
-            checker: self.checker,
+            products: self.folder.join("build").join(self.sound.checker.name()),
             broken: true,
+            ..self.sound.clone()
         }
     }
 
