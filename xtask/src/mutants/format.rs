@@ -74,6 +74,9 @@ closing bracket make no difference. `replace` takes the place of everything from
 `file = "path"` replaces `item` where code has no name: in the call of a macro, such as `thread_local! { .. }`,
 in an import, or outside of `src`. Then `find` must be once in the file.
 
+Most mutants of a checker are in one build, in `target/mutants`: a function stands there with each of its
+bugs, and WARPWEFT_MUTANT=NAME chooses one. The log of each test is in `target/mutants/logs`.
+
 `checker` is loom, shuttle, sim or std. `target` is an integration test, or `lib` for the unit tests; `test_package`
 is its package if that is not `package`."#;
 

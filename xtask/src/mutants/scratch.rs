@@ -118,6 +118,9 @@ impl Scratch {
                         "the tree with switches does not compile, and no mutant is to blame:\n{}",
                         errors.into_iter().map(|error| error.text).collect::<String>()
                     );
+                    for name in &culprits {
+                        println!("does not compile beside sound code: {name}");
+                    }
                     let (apart, rest) = side_by_side
                         .into_iter()
                         .partition(|one| culprits.contains(one.mutant.name.as_str()));
