@@ -3,6 +3,7 @@
 //! | file | job |
 //! |---|---|
 //! | `cooperative` | `#[cooperative]`, `cooperate!`: which code may carry checks, and the errors for other code |
+//! | `mode` | the form of a check: in code that may await, or in code that may not |
 //! | `instrument` | inserts the checks, and computes what they count |
 //! | `strip` | loops over ranges, in strips with one check each |
 //! | `entry` | `#[main]`, `#[test]` |

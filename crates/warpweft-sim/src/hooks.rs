@@ -40,7 +40,7 @@ impl Hooks {
         number
     }
 
-    /// A part ends after so many ticks.
+    /// A part ends after this number of ticks.
     pub(crate) fn ends(&mut self, number: usize, ticks: u64) {
         self.0[number].time += ticks;
     }

@@ -28,7 +28,7 @@ impl Contention {
         count.ticks += ticks;
     }
 
-    /// The lines that were waited for the longest, at most so many.
+    /// The lines that were waited for the longest, at most that number.
     pub(crate) fn lines(&self, most: usize, names: &mut dyn FnMut(Site) -> String) -> Vec<LineReport> {
         let mut lines: BTreeMap<u32, Vec<AccessSite>> = BTreeMap::new();
         for (&(line, offset, _), &(site, count)) in &self.0 {

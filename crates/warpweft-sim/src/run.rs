@@ -31,7 +31,7 @@ pub struct Settings {
     pub seed: u64,
     /// How many steps of the log are kept as text.
     pub keep: usize,
-    /// After so many accesses the run fails, since it may never end.
+    /// After this number of accesses the run fails, since it may never end.
     pub most_accesses: u64,
     /// How many lines the report has.
     pub lines: usize,

@@ -51,7 +51,7 @@ impl Sleepers {
         woken
     }
 
-    /// Wakes so many.
+    /// Wakes `most` threads, or all that sleep.
     fn wake(&self, sim: &Simulation, most: usize) {
         sim.pay(|model| model.futex_wake);
         sim.turn();
@@ -71,7 +71,7 @@ impl Sleepers {
 pub struct Mutex<T> {
     word: AtomicU32,
     sleepers: Sleepers,
-    /// Taken by who has the word, so never in vain.
+    /// Locked only by the thread that has the word, so never contended.
     value: std::sync::Mutex<T>,
 }
 

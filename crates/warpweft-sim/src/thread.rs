@@ -101,7 +101,7 @@ impl Builder {
         self
     }
 
-    /// Gives it a stack of so many bytes.
+    /// Gives it a stack of `bytes` bytes.
     #[must_use]
     pub fn stack_size(mut self, bytes: usize) -> Self {
         self.stack = Some(bytes);

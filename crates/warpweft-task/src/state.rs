@@ -1,17 +1,6 @@
 //! The state word of a task: all facts about it that two threads may change at the same time.
 //!
-//! ```text
-//!  63         32 30      7 6         5     4      3        2        1       0
-//! ┌─────────────┬─────────┬─────────┬─────┬──────┬────────┬────────┬───────┬──────┐
-//! │ references  │since    │CANCELLED│WAKER│HANDLE│COMPLETE│NOTIFIED│RUNNING│QUEUED│
-//! └─────────────┴─────────┴─────────┴─────┴──────┴────────┴────────┴───────┴──────┘
-//!
-//!   fresh (RUNNING) ──step──▶ pending ──▶ IDLE ──wake──▶ QUEUED ──start──▶ RUNNING ──▶ … ──▶ COMPLETE
-//!                                └─ NOTIFIED meanwhile ─────────▶ QUEUED
-//! ```
-//!
-//! A fresh task counts as RUNNING from its birth. No waker of it exists yet, so its first step needs no
-//! read-modify-write.
+//! The word, its flags and the states are drawn in this crate's `README.md`.
 //!
 //! # Invariants
 //!
@@ -22,7 +11,6 @@
 //! - The handle sets WAKER, and only while COMPLETE is clear. While it is set the handle does not write the
 //!   waker field; the thread that sets COMPLETE over it owns the waker.
 //! - A task whose cancellation was granted before its end never reports that it returned.
-//! - `since` is the stamp of the last step that left the task pending. Only reports read it.
 //! - The reference count never reaches zero on an unfinished task: the last reference becomes a runnable that
 //!   cancels it.
 

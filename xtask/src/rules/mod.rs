@@ -8,6 +8,7 @@ mod locks;
 mod named_files;
 mod records;
 pub(crate) mod rooms;
+mod tables;
 mod widths;
 mod words;
 
@@ -20,7 +21,7 @@ type Rule = (&'static str, fn(&Repo) -> Result<Vec<String>>);
 
 /// Checks all rules and lists what breaks them.
 pub(crate) fn run(repo: &Repo) -> Result<()> {
-    let rules: [Rule; 12] = [
+    let rules: [Rule; 13] = [
         ("files are short", lengths::check),
         ("comments and documents are narrow", widths::check),
         ("retired words are gone", words::check),
@@ -28,6 +29,7 @@ pub(crate) fn run(repo: &Repo) -> Result<()> {
         ("arrows point downwards", directions::check),
         ("imports form no circles", rooms::check),
         ("links lead somewhere", links::check),
+        ("tables of files are complete", tables::check),
         ("files that documents name exist", named_files::check),
         ("records that are named exist", records::check),
         ("lock files fit", locks::check),

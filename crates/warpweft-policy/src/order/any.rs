@@ -112,7 +112,7 @@ macro_rules! any {
             }
         }
 
-        /// Does with the queue what the expression says, whatever its order is.
+        /// Evaluates the expression for the queue of any order.
         macro_rules! with {
             ($queue:expr, $name:ident => $what:expr) => {
                 match $queue {

@@ -1,4 +1,4 @@
-//! Whether a pool's queues are divided by priority, as a type.
+//! Types that say whether a pool's queues are divided by priority.
 //!
 //! The shared queues of a pool are compiled for one of these two types, and not for each order.
 

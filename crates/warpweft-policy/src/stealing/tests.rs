@@ -1,4 +1,4 @@
-//! The bound that every policy of the family check_bound, whatever its order.
+//! The bound that every policy of the family keeps, whatever its order.
 
 use super::axes::PLACES;
 use super::{Fifo, FifoBehind, LifoBehind, Overflow, Rebalance, StealAmount, Stealing, Victims, Woken};

@@ -151,8 +151,8 @@ impl Law {
             self.refused = Some(now);
             return Start::Late(delay);
         }
-        // In an overload who has to wait came while all workers were busy, and so they were since the last
-        // start. Otherwise they may have had nothing to do until some waited.
+        // During an overload, a task that had to wait came while all workers were busy. So they were busy
+        // since the last start. Otherwise they may have been idle until some tasks waited.
         let had_to_wait = delay > self.target / HAD_TO_WAIT;
         let busy_since = if had_to_wait && self.is_overloaded() && self.spacing.is_some() {
             self.ran

@@ -4,9 +4,13 @@
 //! |---|---|
 //! | `stack_context` | what a stack knows: its thread, the worker that the thread carries, its forks |
 //! | `fiber` | one fiber: its stack, its state, how it switches away |
+//! | `fiber_state`, `fiber_probe` | the state of a fiber, and what a report sees of it |
 //! | `fiber_start` | how a task that is a fiber begins |
 //! | `fork_cx` | the right to fork on a stack |
 //! | `offer_fork` | how a stack offers its oldest fork |
+//! | `current_task` | which task runs on a stack |
+//! | `class`, `class_mix` | the priority of that task; those of a thread's fibers |
+//! | `covered` | a frame that a report sees only while what runs on top of it waits |
 //! | `token` | which cancellation token counts on a stack, and how the stack unwinds for it |
 //! | `token_wait` | waits under a token |
 //! | `thread_fibers` | the fibers of one thread: those that are ready, and which is next |

@@ -1,4 +1,4 @@
-//! Which token counts on a stack, and what its cancellation does there.
+//! The cancellation token that is in force on a stack, and how the stack unwinds when it is cancelled.
 //!
 //! A frame of a stack sets the token for what is called from it. Forks, jobs and tasks that are made there
 //! have that token, too, and enter their own frame where they run. The stack looks at the token where it

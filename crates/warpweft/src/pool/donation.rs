@@ -3,7 +3,8 @@
 //! A task of low priority has a lock, many of middle priority are ready, and one of high priority waits for
 //! the lock. Without more, it waits for all in the middle (priority inversion). So while a task waits for a
 //! lock, the lock's owner, and the tasks that wait in front of it, have its priority, if theirs is less
-//! urgent. So does a task that another one awaits by its handle. Who is lent a priority passes it on.
+//! urgent. So does a task that another one awaits by its handle. A task that was lent a priority passes it
+//! on.
 //!
 //! ```text
 //!   a task waits      ──▶ line of the lock, or of the handle: owner, waiters, their priorities

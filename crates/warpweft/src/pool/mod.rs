@@ -10,6 +10,7 @@
 //! | `in_order` | closures that begin in the order in which they came |
 //! | `lifecycle` | open, draining, closing, closed |
 //! | `owned_tasks` | the tasks that sleep |
+//! | `donation` | the priority that a task lends to those on which it waits |
 //! | `panics` | what happens when a task panics |
 //! | `size` | how many of the workers run |
 //! | `ledger` | for how long a pool's memory stays if its policy keeps tasks |

@@ -29,7 +29,7 @@
 //! | `spawn_blocking` | spawning a closure that blocks |
 //! | `install` | running a borrowed closure on a worker |
 //! | `current_driver` | the driver for sockets and timers of the calling thread |
-//! | `under_token` | a future under a cancellation token |
+//! | `under_token`, `while_queued` | a future, and a closure that waits for a thread, under a token |
 //! | `yields` | yielding to other tasks |
 //! | `metrics` | what a runtime or a pool does, in numbers |
 //! | `priority`, `deadline` | how urgent a task is |

@@ -1,5 +1,4 @@
-//! What a worker does for others while its only ready task yields, and so goes on without a step of the
-//! worker.
+//! A worker whose only ready task yields again and again looks for other tasks, and runs them in between.
 
 use super::worker::Worker;
 use warpweft_policy::Policy;

@@ -15,7 +15,9 @@
 //! | `other_work` | what a frame that yields may let run |
 //! | `watch` | the tick of the monitor |
 //! | `transfer` | a task continues in another pool |
-//! | `evict` | cancelled tasks leave their queues |
+//! | `eviction` | cancelled tasks leave their queues |
+//! | `inherit` | a task gets the priority of those that wait for it |
+//! | `resize` | how many of the workers run: the others rest |
 //!
 //! Everything here is generic over the policy, so that pushes and steals are direct calls. What is not
 //! generic is in `pool/`.

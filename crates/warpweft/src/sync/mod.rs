@@ -57,6 +57,10 @@
 //! | `wakers` | the wakers to call after the lock |
 //! | `wait` | `.await` or `.wait()` |
 //! | `error` | errors that several have in common |
+//! | `mutex`, `rwlock`, `semaphore`, `once`, `condvar`, `notify`, `barrier` | locks and events |
+//! | `channel`, `oneshot`, `broadcast`, `watch` | channels |
+//! | `feed` | what `broadcast` and `watch` share |
+//! | `describe_wait` | words for the wait of a future of another crate |
 //! | `owner`, `permit`, `marks`, `requests` | who has a lock or permits; permits; the word; the requests |
 //! | others | one primitive each, by name |
 //!

@@ -11,6 +11,7 @@
 //! | `affinity` | on which CPUs the workers run |
 //! | `monitor` | which workers are stuck, and how many compensating workers are needed |
 //! | `stall`, `reports` | what is said of a stuck worker, and how it is given out |
+//! | `stall_record` | the flight recorder's snapshot of a stall |
 //! | `quantum` | how much cooperative code a thread runs between two switches |
 //! | `sleep_flag` | the monitor's sleep while all workers sleep |
 //! | `blocking_threads` | threads for closures that block, and admission to them |

@@ -1,4 +1,4 @@
-//! Another build of this program: how it is asked what it is, and how two files are told apart.
+//! Asks another build of this program what it is, and tells two files apart.
 
 use std::fs;
 use std::io::{self, BufRead, Read, Write};
@@ -16,7 +16,7 @@ use crate::machine::Versions;
 
 /// The hidden command that says what a program is.
 pub(crate) const DESCRIBE: &str = "describe-build";
-/// A program that takes longer to say what it is, is another one.
+/// A program that has not answered by then is no build of ours.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// As many bytes of an answer are read at most.
 const LONGEST: u64 = 1 << 20;

@@ -6,7 +6,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 /// A table by addresses of this process.
 pub(super) type Addresses<T> = HashMap<usize, T, BuildHasherDefault<Spread>>;
 
-/// Returns an empty table with room for so many.
+/// Returns an empty table with room for `room` entries.
 pub(super) fn addresses<T>(room: usize) -> Addresses<T> {
     Addresses::with_capacity_and_hasher(room, BuildHasherDefault::default())
 }

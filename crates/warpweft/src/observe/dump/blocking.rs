@@ -1,4 +1,4 @@
-//! Which closures have the threads for which others wait.
+//! Finds the closures that have the threads for which others wait.
 //!
 //! Where all threads of `spawn_blocking` have a closure, and each of these waits, a closure without a thread
 //! depends on them. If one of them waits for such a closure, none continues.

@@ -1,4 +1,4 @@
-//! Which tasks have the permits for which others wait.
+//! Finds the tasks that have the permits for which others wait.
 //!
 //! The first waiter is served when enough permits are free. Of those that are not, some are with tasks that
 //! are known, and the rest with tasks that are not: that rest may come back at any time. So the first waiter

@@ -31,7 +31,7 @@ impl<P: Policy> TypedPool<P> {
             unsafe { self.workers[compensating].retire() };
         }
         for worker in (0..self.core.asked).filter(|&worker| self.core.idle.is_resting(worker)) {
-            // SAFETY: as above: who ends its rest is counted among the workers that have to leave.
+            // SAFETY: as above. A thread that ends a worker's rest first counts it among those that leave.
             unsafe { self.workers[worker].retire() };
         }
         let shared = self.shared.get();
