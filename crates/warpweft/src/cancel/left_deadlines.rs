@@ -18,7 +18,7 @@ use warpweft_platform::thread::spawn_named;
 const LOOK_NS: u64 = 1_000_000_000;
 
 #[derive(Default)]
-struct Left {
+struct LeftDeadlines {
     /// By deadline, and a number that tells equal ones apart.
     nodes: BTreeMap<(u64, u64), Weak<Node>>,
     entered: u64,
@@ -27,7 +27,7 @@ struct Left {
 }
 
 struct Keeper {
-    left: Mutex<Left>,
+    left: Mutex<LeftDeadlines>,
     earlier: Condvar,
 }
 
@@ -48,7 +48,7 @@ pub(super) fn keep(node: &Arc<Node>) {
     };
     let generation = process::generation();
     if left.thread_in.is_some_and(|there| there != generation) {
-        *left = Left::default();
+        *left = LeftDeadlines::default();
     }
     left.entered += 1;
     let key = (node.limits().deadline_ns, left.entered);

@@ -20,18 +20,18 @@ struct Waits {
     // First, so that no report looks at the rest when that is dropped.
     listed: Listed,
     deadline_ns: u64,
-    wakers: Mutex<Wakers>,
+    wakers: Mutex<NodeWakers>,
 }
 
 /// The wakers' places in the node, and the addresses of their data. Most tokens have one waiter at a time,
 /// which costs no allocation.
 #[derive(Debug, Default)]
-struct Wakers {
+struct NodeWakers {
     first: Option<(usize, usize)>,
     others: BTreeMap<usize, usize>,
 }
 
-impl Wakers {
+impl NodeWakers {
     fn addresses(&self) -> impl Iterator<Item = usize> {
         let first = self.first.iter().map(|&(_, waker)| waker);
         first.chain(self.others.values().copied())
@@ -113,12 +113,12 @@ pub(super) fn task_of(waker: &Waker) -> usize {
 
 #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
 mod tests {
-    use super::Wakers;
+    use super::NodeWakers;
     use std::collections::BTreeMap;
 
     #[test]
     fn each_place_has_its_latest_waker() {
-        let (mut wakers, mut model) = (Wakers::default(), BTreeMap::new());
+        let (mut wakers, mut model) = (NodeWakers::default(), BTreeMap::new());
         let mut random = 0x2545_f491_4f6c_dd1d_u64;
         for number in 0..2000 {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

@@ -30,11 +30,11 @@ pub(crate) struct Timers {
 #[derive(Debug)]
 struct TimerShard {
     next: AtomicU64,
-    wheel: Mutex<Open>,
+    wheel: Mutex<WheelState>,
 }
 
 #[derive(Debug)]
-struct Open {
+struct WheelState {
     wheel: Wheel,
     /// True if no timers are accepted any more.
     closed: bool,
@@ -52,7 +52,7 @@ impl Timers {
         let shard = |_| {
             CachePadded::new(TimerShard {
                 next: AtomicU64::new(NEVER),
-                wheel: Mutex::new(Open {
+                wheel: Mutex::new(WheelState {
                     wheel: Wheel::new(),
                     closed: false,
                 }),

@@ -2,8 +2,8 @@
 //!
 //! # Invariants
 //!
-//! - Everything here belongs to the fiber's own thread. Other threads know a [`Key`] or its [`FiberWaker`],
-//!   which they enter in the thread's mailbox.
+//! - Everything here belongs to the fiber's own thread. Other threads know a [`FiberKey`] or a
+//!   [`FiberWaker`], which they enter in the thread's mailbox.
 //! - While the fiber runs, its stack context is the thread's. While it waits, nothing of it but its turn is
 //!   touched, by `thread_fibers.rs`.
 //! - It never switches while it is panicking: the count of panics belongs to the thread, not to the stack.
@@ -20,7 +20,7 @@ use crate::coroutine::stack::{StackMemory, StackPermit};
 use crate::coroutine::switch::{RawCoroutine, SWITCHES_DIRECTLY, Switch, leave_for};
 use crate::observe::raw::FiberView;
 use crate::pool::current::WorkerRef;
-use crate::threads::thread_handle::Key;
+use crate::threads::thread_handle::FiberKey;
 use std::cell::{Cell, UnsafeCell};
 use std::mem::ManuallyDrop;
 use std::panic::resume_unwind;
@@ -382,11 +382,11 @@ impl Fiber {
     }
 
     /// Creates a key for the wait that begins now.
-    fn next_key(&self) -> Key {
+    fn next_key(&self) -> FiberKey {
         let slot = self.fibers().slot_of(self);
         let turn = self.fibers().next_turn();
         self.turn.set(turn);
-        Key { slot, turn }
+        FiberKey { slot, turn }
     }
 
     /// Switches away until `latch` is set. Returns true if the fiber must unwind.

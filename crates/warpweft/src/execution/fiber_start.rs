@@ -6,12 +6,12 @@ use crate::coroutine::stack::Reserved;
 use warpweft_task::{OnStackJob, Running, StackRunner};
 
 /// Starts a fiber on the thread that runs its task, on a stack of that thread.
-pub(crate) struct Start;
+pub(crate) struct FiberStart;
 
 /// Starts a fiber on a stack that was reserved when it was spawned.
 pub(crate) struct StartOn(pub(crate) Reserved);
 
-impl StackRunner for Start {
+impl StackRunner for FiberStart {
     #[inline]
     fn start(self, job: OnStackJob) {
         start(job, None);

@@ -1,14 +1,7 @@
 //! The waker of a fiber: one for the life of its stack, so that a wait allocates nothing.
 //!
-//! ```text
-//!   on its own thread     notifications += 1 ── it listens? ── into the line
-//!   elsewhere             entered = true ── it was false? ── into the mailbox, and then as above
-//! ```
-//!
-//! A fiber notes the number of notifications before it looks for what it waits for. It switches away only if
-//! the number is still the same. So a notification is never lost. One that comes too late, or for a wait
-//! around the present one, causes one look too many. That is also why a waker may outlive its fiber's body
-//! and serve the next one. See `README.md` beside this file.
+//! How it notifies, why no notification is lost, and why a waker may outlive its fiber's body, is in
+//! `README.md` beside this file.
 //!
 //! # Invariants
 //!
@@ -18,7 +11,7 @@
 
 use super::fiber::Fiber;
 use super::stack_context;
-use crate::threads::thread_handle::{Key, MailboxEntry, MailboxWaker, ThreadHandle};
+use crate::threads::thread_handle::{FiberKey, MailboxEntry, MailboxWaker, ThreadHandle};
 use std::cell::Cell;
 use std::mem::ManuallyDrop;
 use std::ptr::{self, NonNull};
@@ -152,7 +145,7 @@ fn note_woken(thread: &ThreadHandle, task: usize) {
 
 /// Creates the runnable that the fiber of `task` registers with the latch that it waits for. It wakes the
 /// fiber once, also if it ends without having run, because the latch was given up.
-pub(crate) fn wake_of(thread: &Arc<ThreadHandle>, key: Key, task: usize) -> Runnable {
+pub(crate) fn wake_of(thread: &Arc<ThreadHandle>, key: FiberKey, task: usize) -> Runnable {
     let wake = Wake {
         thread: Arc::clone(thread),
         key,
@@ -163,7 +156,7 @@ pub(crate) fn wake_of(thread: &Arc<ThreadHandle>, key: Key, task: usize) -> Runn
 
 struct Wake {
     thread: Arc<ThreadHandle>,
-    key: Key,
+    key: FiberKey,
     task: usize,
 }
 

@@ -30,7 +30,7 @@ use crate::pool::current::WorkerRef;
 use crate::pool::dyn_pool::DynPool;
 use crate::threads::quantum::Quantum;
 use crate::threads::thread_handle::MailboxEntry;
-use crate::threads::thread_handle::{Key, ThreadHandle};
+use crate::threads::thread_handle::{FiberKey, ThreadHandle};
 use std::cell::{Cell, RefCell};
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
@@ -360,7 +360,7 @@ impl ThreadFibers {
     }
 
     /// Wakes the fiber with that key. The caller is the fiber's own thread, which carries a worker.
-    pub(crate) fn wake(&self, key: Key) {
+    pub(crate) fn wake(&self, key: FiberKey) {
         // A wake-up that came too late finds no fiber.
         if let Some(fiber) = self.waits(key) {
             // SAFETY: it is in the table, so it is there.
@@ -368,7 +368,7 @@ impl ThreadFibers {
         }
     }
 
-    fn waits(&self, key: Key) -> Option<NonNull<Fiber>> {
+    fn waits(&self, key: FiberKey) -> Option<NonNull<Fiber>> {
         let found = self.table.borrow().get(key.slot as usize).copied().flatten();
         // SAFETY: it is in the table, so it is there.
         found.filter(|fiber| unsafe { fiber.as_ref() }.waits_in(key.turn))

@@ -1,19 +1,9 @@
 //! One fork on offer. A thief takes it, or its owner takes it back for the price of a store, a fence and a
 //! load.
 //!
-//! ```text
-//!   owner                                thief
-//!   publish:  turn ← t; word ← fork      look:  word is not null, turn is t
-//!   withdraw: word ← null                take:  want ← (t, WANTED)
-//!             fence                             fence
-//!             read want ── (t, …)? ──┐          word is still not null, turn still t?
-//!             no: it is mine         │          want: (t, WANTED) → (t, TAKEN) by CAS
-//!             yes: (t, WANTED) → (t, OWNER) by CAS decides
-//! ```
-//!
-//! This is Dekker's protocol: either the owner's read sees the request, or the thief sees that the offer is
-//! gone. Only where both see each other does a compare-and-swap decide. The
-//! owner never waits.
+//! The protocol is drawn in `README.md` beside this file. It is Dekker's: either the owner's read sees the
+//! request, or the thief sees that the offer is gone. Only where both see each other does a compare-and-swap
+//! decide. The owner never waits.
 //!
 //! # Invariants
 //!

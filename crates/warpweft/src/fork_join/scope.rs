@@ -16,7 +16,7 @@
 use super::panics::report_displaced;
 use crate::cancel_tree::node::Node;
 use crate::execution::current_task::as_part_of;
-use crate::execution::fiber_start::Start;
+use crate::execution::fiber_start::FiberStart;
 use crate::execution::fork_cx::ForkCx;
 use crate::execution::stack_context::{self, StackContext};
 use crate::execution::token::{drop_unstarted, never_starts, with_raw_token};
@@ -284,7 +284,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     {
         let (run, info) = self.pinned(Box::new(move || body(self)));
         // SAFETY: the owner's thread keeps the pool alive, and waits for the job.
-        unsafe { tasks::detached_on_stack_job(move || run.go(), Start, info) }.push(Why::Spawned);
+        unsafe { tasks::detached_on_stack_job(move || run.go(), FiberStart, info) }.push(Why::Spawned);
     }
 
     /// Wraps a job for a task. It counts as ended when it has run or is dropped.

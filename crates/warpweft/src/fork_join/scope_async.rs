@@ -151,9 +151,9 @@ impl<F> Member<F> {
 }
 
 /// Ends the tasks when the scope's future ends or is dropped.
-struct Ending(Arc<AsyncScopeShared>);
+struct EndOnDrop(Arc<AsyncScopeShared>);
 
-impl Drop for Ending {
+impl Drop for EndOnDrop {
     fn drop(&mut self) {
         self.0.cancel();
     }
@@ -279,7 +279,7 @@ pub async fn scope_async<F: Future>(body: impl FnOnce(AsyncScope) -> F) -> F::Ou
         state: Mutex::new(ScopeState::default()),
         panic: FirstPanic::new(None),
     });
-    let ending = Ending(Arc::clone(&shared));
+    let ending = EndOnDrop(Arc::clone(&shared));
     let outcome = caught(body(AsyncScope(Arc::clone(&shared)))).await;
     if outcome.is_err() {
         shared.cancel();

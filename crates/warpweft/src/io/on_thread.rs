@@ -7,8 +7,8 @@
 //!
 //! # Invariants
 //!
-//! - One question at a time is with the thread. `Access::asked` says that one is, or that its answer was not
-//!   fetched.
+//! - One question at a time is with the thread. `QuestionGuard::asked` says that one is, or that its answer was
+//!   not fetched.
 //! - A caller that is dropped leaves `asked` set. The next one fetches that answer first.
 
 use crate::sync::channel::{self, Receiver, Sender};
@@ -27,7 +27,7 @@ pub(super) struct OnThread<Q, A> {
 }
 
 /// The right to ask.
-pub(super) struct Access<'a, Q, A> {
+pub(super) struct QuestionGuard<'a, Q, A> {
     lane: &'a OnThread<Q, A>,
     /// A question was asked whose answer was not fetched.
     asked: MutexGuard<'a, bool>,
@@ -67,15 +67,15 @@ impl<Q: Send + 'static, A: Send + 'static> OnThread<Q, A> {
     }
 
     /// Waits for the right to ask.
-    pub(super) async fn access(&self) -> Access<'_, Q, A> {
-        Access {
+    pub(super) async fn access(&self) -> QuestionGuard<'_, Q, A> {
+        QuestionGuard {
             lane: self,
             asked: self.access.lock().await,
         }
     }
 }
 
-impl<Q, A> Access<'_, Q, A> {
+impl<Q, A> QuestionGuard<'_, Q, A> {
     /// Waits for the answer to an earlier question whose caller was dropped. Returns `None` if there is none.
     pub(super) async fn late(&mut self) -> Option<io::Result<A>> {
         if *self.asked {

@@ -14,19 +14,19 @@ use warpweft_platform::sync::Mutex;
 const ROOM: usize = 64 << 10;
 
 /// The thread that writes bytes and flushes them.
-type Writer = OnThread<Vec<u8>, ()>;
+type WriterThread = OnThread<Vec<u8>, ()>;
 
 type Writing = Pin<Box<dyn Future<Output = io::Result<()>> + Send>>;
 
 /// Where the thread of a stream is kept.
-type Kept = OnceLock<Mutex<Option<Arc<Writer>>>>;
+type StreamThread = OnceLock<Mutex<Option<Arc<WriterThread>>>>;
 
 /// Returns the thread of a stream, which is started by the first caller.
 fn writer<W: Write>(
-    kept: &Kept,
+    kept: &StreamThread,
     name: &str,
     stream: impl Fn() -> W + Send + 'static,
-) -> io::Result<Arc<Writer>> {
+) -> io::Result<Arc<WriterThread>> {
     let kept = kept.get_or_init(|| Mutex::new(None));
     let mut kept = kept.lock_unless_lost().ok_or_else(forked)?;
     if let Some(writer) = kept.as_ref().filter(|writer| !writer.stayed_in_parent()) {
@@ -42,7 +42,7 @@ fn writer<W: Write>(
 }
 
 /// Writes `bytes`, after what was asked before.
-async fn write(writer: Arc<Writer>, bytes: Vec<u8>) -> io::Result<()> {
+async fn write(writer: Arc<WriterThread>, bytes: Vec<u8>) -> io::Result<()> {
     let mut access = writer.access().await;
     if let Some(late) = access.late().await {
         late?;
@@ -55,7 +55,7 @@ fn poll_write(
     writing: &Mutex<Option<Writing>>,
     cx: &mut Context<'_>,
     bytes: &[u8],
-    writer: impl FnOnce() -> io::Result<Arc<Writer>>,
+    writer: impl FnOnce() -> io::Result<Arc<WriterThread>>,
 ) -> Poll<io::Result<usize>> {
     let mut writing = writing.lock();
     ready!(poll_written(&mut writing, cx))?;
@@ -95,8 +95,8 @@ macro_rules! stream {
         }
 
         impl $type {
-            fn writer() -> io::Result<Arc<Writer>> {
-                static KEPT: Kept = OnceLock::new();
+            fn writer() -> io::Result<Arc<WriterThread>> {
+                static KEPT: StreamThread = OnceLock::new();
                 writer(&KEPT, $thread, || io::$function().lock())
             }
 
@@ -167,7 +167,7 @@ stream! {
 
 #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
 mod tests {
-    use super::{Kept, OnceLock, poll_write, poll_written, write, writer};
+    use super::{OnceLock, StreamThread, poll_write, poll_written, write, writer};
     use crate::block_on;
     use std::future::poll_fn;
     use std::io::{self, Write};
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn writes_come_in_order_and_errors_to_the_next() {
-        let kept: Kept = OnceLock::new();
+        let kept: StreamThread = OnceLock::new();
         let (sender, written) = mpsc::channel();
         let lane = writer(&kept, "writes", move || Pipe(sender.clone())).expect("a thread");
         let same = || writer(&kept, "again", || Pipe(mpsc::channel().0));

@@ -120,9 +120,9 @@ pub struct ClassMetrics {
 }
 
 /// A length, or a question mark.
-struct Known(Option<usize>);
+struct KnownLength(Option<usize>);
 
-impl fmt::Display for Known {
+impl fmt::Display for KnownLength {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Some(len) => write!(f, "{len}"),
@@ -138,7 +138,7 @@ impl fmt::Display for Each<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (worker, &len) in self.0.iter().enumerate() {
             let comma = if worker > 0 { ", " } else { "" };
-            write!(f, "{comma}{}", Known(len))?;
+            write!(f, "{comma}{}", KnownLength(len))?;
         }
         Ok(())
     }
@@ -194,7 +194,7 @@ impl fmt::Display for PoolMetrics {
         writeln!(
             f,
             "  queues   {} shared; own {}; {} workers offer forks",
-            Known(depths.injector),
+            KnownLength(depths.injector),
             Each(&depths.local),
             depths.forks
         )?;

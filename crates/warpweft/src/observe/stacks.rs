@@ -53,12 +53,12 @@ pub(crate) struct Reading {
 enum State {
     Asked(Asked),
     Copied(Box<StackCopy>),
-    Unwinding(Arc<Mutex<Found>>),
+    Unwinding(Arc<Mutex<Unwound>>),
 }
 
 /// What the thread that unwinds has found so far.
 #[derive(Debug, Default)]
-struct Found {
+struct Unwound {
     /// The stack without names, which is there soon.
     addresses: Option<Stack>,
     /// The stack with names.
@@ -127,7 +127,7 @@ impl Reading {
 }
 
 /// Starts a thread that unwinds the copy. Returns `None` if there are too many, or no more threads.
-fn begin(copy: &StackCopy) -> Option<Arc<Mutex<Found>>> {
+fn begin(copy: &StackCopy) -> Option<Arc<Mutex<Unwound>>> {
     /// One of the threads.
     struct Place;
     impl Drop for Place {
@@ -141,7 +141,7 @@ fn begin(copy: &StackCopy) -> Option<Arc<Mutex<Found>>> {
             Place
         })
     })?;
-    let found = Arc::new(Mutex::new(Found::default()));
+    let found = Arc::new(Mutex::new(Unwound::default()));
     let (result, copy) = (Arc::clone(&found), copy.clone());
     let body = move || {
         let _place = place;
@@ -172,7 +172,7 @@ pub(crate) fn prepare() {
     let body = || {
         // Any functions of the program and of the system's library do: whole files are read.
         let known: [*const (); 2] = [prepare as *const (), libc::nanosleep as *const ()];
-        let addresses = Addresses {
+        let addresses = StackAddresses {
             frames: known.map(|it| (it.addr() as u64, None)).into(),
             cut: None,
         };
@@ -189,7 +189,7 @@ pub(crate) fn prepare() {
 /// thread that is stuck may hold the dynamic linker's lock.
 pub(super) fn named_soon(stack: &Stack) -> Option<Stack> {
     let named = Arc::new((Mutex::new(None), Condvar::new()));
-    let (result, addresses) = (Arc::clone(&named), Addresses::of(stack));
+    let (result, addresses) = (Arc::clone(&named), StackAddresses::of(stack));
     let body = move || {
         // Unwind: as in `begin`.
         let stack = catch_unwind(AssertUnwindSafe(|| addresses.name())).ok();
@@ -217,7 +217,7 @@ pub(crate) struct Ends {
 
 /// What is known of some stacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Progress {
+enum UnwindProgress {
     Nothing,
     Addresses,
     Names,
@@ -226,8 +226,8 @@ enum Progress {
 /// Unwinds copies, and waits for that.
 pub(crate) fn of_copies(copies: Vec<StackCopy>, ends: Ends) -> Vec<Result<Stack, NoStack>> {
     let progress = match copies.is_empty() {
-        true => Progress::Names,
-        false => Progress::Nothing,
+        true => UnwindProgress::Names,
+        false => UnwindProgress::Nothing,
     };
     let none = vec![Err(NoStack::NotRead); copies.len()];
     let found = Arc::new(Mutex::new((none, progress)));
@@ -237,18 +237,18 @@ pub(crate) fn of_copies(copies: Vec<StackCopy>, ends: Ends) -> Vec<Result<Stack,
         let _ = catch_unwind(AssertUnwindSafe(|| {
             let all: Vec<_> = copies.iter().map(unwind).collect();
             let addresses = all.iter().map(|addresses| Ok(addresses.nameless()));
-            *results.lock() = (addresses.collect(), Progress::Addresses);
+            *results.lock() = (addresses.collect(), UnwindProgress::Addresses);
             for (at, addresses) in all.into_iter().enumerate() {
                 let named = addresses.name();
                 results.lock().0[at] = Ok(named);
             }
         }));
-        results.lock().1 = Progress::Names;
+        results.lock().1 = UnwindProgress::Names;
     };
     let waits = |progress| match progress {
-        Progress::Nothing => now_ns() < ends.addresses_ns,
-        Progress::Addresses => now_ns() < ends.names_ns,
-        Progress::Names => false,
+        UnwindProgress::Nothing => now_ns() < ends.addresses_ns,
+        UnwindProgress::Addresses => now_ns() < ends.names_ns,
+        UnwindProgress::Names => false,
     };
     if spawn_named("warpweft-stack", None, body).is_ok() {
         while waits(found.lock().1) {
@@ -260,15 +260,15 @@ pub(crate) fn of_copies(copies: Vec<StackCopy>, ends: Ends) -> Vec<Result<Stack,
 }
 
 /// The addresses of a stack.
-struct Addresses {
+struct StackAddresses {
     /// Each is that of an instruction, or the one before a return address.
     frames: Vec<(u64, Option<(String, u64)>)>,
     cut: Option<&'static str>,
 }
 
 /// Unwinds a copy.
-fn unwind(copy: &StackCopy) -> Addresses {
-    let mut addresses = Addresses {
+fn unwind(copy: &StackCopy) -> StackAddresses {
+    let mut addresses = StackAddresses {
         frames: Vec::new(),
         cut: Some("the program has no unwind information"),
     };
@@ -285,7 +285,7 @@ fn unwind(copy: &StackCopy) -> Addresses {
     addresses
 }
 
-fn unwind_with(copy: &StackCopy, loaded: &[Library]) -> Addresses {
+fn unwind_with(copy: &StackCopy, loaded: &[Library]) -> StackAddresses {
     let mut unwinder = Unwinder::<&'static [u8]>::new();
     for library in loaded {
         unwinder.add_module(library.module());
@@ -324,10 +324,10 @@ fn unwind_with(copy: &StackCopy, loaded: &[Library]) -> Addresses {
             break Some("it has too many frames");
         }
     };
-    Addresses { frames: found, cut }
+    StackAddresses { frames: found, cut }
 }
 
-impl Addresses {
+impl StackAddresses {
     /// Those of a stack without names.
     fn of(stack: &Stack) -> Self {
         let frames = stack.frames.iter();

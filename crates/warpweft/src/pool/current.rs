@@ -41,7 +41,7 @@ pub(crate) struct WorkerRef {
     /// The step that the program expects to take long: the number of steps before it, and one. 0 if none.
     expected: Gauge,
     /// What the worker runs.
-    pub(crate) running: Running,
+    pub(crate) running: CurrentTaskWords,
     /// The priority of what it runs, as a policy word. Kept only where the policy lets it be inherited.
     pub(crate) class: Gauge,
     /// How often lines of locks had changed when the worker looked last.
@@ -51,12 +51,12 @@ pub(crate) struct WorkerRef {
 /// The words of the task that a worker runs, for reports and for the owners of locks. The thread that carries
 /// the worker writes them; others read a hint.
 #[derive(Debug)]
-pub(crate) struct Running {
+pub(crate) struct CurrentTaskWords {
     id: Gauge,
     origin: PointerHint,
 }
 
-impl Running {
+impl CurrentTaskWords {
     const fn nothing() -> Self {
         Self {
             id: Gauge::new(),
@@ -158,7 +158,7 @@ impl WorkerRef {
             transfer_request: TransferRequest::default(),
             counters: Counters::new(),
             expected: Gauge::new(),
-            running: Running::nothing(),
+            running: CurrentTaskWords::nothing(),
             class: Gauge::new(),
             lines_seen: Cell::new(0),
         }
@@ -295,7 +295,7 @@ impl NoWorker {
             transfer_request: TransferRequest::none(),
             counters: Counters::new(),
             expected: Gauge::new(),
-            running: Running::nothing(),
+            running: CurrentTaskWords::nothing(),
             class: Gauge::new(),
             lines_seen: Cell::new(0),
         })

@@ -49,7 +49,7 @@ pub(crate) struct Donor {
     pub(crate) level: usize,
 }
 
-struct Lines {
+struct LendingTable {
     donors: Vec<Donor>,
     /// The addresses of tasks in queues, their own words, and the addresses of their pools.
     raised: Vec<(usize, u64, usize)>,
@@ -58,13 +58,13 @@ struct Lines {
 
 /// A hint: a push that misses it finds its task in a queue, from where it is taken out.
 static ANY: Gauge = Gauge::new();
-static LINES: StaticMutex<Lines> = StaticMutex::new(Lines {
+static LINES: StaticMutex<LendingTable> = StaticMutex::new(LendingTable {
     donors: Vec::new(),
     raised: Vec::new(),
     changes: 0,
 });
 
-impl Lines {
+impl LendingTable {
     /// Changes the lines, and counts what there is then.
     fn change<R>(f: impl FnOnce(&mut Self) -> R) -> R {
         LINES.with(|lines| {
@@ -116,7 +116,7 @@ pub(crate) fn any() -> bool {
 /// Notes that a task waits, or that it waits for another owner now.
 pub(crate) fn waits(donor: Donor) {
     if process::generation() == 0 {
-        Lines::change(|lines| lines.enter(donor));
+        LendingTable::change(|lines| lines.enter(donor));
     }
 }
 
@@ -127,7 +127,7 @@ pub(crate) fn awaits(donor: Donor, word: u64, levels: usize) {
     if process::generation() != 0 || !any() && priority::level(word, levels) <= donor.level {
         return;
     }
-    Lines::change(|lines| {
+    LendingTable::change(|lines| {
         if lines.donors.contains(&donor) {
             return;
         }
@@ -141,7 +141,7 @@ pub(crate) fn awaits(donor: Donor, word: u64, levels: usize) {
     });
 }
 
-impl Lines {
+impl LendingTable {
     fn enter(&mut self, donor: Donor) {
         self.leave(donor.lock, donor.place);
         if self.donors.len() >= MOST {
@@ -177,7 +177,7 @@ impl Lines {
 pub(crate) fn left(lock: usize, place: usize, owner: impl FnOnce() -> Option<usize>) {
     if any() {
         let owner = owner();
-        Lines::change(|lines| lines.end(lock, place, owner));
+        LendingTable::change(|lines| lines.end(lock, place, owner));
     }
 }
 
@@ -185,7 +185,7 @@ pub(crate) fn left(lock: usize, place: usize, owner: impl FnOnce() -> Option<usi
 #[inline]
 pub(crate) fn released(lock: usize) {
     if any() {
-        Lines::change(|lines| {
+        LendingTable::change(|lines| {
             let waits = lines.donors.iter_mut().filter(|donor| donor.lock == lock);
             waits.for_each(|donor| donor.owner = 0);
         });
@@ -203,7 +203,7 @@ pub(crate) fn lent_to(task: usize, pool: usize) -> Option<usize> {
 #[cold]
 pub(crate) fn raised(task: &TaskRef, pool: NonNull<PoolHeader>, levels: usize) -> Option<u64> {
     let (id, word) = (task.id_word(), task.policy_word());
-    Lines::change(|lines| {
+    LendingTable::change(|lines| {
         let pool = pool.addr().get();
         let level = lines.lent_to(id, pool)?;
         if level >= priority::level(word, levels) {
@@ -220,7 +220,7 @@ pub(crate) fn raised(task: &TaskRef, pool: NonNull<PoolHeader>, levels: usize) -
 #[cold]
 pub(crate) fn restored(task: &TaskRef) -> Option<u64> {
     let id = task.id_word();
-    let own = Lines::change(|lines| {
+    let own = LendingTable::change(|lines| {
         let index = lines.raised.iter().position(|&(raised, ..)| raised == id)?;
         Some(lines.raised.swap_remove(index).1)
     });
@@ -232,7 +232,7 @@ pub(crate) fn restored(task: &TaskRef) -> Option<u64> {
 pub(crate) fn forget(pool: NonNull<PoolHeader>) {
     if any() {
         let of_others = |&(.., pool_): &(usize, u64, usize)| pool_ != pool.addr().get();
-        Lines::change(|lines| lines.raised.retain(of_others));
+        LendingTable::change(|lines| lines.raised.retain(of_others));
     }
 }
 
@@ -277,8 +277,8 @@ mod tests {
         }
     }
 
-    fn lines(donors: &[Donor]) -> Lines {
-        Lines {
+    fn lines(donors: &[Donor]) -> LendingTable {
+        LendingTable {
             donors: donors.to_vec(),
             raised: Vec::new(),
             changes: 0,

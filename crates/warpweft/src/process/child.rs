@@ -42,14 +42,14 @@ pub struct Child {
     /// The pipe from the child's errors, if it was [`piped`](super::Stdio::piped).
     pub stderr: Option<ChildStderr>,
     /// `None` only while it is dropped.
-    running: Option<Running>,
+    running: Option<RunningChild>,
     kill_on_drop: bool,
     /// The process that started it.
     here: u64,
 }
 
 #[derive(Debug)]
-struct Running {
+struct RunningChild {
     child: std::process::Child,
     ending: Ending,
 }
@@ -66,7 +66,7 @@ impl Child {
                 stdin,
                 stdout,
                 stderr,
-                running: Some(Running { child, ending }),
+                running: Some(RunningChild { child, ending }),
                 kill_on_drop,
                 here: generation(),
             }),
@@ -96,7 +96,7 @@ impl Child {
         ))
     }
 
-    fn running(&mut self) -> &mut Running {
+    fn running(&mut self) -> &mut RunningChild {
         match &mut self.running {
             Some(running) => running,
             None => unreachable!("only `drop` takes it"),
@@ -199,7 +199,7 @@ fn explain(error: io::Error, child: &std::process::Child) -> io::Error {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        let Some(Running { mut child, ending }) = self.running.take() else {
+        let Some(RunningChild { mut child, ending }) = self.running.take() else {
             return;
         };
         // In a forked child it is a child of the parent.

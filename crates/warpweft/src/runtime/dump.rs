@@ -123,7 +123,7 @@ pub(super) fn look<'a>(
         false => BETWEEN_NS,
     });
     let second = once();
-    Found::by(&second).keep_in(&mut first);
+    FindingSet::by(&second).keep_in(&mut first);
     first
 }
 
@@ -133,13 +133,13 @@ fn is_old(finding: &Finding) -> bool {
 }
 
 /// What a look has found, to be compared with what another one finds.
-pub(super) struct Found(HashSet<FindingKeys>);
+pub(super) struct FindingSet(HashSet<FindingKeys>);
 
 /// What a finding says, in terms of what does not change between two looks: its kind, its tasks and what they
 /// wait for.
 type FindingKeys = (u8, Vec<(u64, Vec<u64>)>);
 
-impl Found {
+impl FindingSet {
     /// How long before the end of a shutdown its first look has to be, in nanoseconds.
     pub(super) const BEFORE_NS: u64 = BETWEEN_BLOCKED_NS;
 
@@ -200,13 +200,13 @@ fn keys(tasks: &[TaskDump], finding: &Finding) -> FindingKeys {
 }
 
 /// The time that a look has for one kind of what waits.
-struct Patience {
+struct LookBudget {
     end_ns: u64,
     /// How many more are looked at before the clock is.
     until_clock: u32,
 }
 
-impl Patience {
+impl LookBudget {
     fn of(ns: u64) -> Self {
         Self {
             end_ns: now_ns().saturating_add(ns),
@@ -244,7 +244,7 @@ fn collect(pools: &[&dyn DynPool], is_whole: bool, each_ns: u64) -> Collected {
         frames.for_each(|frame| found.tasks.push((None, unsafe { of_frame(frame) })));
     }
     if let Some(objects) = objects() {
-        let mut patience = Patience::of(each_ns);
+        let mut patience = LookBudget::of(each_ns);
         objects.for_each(|object| {
             if patience.is_left() {
                 object.look(&mut |wait| found.waits.push(wait));
@@ -277,7 +277,7 @@ fn collect_pool(found: &mut Collected, number: usize, pool: &dyn DynPool, each_n
         ..
     } = found;
     let mut add = |task| tasks.push((Some(number), task));
-    let (mut patience, mut seen, mut is_all) = (Patience::of(each_ns), 0, true);
+    let (mut patience, mut seen, mut is_all) = (LookBudget::of(each_ns), 0, true);
     core.owned_tasks.for_each(|task, has_place| {
         is_all = patience.is_left();
         if is_all {
@@ -347,7 +347,7 @@ fn collect_pool(found: &mut Collected, number: usize, pool: &dyn DynPool, each_n
         add_running(&mut add, worker, who, || (thread(worker), since_ns(worker)));
     }
     if let Some(driver) = core.driver.get() {
-        let mut patience = Patience::of(each_ns);
+        let mut patience = LookBudget::of(each_ns);
         driver.each(&mut |wait| {
             if patience.is_left() {
                 waits.push(wait);

@@ -8,7 +8,7 @@
 //!   is asked afterwards whether its frame is still in the register, for its thread may run another one.
 //! - At most [`ASKED`] threads are asked at a time: there are buffers for a few more.
 
-use super::dump::{Found, quick_look};
+use super::dump::{FindingSet, quick_look};
 use super::handle::Runtime;
 use super::pool::Pool;
 use crate::coroutine::overflow::describe;
@@ -35,12 +35,12 @@ const ASKED: usize = 4;
 const USUAL: usize = 64;
 /// For how long a dump waits for stacks.
 #[derive(Debug, Clone, Copy)]
-struct Patience {
+struct StackBudget {
     names: Duration,
     addresses: Duration,
 }
 
-impl Patience {
+impl StackBudget {
     const USUAL: Self = Self {
         names: PATIENCE,
         addresses: PATIENCE,
@@ -93,7 +93,7 @@ impl Runtime {
                     dump.tasks[task].stack = Some(Err(why.clone()));
                 }
             }
-            None => dump.read_stacks(self.pools(), most, Patience::USUAL),
+            None => dump.read_stacks(self.pools(), most, StackBudget::USUAL),
         }
         dump
     }
@@ -103,22 +103,22 @@ impl Dump {
     /// Looks at these pools for a program that has asked by a signal: with stacks, if they can be read.
     #[cfg(all(unix, feature = "signal"))]
     pub(crate) fn asked_for(pools: &[Pool]) -> Self {
-        Self::of(pools).with_stacks(pools, Patience::USUAL)
+        Self::of(pools).with_stacks(pools, StackBudget::USUAL)
     }
 
     /// Looks at these pools after a shutdown that was in vain: with stacks, if they can be read soon. It has
     /// the findings that its first look had, too. Names that are not read yet are looked up when the dump is
     /// shown.
-    pub(super) fn of_remaining(pools: &[Pool], first: &Found) -> Self {
+    pub(super) fn of_remaining(pools: &[Pool], first: &FindingSet) -> Self {
         let mut dump = quick_look(pools);
         first.keep_in(&mut dump);
-        dump = dump.with_stacks(pools, Patience::LAST);
+        dump = dump.with_stacks(pools, StackBudget::LAST);
         let stacks = dump.tasks.iter_mut().filter_map(|task| task.stack.as_mut());
         stacks.flatten().for_each(Stack::defer_names);
         dump
     }
 
-    fn with_stacks(mut self, pools: &[Pool], patience: Patience) -> Self {
+    fn with_stacks(mut self, pools: &[Pool], patience: StackBudget) -> Self {
         if why_none().is_none() {
             self.read_stacks(pools, USUAL, patience);
         }
@@ -126,7 +126,7 @@ impl Dump {
     }
 
     /// Reads the stacks of at most `most` tasks, for as long as `patience` allows.
-    fn read_stacks(&mut self, pools: &[Pool], most: usize, patience: Patience) {
+    fn read_stacks(&mut self, pools: &[Pool], most: usize, patience: StackBudget) {
         let pools: Vec<_> = pools.iter().map(|pool| &**pool.any()).collect();
         let ends = patience.begin();
         let chosen = choose(self, most);
@@ -171,7 +171,7 @@ fn choose(dump: &Dump, most: usize) -> Vec<usize> {
 type Copies = Vec<(usize, Result<StackCopy, NoStack>)>;
 
 /// A task on a thread that can be asked by a signal.
-struct OnThread<'a> {
+struct SignalledTask<'a> {
     /// Its number in the dump.
     task: usize,
     core: &'a PoolCore,
@@ -180,7 +180,7 @@ struct OnThread<'a> {
     closure: Option<usize>,
 }
 
-impl OnThread<'_> {
+impl SignalledTask<'_> {
     /// Asks for a copy of the stack.
     fn ask(&self) -> Result<Asked, NoStack> {
         let signal = match self.core.monitor.stack_signal() {
@@ -213,7 +213,7 @@ fn each_closure(core: &PoolCore, mut see: impl FnMut(usize, Option<u32>)) {
 }
 
 /// Returns the threads of those that run, in the order of `chosen`.
-fn threads<'a>(dump: &Dump, pools: &[&'a dyn DynPool], chosen: &[usize]) -> VecDeque<OnThread<'a>> {
+fn threads<'a>(dump: &Dump, pools: &[&'a dyn DynPool], chosen: &[usize]) -> VecDeque<SignalledTask<'a>> {
     let closures: Vec<HashMap<u64, Option<u32>>> = pools
         .iter()
         .map(|pool| {
@@ -237,7 +237,7 @@ fn threads<'a>(dump: &Dump, pools: &[&'a dyn DynPool], chosen: &[usize]) -> VecD
             }
             _ => return None,
         };
-        Some(OnThread {
+        Some(SignalledTask {
             task: number,
             core,
             thread,
@@ -248,7 +248,7 @@ fn threads<'a>(dump: &Dump, pools: &[&'a dyn DynPool], chosen: &[usize]) -> VecD
 }
 
 /// Copies the stacks of these threads, until that time.
-fn by_signal(mut left: VecDeque<OnThread<'_>>, end_ns: u64) -> Copies {
+fn by_signal(mut left: VecDeque<SignalledTask<'_>>, end_ns: u64) -> Copies {
     let mut copies = Vec::new();
     let mut asked = Vec::new();
     while !(left.is_empty() && asked.is_empty()) {

@@ -15,22 +15,22 @@ use warpweft_platform::process::generation;
 use {std::sync::OnceLock, warpweft_platform::sync::Mutex};
 
 /// A runtime that was built.
-struct Known {
+struct BuiltRuntime {
     /// How many runtimes the process had built then, with this one.
     number: u64,
     pools: Vec<Weak<dyn DynPool>>,
 }
 
-impl Known {
+impl BuiltRuntime {
     fn has_pools(&self) -> bool {
         self.pools.iter().any(|pool| pool.strong_count() > 0)
     }
 }
 
 #[derive(Default)]
-struct List {
+struct RuntimeList {
     ever: u64,
-    runtimes: Vec<Known>,
+    runtimes: Vec<BuiltRuntime>,
 }
 
 /// A runtime that lives.
@@ -50,7 +50,7 @@ impl Living {
     pub(super) fn new(pools: &[Pool]) -> Self {
         change(|list| {
             list.ever += 1;
-            list.runtimes.push(Known {
+            list.runtimes.push(BuiltRuntime {
                 number: list.ever,
                 pools: pools.iter().map(|pool| Arc::downgrade(pool.any())).collect(),
             });
@@ -98,19 +98,19 @@ fn has_ended(pool: &dyn DynPool) -> bool {
 
 /// Calls `change` with the list, without what is gone. Under the checkers, where a static would outlive a
 /// schedule, there is no list.
-fn change(change: impl FnOnce(&mut List)) {
-    let change = |list: &mut List| {
-        list.runtimes.retain(Known::has_pools);
+fn change(change: impl FnOnce(&mut RuntimeList)) {
+    let change = |list: &mut RuntimeList| {
+        list.runtimes.retain(BuiltRuntime::has_pools);
         change(list);
     };
     #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
     {
-        static LIST: OnceLock<Mutex<List>> = OnceLock::new();
-        let list = LIST.get_or_init(|| Mutex::new(List::default()));
+        static LIST: OnceLock<Mutex<RuntimeList>> = OnceLock::new();
+        let list = LIST.get_or_init(|| Mutex::new(RuntimeList::default()));
         if let Some(mut list) = list.lock_unless_lost() {
             change(&mut list);
         }
     }
     #[cfg(any(warpweft_loom, warpweft_shuttle))]
-    change(&mut List::default());
+    change(&mut RuntimeList::default());
 }

@@ -6,7 +6,7 @@
 //!   it uses.
 //! - The threads are joined by one thread at most: the caller, or one that was started for that.
 
-use super::dump::Found;
+use super::dump::FindingSet;
 use super::handle::Runtime;
 use super::pool::Pool;
 use crate::execution::stack_context;
@@ -110,7 +110,7 @@ impl Runtime {
 
     /// Closes all pools, and waits for their threads until that time. The shutdown began at `begun_ns`.
     pub(super) fn end_by(mut self, end_ns: u64, begun_ns: u64) -> Result<(), Remaining> {
-        let mut found = Found::nothing();
+        let mut found = FindingSet::nothing();
         let has_ended = match self.close() {
             Close::InParent => true,
             Close::IsOwn => false,
@@ -163,7 +163,7 @@ impl Runtime {
 
     /// Waits for all threads, until that time. Returns true if they have ended. Looks at them some time
     /// before, so that what is found at the end can be compared.
-    fn join_until(&self, end_ns: u64, found: &mut Found) -> bool {
+    fn join_until(&self, end_ns: u64, found: &mut FindingSet) -> bool {
         let left_ns = || end_ns.saturating_sub(now_ns());
         let pools: Vec<_> = self.pools().iter().map(|pool| Arc::clone(pool.any())).collect();
         let ended = Arc::new((Mutex::new(false), Condvar::new()));
@@ -199,8 +199,8 @@ impl Runtime {
         if !wait_until(half_ns) {
             // The names for the stacks of what is left, so that they are there then.
             stacks::prepare();
-            if half_ns >= Found::BEFORE_NS && !wait_until(Found::BEFORE_NS) {
-                *found = Found::first(self.pools());
+            if half_ns >= FindingSet::BEFORE_NS && !wait_until(FindingSet::BEFORE_NS) {
+                *found = FindingSet::first(self.pools());
             }
             if !wait_until(0) {
                 return false;

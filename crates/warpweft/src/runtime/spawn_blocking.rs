@@ -11,7 +11,7 @@ use crate::pool::current::with_current;
 use crate::pool::current::with_taker;
 use crate::pool::draining::refuses_caller;
 use crate::pool::dyn_pool::DynPool;
-use crate::threads::blocking_threads::{RejectReason, Waiter};
+use crate::threads::blocking_threads::{AdmissionWaiter, RejectReason};
 use std::fmt;
 use std::io;
 use std::panic::Location;
@@ -196,7 +196,7 @@ pub struct Admission<F> {
     location: &'static Location<'static>,
     /// The token that counted where the closure was spawned.
     token: Option<Arc<Node>>,
-    waiter: Waiter,
+    waiter: AdmissionWaiter,
 }
 
 impl<F, T> SpawnBlocking<F, T>
@@ -212,7 +212,7 @@ where
                 closure: Some(closure),
                 location: Location::caller(),
                 token: inherited(),
-                waiter: Waiter::New,
+                waiter: AdmissionWaiter::New,
             },
             handle: None,
         }
@@ -263,7 +263,7 @@ impl<F> Admission<F> {
             let Some(closure) = self.closure.take() else {
                 panic!("a future was polled after its closure had been admitted or refused");
             };
-            let waiter = std::mem::replace(&mut self.waiter, Waiter::New);
+            let waiter = std::mem::replace(&mut self.waiter, AdmissionWaiter::New);
             let token = || self.token.take();
             match enter(&self.pool, waiter, closure, self.location, token) {
                 Err(Refused {
@@ -274,7 +274,7 @@ impl<F> Admission<F> {
                     self.waiter = waiter;
                     let threads = self.pool.core().threads.blocking();
                     if let Some(number) = threads.wait_for_place(waiter, cx.waker()) {
-                        self.waiter = Waiter::Waiting(number);
+                        self.waiter = AdmissionWaiter::Waiting(number);
                         return Poll::Pending;
                     }
                 }
@@ -325,7 +325,7 @@ impl<F, T> Unpin for SpawnBlocking<F, T> {}
 impl<F> Drop for Admission<F> {
     fn drop(&mut self) {
         // In a forked child the lock may be held by a thread that stayed in the parent.
-        if let Waiter::Waiting(number) = self.waiter
+        if let AdmissionWaiter::Waiting(number) = self.waiter
             && !self.pool.is_forked()
         {
             self.pool.core().threads.blocking().leave(number);
@@ -337,7 +337,7 @@ impl<F> fmt::Debug for Admission<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Admission")
             .field("location", &self.location)
-            .field("waits", &(self.waiter != Waiter::New))
+            .field("waits", &(self.waiter != AdmissionWaiter::New))
             .finish_non_exhaustive()
     }
 }
@@ -375,13 +375,13 @@ where
     T: Send + 'static,
     F: FnOnce() -> T + Send + 'static,
 {
-    enter(pool, Waiter::New, closure, Location::caller(), inherited)
+    enter(pool, AdmissionWaiter::New, closure, Location::caller(), inherited)
 }
 
 /// Admits the closure if there is room and a thread.
 fn enter<T, F>(
     pool: &Arc<dyn DynPool>,
-    waiter: Waiter,
+    waiter: AdmissionWaiter,
     closure: F,
     location: &'static Location<'static>,
     token: impl FnOnce() -> Option<Arc<Node>>,
@@ -395,7 +395,7 @@ where
     if pool.is_forked() {
         return refused(closure, BlockingError::Forked);
     }
-    if waiter == Waiter::New && refuses_caller(pool.core()) {
+    if waiter == AdmissionWaiter::New && refuses_caller(pool.core()) {
         return refused(closure, BlockingError::Closed);
     }
     let place = match threads.place(|| Arc::clone(pool) as _, waiter) {

@@ -81,7 +81,7 @@ impl Stats {
         let listed = LIVE.with(|live| {
             let at = live.runtimes.iter().position(|listed| listed.number == self.0)?;
             live.writing += 1;
-            Some((Writing, live.runtimes.swap_remove(at)))
+            Some((EndDelay, live.runtimes.swap_remove(at)))
         });
         // Outside of the lock: the end of a pool may run destructors of the program.
         if let Some((_writing, listed)) = listed {
@@ -91,9 +91,9 @@ impl Stats {
 }
 
 /// Lets the end of the process wait for a thread that writes, until it is dropped.
-struct Writing;
+struct EndDelay;
 
-impl Drop for Writing {
+impl Drop for EndDelay {
     fn drop(&mut self) {
         LIVE.with(|live| live.writing -= 1);
     }

@@ -9,7 +9,7 @@ use super::pool::Pool;
 use super::priority::{Priority, Rank};
 use super::spawn_error::SpawnError;
 use super::under_token::Inherits;
-use crate::execution::fiber_start::Start;
+use crate::execution::fiber_start::FiberStart;
 use crate::execution::stack_context;
 use crate::execution::token::{inherited, start};
 use crate::observe::tasks;
@@ -161,7 +161,7 @@ impl<'a> TaskBuilder<'a> {
         let node = inherited();
         let body = move || start(node, body);
         // SAFETY: a runtime's pool ends its tasks before itself.
-        self.place(|info| unsafe { tasks::on_stack_job(body, Start, info) })
+        self.place(|info| unsafe { tasks::on_stack_job(body, FiberStart, info) })
     }
 
     /// Spawns a fiber that starts on the thread of the calling one: see
@@ -190,7 +190,7 @@ impl<'a> TaskBuilder<'a> {
         let node = inherited();
         let body = move || start(node, body);
         // SAFETY: a runtime's pool ends its tasks before itself.
-        let (task, handle) = unsafe { tasks::on_stack_job(body, Start, info) };
+        let (task, handle) = unsafe { tasks::on_stack_job(body, FiberStart, info) };
         context.adopt(task);
         handle
     }
@@ -353,7 +353,9 @@ impl<'a> TaskBuilder<'a> {
         let node = inherited();
         let body = move || start(node, || run_local(make()));
         // SAFETY: a runtime's pool ends its tasks before itself.
-        self.pin(worker, |info| unsafe { tasks::on_stack_job(body, Start, info) })
+        self.pin(worker, |info| unsafe {
+            tasks::on_stack_job(body, FiberStart, info)
+        })
     }
 
     /// Returns the chosen pool, or the one that free functions use here.

@@ -9,7 +9,7 @@ use crate::observe::stack::NoStack;
 use crate::observe::stacks;
 use crate::threads::monitor::{QUIET_TICKS, StackSignal, Tick};
 use crate::threads::pool_ref::PoolRef;
-use crate::threads::reports::{Admission, Ready, Reports, Whose};
+use crate::threads::reports::{ReadyReport, ReportAdmission, Reports, Whose};
 use crate::threads::stall::{Behind, Stall};
 use crate::threads::stall_record::Recordings;
 use std::sync::Arc;
@@ -160,7 +160,7 @@ impl<P: Policy> TypedPool<P> {
             for due in due {
                 let begun = self.begin_report(pool, &mut reports, &mut recordings, due);
                 let seen = &mut seen[due.worker];
-                seen.postponed = begun == Admission::Postponed;
+                seen.postponed = begun == ReportAdmission::Postponed;
                 seen.reported = !seen.postponed;
             }
             for ready in reports.take_done(|worker| self.workers[worker].steps()) {
@@ -345,7 +345,7 @@ impl<P: Policy> TypedPool<P> {
         reports: &mut Reports,
         recordings: &mut Recordings,
         due: Due,
-    ) -> Admission {
+    ) -> ReportAdmission {
         let monitor = &self.core.monitor;
         let worker = &self.workers[due.worker];
         let running = worker.running();
@@ -353,7 +353,7 @@ impl<P: Policy> TypedPool<P> {
         let runs_nothing = worker.worker_ref().running.get().id == 0 && !due.was_turn;
         if runs_nothing && due.worker >= self.core.asked {
             // A compensating worker takes no forks: its thread has had no CPU since it was sent.
-            return Admission::LeftOut;
+            return ReportAdmission::LeftOut;
         }
         // A fiber that continues leaves the worker's word as it is.
         let running = running.filter(|_| !due.was_turn);
@@ -367,7 +367,7 @@ impl<P: Policy> TypedPool<P> {
         let name = name.flatten();
         if !monitor.has_hook() {
             let admission = reports.admit(spawned_at, name.as_deref());
-            if admission != Admission::Admitted {
+            if admission != ReportAdmission::Admitted {
                 return admission;
             }
         }
@@ -405,11 +405,11 @@ impl<P: Policy> TypedPool<P> {
         if let Some(stall) = reports.begin(stall, whose) {
             self.give_out(reports, stall.into());
         }
-        Admission::Admitted
+        ReportAdmission::Admitted
     }
 
     /// Gives a report to the program, or to the standard error stream.
-    fn give_out(&self, reports: &Reports, ready: Ready) {
+    fn give_out(&self, reports: &Reports, ready: ReadyReport) {
         if self.core.monitor.has_hook() {
             self.core.monitor.call_hook(&ready.stall);
         } else {

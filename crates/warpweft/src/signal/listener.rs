@@ -82,20 +82,20 @@ impl Signal {
 #[derive(Debug)]
 pub struct Signals {
     reader: Async<UnixStream>,
-    heard: Arc<Heard>,
+    heard: Arc<ListenerState>,
     /// No handler counts after its drop.
     _registered: Vec<Registered>,
 }
 
 /// What the handlers share with the listener.
 #[derive(Debug)]
-struct Heard {
+struct ListenerState {
     /// How often each signal came and was not returned, in the order of [`Signal::ALL`].
     counts: [AtomicUsize; Signal::ALL.len()],
     writer: UnixStream,
 }
 
-impl Heard {
+impl ListenerState {
     fn count(&self, signal: Signal) {
         self.counts[signal as usize].fetch_add(1, Ordering::AcqRel);
         self.wake();
@@ -144,7 +144,7 @@ impl Signals {
         writer.set_nonblocking(true)?;
         let reader = Async::new(reader)?;
         let counts = Signal::ALL.map(|_| AtomicUsize::new(0));
-        let heard = Arc::new(Heard { counts, writer });
+        let heard = Arc::new(ListenerState { counts, writer });
         let here = process::generation();
         let mut registered = Vec::with_capacity(signals.len());
         for signal in Signal::ALL.into_iter().filter(|signal| signals.contains(signal)) {
@@ -228,7 +228,7 @@ pub async fn hangup() -> io::Result<()> {
 
 #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
 mod tests {
-    use super::{AtomicUsize, Heard, Signal, empty};
+    use super::{AtomicUsize, ListenerState, Signal, empty};
     use std::io::{ErrorKind, Read as _};
     use std::os::unix::net::UnixStream;
 
@@ -239,7 +239,7 @@ mod tests {
             end.set_nonblocking(true).expect("it is a socket");
         }
         let counts = Signal::ALL.map(|_| AtomicUsize::new(0));
-        let heard = Heard { counts, writer };
+        let heard = ListenerState { counts, writer };
         for _ in 0..10_000 {
             heard.count(Signal::Hangup);
         }

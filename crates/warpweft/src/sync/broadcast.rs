@@ -32,7 +32,7 @@ use std::sync::Arc;
 #[must_use]
 pub fn channel<T: Clone>(capacity: usize) -> (Sender<T>, Receiver<T>) {
     let (sender, receiver) = ends(
-        Kept {
+        StoredValue {
             latest: VecDeque::new(),
             capacity: capacity.max(1),
         },
@@ -41,7 +41,7 @@ pub fn channel<T: Clone>(capacity: usize) -> (Sender<T>, Receiver<T>) {
     (Sender(sender), Receiver(receiver))
 }
 
-struct Kept<T> {
+struct StoredValue<T> {
     /// The values are shared, so that no `clone` or `drop` runs under the lock.
     latest: VecDeque<Arc<T>>,
     capacity: usize,
@@ -70,7 +70,7 @@ impl fmt::Display for RecvError {
 impl std::error::Error for RecvError {}
 
 /// The sending end.
-pub struct Sender<T>(SendEnd<Kept<T>>);
+pub struct Sender<T>(SendEnd<StoredValue<T>>);
 
 impl<T> Sender<T> {
     /// Sends to all receivers, and returns their number. Never waits. Takes time in proportion to the
@@ -117,7 +117,7 @@ impl<T> fmt::Debug for Sender<T> {
 }
 
 /// A receiving end. A clone continues from the same value.
-pub struct Receiver<T>(ReceiveEnd<Kept<T>>);
+pub struct Receiver<T>(ReceiveEnd<StoredValue<T>>);
 
 impl<T: Clone> Receiver<T> {
     /// Waits for the next value, and returns a clone, or the value itself if no other receiver needs it.
@@ -141,7 +141,7 @@ impl<T: Clone> Receiver<T> {
     }
 }
 
-fn next<T: Clone>(receiver: &mut ReceiveEnd<Kept<T>>) -> Option<Result<T, RecvError>> {
+fn next<T: Clone>(receiver: &mut ReceiveEnd<StoredValue<T>>) -> Option<Result<T, RecvError>> {
     let state = receiver.lock();
     let latest = &state.values.latest;
     let oldest = state.sent - latest.len() as u64;

@@ -78,7 +78,7 @@ impl Condvar {
             Poll::Ready(told) => told,
             Poll::Pending => hearing.await,
         };
-        let heard = Heard {
+        let heard = PendingNotification {
             notify: &self.0,
             told,
         };
@@ -99,12 +99,12 @@ impl Condvar {
 }
 
 /// A notification whose waiter has not checked the value yet. If it is dropped, it goes to the next waiter.
-struct Heard<'a> {
+struct PendingNotification<'a> {
     notify: &'a Notify,
     told: Notification,
 }
 
-impl Drop for Heard<'_> {
+impl Drop for PendingNotification<'_> {
     fn drop(&mut self) {
         if self.told == Notification::Alone {
             self.notify.tell_one(false);

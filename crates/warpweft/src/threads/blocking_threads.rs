@@ -45,7 +45,7 @@ pub(crate) enum RejectReason {
 
 /// A task that asks for admission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Waiter {
+pub(crate) enum AdmissionWaiter {
     /// A task that has not waited.
     New,
     /// A task that waits under this number, and may have been promised a place.
@@ -150,7 +150,7 @@ impl BlockingThreads {
     pub(crate) fn place(
         &self,
         pool: impl FnOnce() -> Arc<dyn PoolRef>,
-        waiter: Waiter,
+        waiter: AdmissionWaiter,
     ) -> Result<QueueSlot<'_>, RejectReason> {
         let mut state = self.state.lock();
         if state.closed {
@@ -160,7 +160,7 @@ impl BlockingThreads {
             others.into_iter().for_each(|waits| waits.waker.wake());
             return Err(RejectReason::Closed);
         }
-        let promised = matches!(waiter, Waiter::Waiting(number) if !state.is_waiting(number));
+        let promised = matches!(waiter, AdmissionWaiter::Waiting(number) if !state.is_waiting(number));
         if !promised && !state.has_room(self.room()) {
             return Err(RejectReason::Full);
         }
@@ -183,9 +183,9 @@ impl BlockingThreads {
 
     /// Registers `waker`, which is woken when it is worth asking again. Returns the number to ask under, or
     /// `None` if there is room by now.
-    pub(crate) fn wait_for_place(&self, waiter: Waiter, waker: &Waker) -> Option<u64> {
+    pub(crate) fn wait_for_place(&self, waiter: AdmissionWaiter, waker: &Waker) -> Option<u64> {
         let mut state = self.state.lock();
-        if let Waiter::Waiting(number) = waiter {
+        if let AdmissionWaiter::Waiting(number) = waiter {
             let place = state.waiting.iter_mut().find(|waits| waits.number == number);
             return place.map(|waits| {
                 waits.waker.clone_from(waker);
@@ -208,7 +208,7 @@ impl BlockingThreads {
     pub(crate) fn leave(&self, number: u64) {
         let next = {
             let mut state = self.state.lock();
-            state.quit(Waiter::Waiting(number));
+            state.quit(AdmissionWaiter::Waiting(number));
             state.promise(self.room())
         };
         next.into_iter().for_each(Waker::wake);
@@ -422,8 +422,10 @@ impl BlockingState {
     }
 
     /// Removes a waiter that neither waits any more nor comes for a promised place.
-    fn quit(&mut self, waiter: Waiter) {
-        let Waiter::Waiting(number) = waiter else { return };
+    fn quit(&mut self, waiter: AdmissionWaiter) {
+        let AdmissionWaiter::Waiting(number) = waiter else {
+            return;
+        };
         match self.waiting.iter().position(|waits| waits.number == number) {
             Some(place) => drop(self.waiting.remove(place)),
             None => self.promised -= 1,

@@ -1,12 +1,6 @@
 //! The word through which a thread without a worker is given one, and the sleep until then.
 //!
-//! ```text
-//!            list                  assign (by the thread that reserved it)
-//!   BUSY ───────────▶ SPARE ───────────────▶ w ──wait──▶ BUSY
-//!                      ◀───────────── take_back
-//!   BUSY ──open─────▶ OPEN ──offer─────────▶ w ──wait──▶ BUSY
-//!                      └────close──▶ BUSY
-//! ```
+//! Its states are drawn in `README.md` beside this file.
 //!
 //! # Invariants
 //!

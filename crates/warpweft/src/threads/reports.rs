@@ -52,11 +52,11 @@ static RATE: Rate = Rate::new();
 static FIRST: Rate = Rate::new();
 
 /// What reports are told apart by: the address of the spawn site, and a hash of the name.
-type Key = (usize, u64);
+type SiteKey = (usize, u64);
 
 /// Whether a report may be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Admission {
+pub(crate) enum ReportAdmission {
     Admitted,
     /// Not now. It was not reported before, so the caller asks again while the worker is stuck.
     Postponed,
@@ -78,7 +78,7 @@ struct Pending {
 
 /// A report that is ready to be given out.
 #[derive(Debug)]
-pub(crate) struct Ready {
+pub(crate) struct ReadyReport {
     pub(crate) stall: Stall,
     part: Part,
 }
@@ -93,7 +93,7 @@ enum Part {
     Names,
 }
 
-impl From<Stall> for Ready {
+impl From<Stall> for ReadyReport {
     fn from(stall: Stall) -> Self {
         Self {
             stall,
@@ -106,7 +106,7 @@ impl From<Stall> for Ready {
 #[derive(Debug, Default)]
 pub(crate) struct Reports {
     pending: Vec<Pending>,
-    keys: BTreeMap<Key, Pause>,
+    keys: BTreeMap<SiteKey, Pause>,
     /// The thread that writes the last report has a share of it.
     writing: Arc<()>,
 }
@@ -138,7 +138,7 @@ impl Reports {
         &mut self,
         site: Option<&'static Location<'static>>,
         name: Option<&str>,
-    ) -> Admission {
+    ) -> ReportAdmission {
         let now = clock::now_ns();
         let key = key(site, name);
         // A report that cannot be written holds the next one up.
@@ -147,7 +147,7 @@ impl Reports {
         let is_admitted = match self.keys.get(&key) {
             None if !is_full => {
                 if !(is_free && FIRST.admit_burst(now, PAUSE_NS, BURST)) {
-                    return Admission::Postponed;
+                    return ReportAdmission::Postponed;
                 }
                 true
             }
@@ -158,7 +158,7 @@ impl Reports {
         };
         if !is_admitted {
             RATE.leave_out();
-            return Admission::LeftOut;
+            return ReportAdmission::LeftOut;
         }
         if is_full {
             self.keys.retain(|_, pause| now < pause.until_ns);
@@ -177,7 +177,7 @@ impl Reports {
             };
             pause.until_ns = now.saturating_add(pause.ns);
         }
-        Admission::Admitted
+        ReportAdmission::Admitted
     }
 
     /// Counts a report that was postponed until its worker continued.
@@ -216,7 +216,7 @@ impl Reports {
     }
 
     /// Returns the reports that are done. `steps` returns how many steps a worker has made.
-    pub(crate) fn take_done(&mut self, steps: impl Fn(usize) -> u64) -> Vec<Ready> {
+    pub(crate) fn take_done(&mut self, steps: impl Fn(usize) -> u64) -> Vec<ReadyReport> {
         let mut done = Vec::new();
         let mut at = 0;
         let is_writing = Arc::strong_count(&self.writing) > 1;
@@ -248,13 +248,13 @@ impl Reports {
                         let mut stall = stall.clone();
                         stall.stack = Ok(stack);
                         let part = Part::WithoutNames;
-                        done.push(Ready { stall, part });
+                        done.push(ReadyReport { stall, part });
                     }
                     at += 1;
                 }
                 Some(stack) => {
                     let Pending { stall, is_out, .. } = self.pending.remove(at);
-                    done.push(Ready::new(stall, stack, is_out));
+                    done.push(ReadyReport::new(stall, stack, is_out));
                 }
             }
         }
@@ -262,7 +262,7 @@ impl Reports {
     }
 
     /// Returns all reports, because the pool ends. It waits a moment for their stacks.
-    pub(crate) fn take_all(&mut self, steps: impl Fn(usize) -> u64) -> Vec<Ready> {
+    pub(crate) fn take_all(&mut self, steps: impl Fn(usize) -> u64) -> Vec<ReadyReport> {
         let end = clock::now_ns() + u64::try_from(LAST_WAIT.as_nanos()).unwrap_or(u64::MAX);
         let mut done = Vec::new();
         while self.are_pending() && clock::now_ns() < end {
@@ -274,7 +274,7 @@ impl Reports {
     }
 
     /// Writes a report to the standard error stream, on a separate thread.
-    pub(crate) fn write(&self, mut ready: Ready) {
+    pub(crate) fn write(&self, mut ready: ReadyReport) {
         if ready.part != Part::Names {
             ready.stall.left_out = RATE.take_left_out();
         }
@@ -298,7 +298,7 @@ impl Reports {
     }
 }
 
-fn key(site: Option<&'static Location<'static>>, name: Option<&str>) -> Key {
+fn key(site: Option<&'static Location<'static>>, name: Option<&str>) -> SiteKey {
     let mut hash = DefaultHasher::new();
     name.hash(&mut hash);
     (
@@ -308,18 +308,18 @@ fn key(site: Option<&'static Location<'static>>, name: Option<&str>) -> Key {
 }
 
 impl Pending {
-    fn give_up(self) -> Ready {
+    fn give_up(self) -> ReadyReport {
         let Self {
             stall,
             reading,
             is_out,
             ..
         } = self;
-        Ready::new(stall, reading.give_up(), is_out)
+        ReadyReport::new(stall, reading.give_up(), is_out)
     }
 }
 
-impl Ready {
+impl ReadyReport {
     /// A report with its stack, or the rest of one that is out.
     fn new(mut stall: Stall, stack: Result<Stack, NoStack>, is_out: bool) -> Self {
         stall.stack = stack;

@@ -1,11 +1,6 @@
 //! The flag with which the monitor sleeps while all workers sleep, and with which a waking worker wakes it.
 //!
-//! ```text
-//!   the monitor                          a worker
-//!   says that it sleeps                  is awake
-//!   ─── heavy barrier ───                ─── light barrier ───
-//!   looks whether a worker is awake      looks whether the monitor sleeps
-//! ```
+//! The protocol is drawn in `MONITOR.md` beside this file.
 //!
 //! # Invariant
 //!

@@ -32,7 +32,7 @@ const DROPPED: usize = 2;
 
 /// The position of a fiber in its thread's table, and the suspension that is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Key {
+pub(crate) struct FiberKey {
     pub(crate) slot: u32,
     pub(crate) turn: u64,
 }
@@ -50,7 +50,7 @@ pub(crate) trait MailboxWaker: fmt::Debug + Send + Sync {
 #[derive(Debug)]
 pub(crate) enum MailboxEntry {
     /// This suspension is over.
-    Key(Key),
+    Key(FiberKey),
     /// The fiber's waker was called.
     Notified(Arc<dyn MailboxWaker>),
 }
