@@ -7,8 +7,8 @@
 //!
 //! # Invariants
 //!
-//! - One question at a time is with the thread. `QuestionGuard::asked` says that one is, or that its answer was
-//!   not fetched.
+//! - One question at a time is with the thread. `QuestionGuard::asked` says that one is, or that its answer
+//!   was not fetched.
 //! - A caller that is dropped leaves `asked` set. The next one fetches that answer first.
 
 use crate::sync::channel::{self, Receiver, Sender};
