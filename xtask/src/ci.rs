@@ -21,6 +21,7 @@ pub(crate) fn run(repo: &Repo) -> Result<()> {
     let mutants = mutants::Options {
         name: None,
         structure: None,
+        checker: None,
         limit: 300,
         sample: Some(MUTANTS),
     };

@@ -78,6 +78,7 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
     let mutants = mutants::Options {
         name: None,
         structure: None,
+        checker: None,
         limit: 300,
         sample: None,
     };

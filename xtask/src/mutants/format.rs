@@ -12,6 +12,7 @@ use std::path::PathBuf;
 const ALL: Options = Options {
     name: None,
     structure: None,
+    checker: None,
     limit: 0,
     sample: None,
 };
@@ -185,15 +186,11 @@ pub(super) fn load(repo: &Repo, options: &Options) -> Result<Vec<Mutant>> {
             });
         }
     }
+    let is = |wanted: Option<&str>, text: &str| wanted.is_none_or(|wanted| wanted == text);
     mutants.retain(|mutant| {
-        options
-            .name
-            .as_ref()
-            .is_none_or(|name| mutant.name.contains(name.as_str()))
-            && options
-                .structure
-                .as_ref()
-                .is_none_or(|structure| *structure == mutant.structure)
+        mutant.name.contains(options.name.as_deref().unwrap_or(""))
+            && is(options.structure.as_deref(), &mutant.structure)
+            && options.checker.is_none_or(|checker| checker == mutant.checker)
     });
     ensure!(!mutants.is_empty(), "no mutant matches");
     Ok(mutants)

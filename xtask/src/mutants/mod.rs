@@ -31,6 +31,9 @@ pub(crate) struct Options {
     /// Only the mutants of this structure: the name of a file in `mutants/`, without `.toml`.
     #[arg(long)]
     pub(crate) structure: Option<String>,
+    /// Only those that are found under this checker.
+    #[arg(long)]
+    pub(crate) checker: Option<Checker>,
     /// Seconds after which a test is stopped; a test that gives no verdict has not found the bug.
     #[arg(long, default_value_t = 300)]
     pub(crate) limit: u64,
@@ -72,7 +75,7 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<MutantTally> {
     let places = format::places(repo, &mutants)?;
     let places = places.into_iter().collect::<Result<Vec<_>>>()?;
     let limit = Duration::from_secs(options.limit);
-    let mut verdicts = Vec::new();
+    let (mut verdicts, mut alone) = (Vec::new(), Vec::new());
     for checker in [Checker::Std, Checker::Loom, Checker::Shuttle, Checker::Sim] {
         let placed = mutants.iter().zip(&places);
         let placed: Vec<_> = placed
@@ -80,20 +83,26 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<MutantTally> {
             .map(|(mutant, place)| Placed { mutant, place })
             .collect();
         if !placed.is_empty() {
-            verdicts.extend(of_checker(repo, checker, &placed, limit)?);
+            let (found, left) = together(repo, checker, &placed, limit)?;
+            verdicts.extend(found);
+            alone.push((checker, left));
         }
+    }
+    // They take the longest.
+    for (checker, placed) in alone {
+        verdicts.extend(one_by_one(repo, checker, &placed, limit)?);
     }
     Ok(table(&mutants, &verdicts))
 }
 
-/// Most mutants are in one build, behind switches. Alone are those without a place for one, those whose test
-/// notices the switches, and those that nobody has found: only alone they count as such.
-fn of_checker<'a>(
+/// Most mutants are in one build, behind switches. The second part of the result are those without a place for
+/// one, those whose test notices the switches, and those that nobody has found: only alone they count as such.
+fn together<'a>(
     repo: &Repo,
     checker: Checker,
     placed: &[Placed<'a>],
     limit: Duration,
-) -> Result<Vec<Verdict<'a>>> {
+) -> Result<(Vec<Verdict<'a>>, Vec<Placed<'a>>)> {
     let start = Instant::now();
     let scratch = Scratch::new(repo, "switches", checker)?;
     let (binaries, mut alone) = scratch.grow_all(placed)?;
@@ -122,8 +131,7 @@ fn of_checker<'a>(
             alone.push(one);
         }
     }
-    verdicts.extend(one_by_one(repo, checker, &alone, limit)?);
-    Ok(verdicts)
+    Ok((verdicts, alone))
 }
 
 /// Builds each mutant by itself. While the test of one runs, the next is compiled.
