@@ -301,7 +301,7 @@ impl Api {
         })
     }
 
-    /// Safety: as `irecv`.
+    /// Contract: as `irecv`.
     pub(crate) unsafe fn ibcast(
         &self,
         bytes: &mut [u8],
@@ -324,7 +324,7 @@ impl Api {
         })
     }
 
-    /// Safety: as `isend` for `from` and `irecv` for `to`. Both have as many elements of `kind`.
+    /// Contract: as `isend` for `from` and `irecv` for `to`. Both have as many elements of `kind`.
     pub(crate) unsafe fn iallreduce(
         &self,
         from: &[u64],
@@ -349,7 +349,7 @@ impl Api {
         })
     }
 
-    /// Safety: as [`exchange`](Self::exchange), with all of `from` for each rank.
+    /// Contract: as [`exchange`](Self::exchange), with all of `from` for each rank.
     pub(crate) unsafe fn iallgather(
         &self,
         from: &[u8],
@@ -360,7 +360,7 @@ impl Api {
         unsafe { self.exchange("MPI_Iallgather", self.iallgather, (from, to, from.len()), comm) }
     }
 
-    /// Safety: as [`exchange`](Self::exchange), with `each` bytes of `from` for each rank.
+    /// Contract: as [`exchange`](Self::exchange), with `each` bytes of `from` for each rank.
     pub(crate) unsafe fn ialltoall(
         &self,
         from: &[u8],
@@ -373,7 +373,7 @@ impl Api {
     }
 
     /// Sends `each` bytes to each rank and receives as many of each.
-    /// Safety: as `isend` for `from` and `irecv` for `to`, which has `each` bytes for each rank.
+    /// Contract: as `isend` for `from` and `irecv` for `to`, which has `each` bytes for each rank.
     unsafe fn exchange(
         &self,
         what: &str,

@@ -106,7 +106,7 @@ unsafe fn stage<'a, W: Work>(header: NonNull<Header>) -> &'a UnsafeCell<Stage<W>
     unsafe { &(*cell.as_ptr()).stage }
 }
 
-/// Safety: as [`TaskVtable::step`].
+/// Contract: as [`TaskVtable::step`].
 unsafe fn step<W: Work>(header: NonNull<Header>) -> Step {
     // SAFETY: the runnable keeps the cell alive.
     let stage = unsafe { stage::<W>(header) };
@@ -138,7 +138,7 @@ unsafe fn step<W: Work>(header: NonNull<Header>) -> Step {
 }
 
 /// The loop calls this instead of [`step`] where the work runs on another stack.
-/// Safety: as [`TaskVtable::step`].
+/// Contract: as [`TaskVtable::step`].
 unsafe fn job<W: Work>(header: NonNull<Header>) -> Step {
     // SAFETY: the runnable keeps the cell alive.
     let stage = unsafe { stage::<W>(header) };
@@ -152,7 +152,7 @@ unsafe fn job<W: Work>(header: NonNull<Header>) -> Step {
 
 /// Runs one step; after the last one the work is gone. A panic becomes the result, also if it comes from the
 /// work's `Drop`.
-/// Safety: as [`Work::step`]; and if the outcome is `Ready`, `work` is not used again.
+/// Contract: as [`Work::step`]; and if the outcome is `Ready`, `work` is not used again.
 unsafe fn run<W: Work>(
     work: *mut W,
     header: NonNull<Header>,
@@ -242,7 +242,7 @@ unsafe fn tell(task: &Header, panic: &TaskPanic) -> bool {
 }
 
 /// Reports a panic of the work's `Drop`, which is not the outcome of the task, to the task's pool.
-/// Safety: as for [`panicked`].
+/// Contract: as for [`panicked`].
 #[cold]
 #[inline(never)]
 unsafe fn panicked_in_drop(header: NonNull<Header>, kind: TaskKind, payload: Box<dyn Any + Send>) {
@@ -259,7 +259,7 @@ unsafe fn panicked_in_drop(header: NonNull<Header>, kind: TaskKind, payload: Box
     }
 }
 
-/// Safety: as [`TaskVtable::abandon`].
+/// Contract: as [`TaskVtable::abandon`].
 unsafe fn abandon<W: Work>(header: NonNull<Header>, outcome: usize) {
     // SAFETY: the runnable keeps the cell alive.
     let stage = unsafe { stage::<W>(header) };
@@ -278,7 +278,7 @@ unsafe fn abandon<W: Work>(header: NonNull<Header>, outcome: usize) {
     unsafe { finish::<W>(header, outcome) };
 }
 
-/// Safety: as [`TaskVtable::take`].
+/// Contract: as [`TaskVtable::take`].
 unsafe fn take<W: Work>(header: NonNull<Header>, to: *mut ()) {
     // SAFETY: the handle's reference keeps the cell alive.
     let outcome = unsafe { header.as_ref() }.link.with(|link| {
@@ -300,7 +300,7 @@ unsafe fn take<W: Work>(header: NonNull<Header>, to: *mut ()) {
     unsafe { to.write(outcome) };
 }
 
-/// Safety: as [`TaskVtable::drop_result`].
+/// Contract: as [`TaskVtable::drop_result`].
 unsafe fn drop_result<W: Work>(header: NonNull<Header>) {
     let mut outcome = MaybeUninit::<Result<W::Output, JoinError>>::uninit();
     // SAFETY: the caller owns the result, and the place is valid for a write.
@@ -324,7 +324,7 @@ fn drop_error(error: JoinError) {
     }
 }
 
-/// Safety: as [`TaskVtable::free`].
+/// Contract: as [`TaskVtable::free`].
 unsafe fn free<W: Work>(header: NonNull<Header>) {
     if are_tasks_held() {
         // SAFETY: by contract the last reference frees it, once, on any thread.
@@ -334,7 +334,7 @@ unsafe fn free<W: Work>(header: NonNull<Header>) {
     unsafe { free_now::<W>(header) };
 }
 
-/// Safety: as [`TaskVtable::free`].
+/// Contract: as [`TaskVtable::free`].
 #[inline]
 unsafe fn free_now<W: Work>(header: NonNull<Header>) {
     let cell = header.cast::<Cell<W>>();
@@ -377,7 +377,7 @@ unsafe fn finish<W: Work>(header: NonNull<Header>, outcome: usize) {
 }
 
 /// Ends a task whose handle is being dropped, or that was cancelled, or to which other references exist.
-/// Safety: as for [`finish`]; the task has left its pool's register, and its link says how it ended.
+/// Contract: as for [`finish`]; the task has left its pool's register, and its link says how it ended.
 #[cold]
 #[inline(never)]
 unsafe fn finish_otherwise<W: Work>(header: NonNull<Header>, outcome: usize) {

@@ -149,7 +149,7 @@ impl<P: Policy> Worker<P> {
 
     /// Returns work for a compensating worker, from any place, on the thread of `thread_handle`. It waits
     /// only if it is the standby poller.
-    /// Safety: as [`call`](Self::call).
+    /// Contract: as [`call`](Self::call).
     #[cold]
     pub(crate) unsafe fn find_work(&self, thread_handle: &ThreadHandle) -> Option<Work> {
         let pool = self.pool();
@@ -237,7 +237,7 @@ impl<P: Policy> Worker<P> {
         result
     }
 
-    /// Safety: as [`WorkerVtable::is_only_ready`].
+    /// Contract: as [`WorkerVtable::is_only_ready`].
     unsafe fn alone_of_ref(worker_ref: &WorkerRef) -> bool {
         // SAFETY: by contract the reference belongs to a worker of this table, so of this type.
         let worker = unsafe { Self::from_ref(worker_ref) };
@@ -261,7 +261,7 @@ impl<P: Policy> Worker<P> {
         is_only_ready && !(worker.neighbour.is_due() && unsafe { worker.help() })
     }
 
-    /// Safety: as [`WorkerVtable::step`].
+    /// Contract: as [`WorkerVtable::step`].
     unsafe fn step_of_ref(worker_ref: &WorkerRef) -> bool {
         // SAFETY: by contract the reference belongs to a worker of this table, so of this type.
         let worker = unsafe { Self::from_ref(worker_ref) };
@@ -293,7 +293,7 @@ impl<P: Policy> Worker<P> {
         true
     }
 
-    /// Safety: as [`WorkerVtable::driver`].
+    /// Contract: as [`WorkerVtable::driver`].
     unsafe fn driver_of_ref(worker_ref: &WorkerRef) -> io::Result<Arc<Driver>> {
         // SAFETY: by contract the reference belongs to a worker of this table, so of this type.
         unsafe { Self::from_ref(worker_ref) }.pool().core.driver()
@@ -322,7 +322,7 @@ impl<P: Policy> Worker<P> {
     }
 
     /// Returns the next work; sleeps until there is some. Returns `None` if the pool closes.
-    /// Safety: as [`call`](Self::call).
+    /// Contract: as [`call`](Self::call).
     #[cold]
     pub(crate) unsafe fn wait(&self, context: &StackContext) -> Option<Work> {
         let pool = self.pool();
@@ -371,7 +371,7 @@ impl<P: Policy> Worker<P> {
 
     /// Runs a step of `task`, and records it if `RECORDED` is true. Afterwards the worker puts the task where
     /// it belongs; another worker may do so, if the task waited.
-    /// Safety: as [`call`](Self::call), and the thread occupies `context`.
+    /// Contract: as [`call`](Self::call), and the thread occupies `context`.
     #[allow(clippy::inline_always, reason = "out of line it costs 5 %")]
     #[inline(always)]
     pub(crate) unsafe fn run<const RECORDED: bool>(
@@ -419,7 +419,7 @@ impl<P: Policy> Worker<P> {
     }
 
     /// Handles the end of a task on this worker.
-    /// Safety: as [`call`](Self::call).
+    /// Contract: as [`call`](Self::call).
     #[inline]
     pub(crate) unsafe fn completed(&self, policy_word: u64) {
         // A policy whose hook has panicked below this task is not called any more.
@@ -434,7 +434,7 @@ impl<P: Policy> Worker<P> {
     }
 
     /// Reports to the policy the tasks that ended where no worker was.
-    /// Safety: as [`call`](Self::call).
+    /// Contract: as [`call`](Self::call).
     // Not inlined: with two calls of the hook the loop would make them through a register.
     #[cold]
     #[inline(never)]

@@ -1,11 +1,6 @@
 //! `Runtime::dump`: every task, what it waits for, and which waits cannot end.
 //!
 //! A runtime whose tasks cannot end is in a `ManuallyDrop`: its end would wait for them, also in a panic.
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "the test's own threads sleep and block, and closures that may"
-)]
 
 #[path = "../support/look_until.rs"]
 mod look_until;

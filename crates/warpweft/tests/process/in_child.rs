@@ -1,6 +1,5 @@
 //! What a task may do in the child that it forked, and what the parent's runtime answers there.
 #![cfg(feature = "net")]
-#![allow(clippy::disallowed_methods, reason = "threads of the tests sleep")]
 
 use crate::busy_parent;
 use crate::children::{End, FAILED, RETURNED, Shared, end_of, fork, leave};

@@ -1,6 +1,5 @@
 //! A task forks: in parent and child together each other task runs once, and the child ends when its task
 //! does.
-#![allow(clippy::disallowed_methods, reason = "threads of the tests sleep")]
 
 use crate::children::{End, FAILED, RETURNED, Shared, end_of, fork};
 use std::hint::black_box;

@@ -1,6 +1,5 @@
 //! Tasks that fork the process.
 #![cfg(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle))))]
-#![allow(clippy::disallowed_methods, reason = "threads of the tests sleep")]
 
 #[path = "../support/children.rs"]
 mod children;

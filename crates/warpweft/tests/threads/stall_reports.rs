@@ -1,9 +1,4 @@
 //! Reports of stuck workers: which there are, and when. Their stacks are in `stalls.rs`, a test of its own.
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "what blocks here must not be seen by the runtime"
-)]
 
 use super::again::{child, said};
 use std::hint::black_box;
