@@ -30,7 +30,15 @@ mod ways;
 mod words;
 
 use look_until::{PATIENCE, look_until};
-use warpweft::{Dump, Finding, Runtime};
+use warpweft::{Dump, Finding, Runtime, TaskBuilder};
+
+fn runtime(workers: usize) -> Runtime {
+    Runtime::builder().workers(workers).build().expect("a runtime")
+}
+
+fn named<'a>(runtime: &'a Runtime, name: &'static str) -> TaskBuilder<'a> {
+    TaskBuilder::new().name(name).on(runtime)
+}
 
 /// Waits until a dump satisfies the condition. Returns that dump.
 #[track_caller]

@@ -3,6 +3,7 @@
 
 use crate::busy_parent;
 use crate::children::{End, FAILED, RETURNED, Shared, end_of, fork, leave};
+use crate::runtime;
 use std::any::Any;
 use std::future::{pending, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,10 +20,6 @@ use warpweft::{
 };
 
 const ROUNDS: usize = 10;
-
-fn runtime(workers: usize) -> Runtime {
-    Runtime::builder().workers(workers).build().expect("workers")
-}
 
 /// How a child ends that is forked in a job, a fiber, a future and a closure that blocks, and does `body`
 /// there.

@@ -10,3 +10,9 @@ mod in_child;
 mod in_tasks;
 #[cfg(feature = "process")]
 mod programs;
+
+use warpweft::Runtime;
+
+fn runtime(workers: usize) -> Runtime {
+    Runtime::builder().workers(workers).build().expect("workers")
+}
