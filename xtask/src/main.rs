@@ -8,8 +8,7 @@
 //!  anchors    places in the code, by the names of items
 //!  asm        the worker loop, checks   size     the inventory of `unsafe`
 //!  graph/     imports, circles          rooms    the import graph as text
-//!  text       code, strings, comments   words    words that are retired
-//!  widths     lines that are too wide    tests_index  the index of the tests
+//!  text       code, strings, comments   tests_index  the index of the tests
 //!  adversary  hostile programs under sanitizers
 //!  targets    the library on other systems, compiled
 //!  rayon      rayon's tests and programs on our rayon-core
@@ -50,8 +49,6 @@ mod targets;
 mod tests_index;
 mod text;
 mod trials;
-mod widths;
-mod words;
 
 use clap::{Parser, Subcommand};
 use models::Checker;
@@ -129,8 +126,6 @@ enum Command {
     Observe(observe::Options),
     /// Write `docs/TESTS.md`: the tests by feature, what they test, and which mutants they find.
     TestsIndex,
-    /// Count the uses of each word that `xtask/words.toml` retires, and the lines of prose that are too wide.
-    Words(words::Options),
     /// The long explorations: deeper loom and shuttle, stress with random delays, sanitizers, rayon's tests,
     /// all mutants.
     ///
@@ -163,7 +158,6 @@ fn start(command: Command, root: Option<&Path>) -> anyhow::Result<()> {
         Command::Asm(options) => asm::run(&repo, &options),
         Command::Rules => rules::run(&repo),
         Command::Rooms(options) => rooms::run(&repo, &options),
-        Command::Words(options) => words::run(&repo, &options),
         Command::TestsIndex => tests_index::write(&repo),
         Command::Size => size::run(&repo),
         Command::Package => publish::package(&repo).map(|count| println!("{count}")),

@@ -52,6 +52,7 @@
 //! records at most [`MOST`] values for each histogram. They are spread evenly over the sorted values since
 //! the last publication, so that quantiles down to one in `MOST` are kept. `warpweft_measured_total` has the
 //! true number. A value is the upper end of its bucket, at most 1/16 too large.
+#![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod publisher;
 

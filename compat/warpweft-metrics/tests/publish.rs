@@ -1,8 +1,4 @@
 //! What a recorder of the facade gets.
-#![allow(
-    clippy::disallowed_methods,
-    reason = "the test's own thread sleeps, and no worker"
-)]
 
 use metrics_util::MetricKind;
 use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshot};

@@ -301,9 +301,7 @@ impl Api {
         })
     }
 
-    /// # Safety
-    ///
-    /// As `irecv`.
+    /// Contract: as `irecv`.
     pub(crate) unsafe fn ibcast(
         &self,
         bytes: &mut [u8],
@@ -326,9 +324,7 @@ impl Api {
         })
     }
 
-    /// # Safety
-    ///
-    /// As `isend` for `from` and `irecv` for `to`. Both have as many elements of `kind`.
+    /// Contract: as `isend` for `from` and `irecv` for `to`. Both have as many elements of `kind`.
     pub(crate) unsafe fn iallreduce(
         &self,
         from: &[u64],
@@ -353,9 +349,7 @@ impl Api {
         })
     }
 
-    /// # Safety
-    ///
-    /// As [`exchange`](Self::exchange), with all of `from` for each rank.
+    /// Contract: as [`exchange`](Self::exchange), with all of `from` for each rank.
     pub(crate) unsafe fn iallgather(
         &self,
         from: &[u8],
@@ -366,9 +360,7 @@ impl Api {
         unsafe { self.exchange("MPI_Iallgather", self.iallgather, (from, to, from.len()), comm) }
     }
 
-    /// # Safety
-    ///
-    /// As [`exchange`](Self::exchange), with `each` bytes of `from` for each rank.
+    /// Contract: as [`exchange`](Self::exchange), with `each` bytes of `from` for each rank.
     pub(crate) unsafe fn ialltoall(
         &self,
         from: &[u8],
@@ -381,10 +373,7 @@ impl Api {
     }
 
     /// Sends `each` bytes to each rank and receives as many of each.
-    ///
-    /// # Safety
-    ///
-    /// As `isend` for `from` and `irecv` for `to`, which has `each` bytes for each rank.
+    /// Contract: as `isend` for `from` and `irecv` for `to`, which has `each` bytes for each rank.
     unsafe fn exchange(
         &self,
         what: &str,

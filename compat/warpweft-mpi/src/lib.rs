@@ -30,6 +30,7 @@
 //! | `progress`, `outstanding` | the turn that looks, and what MPI works on |
 //! | `peer_waker`, `neighbour` | ranks wake each other; a rank that is lost |
 //! | `api`, `library` | MPI's functions, loaded at run time |
+#![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 #![deny(missing_docs)]
 
 #[cfg(not(target_os = "linux"))]

@@ -117,6 +117,7 @@
 //! | feature | default | what it adds | what it costs |
 //! |---|---|---|---|
 //! | `serve` | on | [`serve`] and [`serve_hyper`], for HTTP/1 and HTTP/2 | `hyper-util`, `h2` |
+#![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 #[cfg(feature = "serve")]
 mod admission;

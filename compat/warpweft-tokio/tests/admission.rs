@@ -101,7 +101,6 @@ fn an_overloaded_server_refuses_before_it_reads_the_body() {
 
             // One waits for longer than the interval.
             let waits = admission.try_admit().expect("none waits");
-            #[expect(clippy::disallowed_methods, reason = "this thread is a client, and no worker")]
             thread::sleep(TARGET + INTERVAL);
             // On a new connection the body never comes.
             let (head, body) = ask(&mut connect(address), "/", 1 << 20, "");

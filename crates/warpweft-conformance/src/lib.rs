@@ -50,6 +50,7 @@
 //! - *Randomness.* Take it from [`Cx::random`](warpweft_policy::Cx::random): a worker's generator is seeded,
 //!   so a history that failed fails again.
 #![forbid(unsafe_code)]
+#![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 #![deny(missing_docs)]
 
 #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]

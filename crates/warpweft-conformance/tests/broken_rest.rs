@@ -1,10 +1,6 @@
 //! The kit rejects policies that leave tasks behind when a worker rests, or that evict the wrong ones, and
 //! accepts the good policy from which each of them differs in one point.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
-#![allow(
-    clippy::disallowed_types,
-    reason = "a lock of the standard library is enough for a policy that no worker waits in"
-)]
 
 mod rejects;
 

@@ -14,6 +14,7 @@
 //!   user's.
 //! - A program with checks has the same results as without.
 #![forbid(unsafe_code)]
+#![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 #![deny(missing_docs)]
 
 mod cooperative;

@@ -14,6 +14,7 @@
 //! `priority`, and `all-policies` the rest. The types are there without them, and are compiled in a program
 //! that names them.
 #![forbid(unsafe_code)]
+#![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 #![deny(missing_docs)]
 
 mod by_class;

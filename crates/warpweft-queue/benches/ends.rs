@@ -10,10 +10,6 @@
 // The model checkers have no benchmarks: only an empty `main` is compiled.
 #![cfg_attr(any(warpweft_loom, warpweft_shuttle), no_main)]
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
-#![allow(
-    clippy::disallowed_methods,
-    reason = "the threads here are real ones of the system"
-)]
 
 use std::hint::black_box;
 use std::num::NonZeroUsize;

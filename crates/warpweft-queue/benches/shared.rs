@@ -5,11 +5,6 @@
 //! none may be lost.
 //!
 //! `cargo bench -p warpweft-queue --bench shared`
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "outside the checkers the system's own threads and locks are what is tested against"
-)]
 // The model checkers have no benchmarks: only an empty `main` is compiled.
 #![cfg_attr(any(warpweft_loom, warpweft_shuttle), no_main)]
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]

@@ -1,4 +1,5 @@
 //! Lock-free queues of one-word elements. Each structure has its own file and can be used alone.
+#![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 #![deny(missing_docs)]
 
 mod backoff;

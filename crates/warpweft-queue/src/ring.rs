@@ -259,10 +259,7 @@ impl RingClaim {
     }
 
     /// Takes the one element of the claim.
-    ///
-    /// # Safety
-    ///
-    /// As for [`steal_into`](RingClaim::steal_into), and `count` is 1.
+    /// Contract: as for [`steal_into`](RingClaim::steal_into), and `count` is 1.
     #[inline]
     pub(crate) unsafe fn steal_one<T: Word>(self) -> Steal<T> {
         debug_assert_eq!(

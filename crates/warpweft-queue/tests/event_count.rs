@@ -1,10 +1,5 @@
 //! The event count against a sequential model, and under real threads.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
-#![allow(
-    clippy::disallowed_types,
-    clippy::disallowed_methods,
-    reason = "a test of the product build uses std"
-)]
 
 use proptest::prelude::*;
 use std::sync::Arc;

@@ -1,10 +1,5 @@
 //! Tests of the linearizability checker: it accepts correct histories and rejects others.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "outside the checkers the system's own threads and locks are what is tested against"
-)]
 
 mod support;
 

@@ -35,54 +35,17 @@ fn in_the_second_ring() -> Chain<models::Element> {
     queue
 }
 
-#[test]
-fn steal_against_pop() {
-    models::steal_against_pop::<Kind>(0, 4);
-}
-
-#[test]
-fn steal_against_push() {
-    models::steal_against_push::<Kind>();
-}
-
-#[test]
-fn overshoot_and_rollback() {
-    models::overshoot_and_rollback::<Kind>();
-}
-
-#[test]
-fn two_thieves_and_owner() {
-    models::two_thieves_and_owner::<Kind>();
-}
-
-#[test]
-fn steal_during_growth() {
-    models::steal_during_growth::<Kind>(0);
-}
-
-#[test]
-fn two_thieves_and_growth() {
-    models::two_thieves_and_growth::<Kind>();
-}
-
-#[test]
-fn mutual_steal() {
-    models::mutual_steal::<Kind>();
-}
-
-#[test]
-fn growth_after_overshoot() {
-    models::growth_after_overshoot::<Kind>();
-}
-
-#[test]
-fn owner_leaves_first() {
-    models::owner_leaves_first::<Kind>();
-}
-
-#[test]
-fn push_behind_a_slow_thief() {
-    models::push_behind_a_slow_thief::<Kind>(0);
+models::tests! {
+    steal_against_pop = steal_against_pop(0, 4);
+    steal_against_push = steal_against_push();
+    overshoot_and_rollback = overshoot_and_rollback();
+    two_thieves_and_owner = two_thieves_and_owner();
+    steal_during_growth = steal_during_growth(0);
+    two_thieves_and_growth = two_thieves_and_growth();
+    mutual_steal = mutual_steal();
+    growth_after_overshoot = growth_after_overshoot();
+    owner_leaves_first = owner_leaves_first();
+    push_behind_a_slow_thief = push_behind_a_slow_thief(0);
 }
 
 /// A thief finds the last ring empty. Before it acts on that, the ring is filled, and another one is added

@@ -26,97 +26,24 @@ impl models::Kind for Kind {
     }
 }
 
-#[test]
-fn steal_against_pop() {
-    models::steal_against_pop::<Kind>(0, 4);
-}
-
-#[test]
-fn steal_against_pop_at_the_wrap() {
-    models::steal_against_pop::<Kind>(BEFORE_WRAP, 1);
-}
-
-#[test]
-fn steal_against_push() {
-    models::steal_against_push::<Kind>();
-}
-
-#[test]
-fn overshoot_and_rollback() {
-    models::overshoot_and_rollback::<Kind>();
-}
-
-#[test]
-fn two_thieves_and_owner() {
-    models::two_thieves_and_owner::<Kind>();
-}
-
-#[test]
-fn push_behind_a_slow_thief() {
-    models::push_behind_a_slow_thief::<Kind>(0);
-}
-
-#[test]
-fn push_behind_a_slow_thief_at_the_wrap() {
-    models::push_behind_a_slow_thief::<Kind>(BEFORE_WRAP);
-}
-
-#[test]
-fn steal_during_growth() {
-    models::steal_during_growth::<Kind>(0);
-}
-
-#[test]
-fn steal_during_growth_at_the_wrap() {
-    models::steal_during_growth::<Kind>(BEFORE_WRAP);
-}
-
-#[test]
-fn growth_publishes_the_ring() {
-    models::growth_publishes_the_ring::<Kind>();
-}
-
-#[test]
-fn retired_ring_waits_for_thief() {
-    models::retired_ring_waits_for_thief::<Kind>();
-}
-
-#[test]
-fn two_thieves_and_growth() {
-    models::two_thieves_and_growth::<Kind>();
-}
-
-#[test]
-fn mutual_steal() {
-    models::mutual_steal::<Kind>();
-}
-
-#[test]
-fn growth_after_overshoot() {
-    models::growth_after_overshoot::<Kind>();
-}
-
-#[test]
-fn owner_leaves_first() {
-    models::owner_leaves_first::<Kind>();
-}
-
-#[test]
-fn peek_during_growth() {
-    models::peek_during_growth::<Kind>(0);
-}
-
-#[test]
-fn peek_against_steal() {
-    models::peek_against_steal::<Kind>(0);
-}
-
-#[test]
-fn peek_against_pop() {
-    models::peek_against_pop::<Kind>(0);
-}
-
-#[test]
-fn peek_against_pop_at_the_wrap() {
-    models::peek_against_pop::<Kind>(BEFORE_WRAP);
+models::tests! {
+    steal_against_pop = steal_against_pop(0, 4);
+    steal_against_pop_at_the_wrap = steal_against_pop(BEFORE_WRAP, 1);
+    steal_against_push = steal_against_push();
+    overshoot_and_rollback = overshoot_and_rollback();
+    two_thieves_and_owner = two_thieves_and_owner();
+    push_behind_a_slow_thief = push_behind_a_slow_thief(0);
+    push_behind_a_slow_thief_at_the_wrap = push_behind_a_slow_thief(BEFORE_WRAP);
+    steal_during_growth = steal_during_growth(0);
+    steal_during_growth_at_the_wrap = steal_during_growth(BEFORE_WRAP);
+    growth_publishes_the_ring = growth_publishes_the_ring();
+    retired_ring_waits_for_thief = retired_ring_waits_for_thief();
+    two_thieves_and_growth = two_thieves_and_growth();
+    mutual_steal = mutual_steal();
+    growth_after_overshoot = growth_after_overshoot();
+    owner_leaves_first = owner_leaves_first();
+    peek_during_growth = peek_during_growth(0);
+    peek_against_steal = peek_against_steal(0);
+    peek_against_pop = peek_against_pop(0);
+    peek_against_pop_at_the_wrap = peek_against_pop(BEFORE_WRAP);
 }

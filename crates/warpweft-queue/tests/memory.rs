@@ -1,6 +1,5 @@
 //! A lack of memory is reported as an error.
 #![cfg(all(unix, not(any(warpweft_loom, warpweft_shuttle))))]
-#![allow(clippy::disallowed_methods, reason = "a child process is what is tested")]
 
 use std::num::NonZeroUsize;
 use std::process::Command;

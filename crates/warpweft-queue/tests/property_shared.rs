@@ -1,10 +1,5 @@
 //! The shared queues, used by one thread, behave like a `VecDeque`; and every element is dropped once.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "outside the checkers the system's own threads and locks are what is tested against"
-)]
 
 mod support;
 

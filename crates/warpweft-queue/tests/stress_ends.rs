@@ -1,9 +1,5 @@
 //! The stealable queues under real threads: many of them on few cores, and short recorded histories.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
-#![allow(
-    clippy::disallowed_methods,
-    reason = "the threads here are real ones of the system"
-)]
 
 mod support;
 

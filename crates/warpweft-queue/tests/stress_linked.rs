@@ -1,11 +1,6 @@
 //! Linked queues under many threads on few cores: nothing is lost or duplicated, and the number of nodes
 //! keeps its bound.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "the threads here are real ones of the system"
-)]
 
 mod support;
 

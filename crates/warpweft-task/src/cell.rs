@@ -106,9 +106,7 @@ unsafe fn stage<'a, W: Work>(header: NonNull<Header>) -> &'a UnsafeCell<Stage<W>
     unsafe { &(*cell.as_ptr()).stage }
 }
 
-/// # Safety
-///
-/// As [`TaskVtable::step`].
+/// Contract: as [`TaskVtable::step`].
 unsafe fn step<W: Work>(header: NonNull<Header>) -> Step {
     // SAFETY: the runnable keeps the cell alive.
     let stage = unsafe { stage::<W>(header) };
@@ -140,10 +138,7 @@ unsafe fn step<W: Work>(header: NonNull<Header>) -> Step {
 }
 
 /// The loop calls this instead of [`step`] where the work runs on another stack.
-///
-/// # Safety
-///
-/// As [`TaskVtable::step`].
+/// Contract: as [`TaskVtable::step`].
 unsafe fn job<W: Work>(header: NonNull<Header>) -> Step {
     // SAFETY: the runnable keeps the cell alive.
     let stage = unsafe { stage::<W>(header) };
@@ -157,10 +152,7 @@ unsafe fn job<W: Work>(header: NonNull<Header>) -> Step {
 
 /// Runs one step; after the last one the work is gone. A panic becomes the result, also if it comes from the
 /// work's `Drop`.
-///
-/// # Safety
-///
-/// As [`Work::step`]; and if the outcome is `Ready`, `work` is not used again.
+/// Contract: as [`Work::step`]; and if the outcome is `Ready`, `work` is not used again.
 unsafe fn run<W: Work>(
     work: *mut W,
     header: NonNull<Header>,
@@ -250,10 +242,7 @@ unsafe fn tell(task: &Header, panic: &TaskPanic) -> bool {
 }
 
 /// Reports a panic of the work's `Drop`, which is not the outcome of the task, to the task's pool.
-///
-/// # Safety
-///
-/// As for [`panicked`].
+/// Contract: as for [`panicked`].
 #[cold]
 #[inline(never)]
 unsafe fn panicked_in_drop(header: NonNull<Header>, kind: TaskKind, payload: Box<dyn Any + Send>) {
@@ -270,9 +259,7 @@ unsafe fn panicked_in_drop(header: NonNull<Header>, kind: TaskKind, payload: Box
     }
 }
 
-/// # Safety
-///
-/// As [`TaskVtable::abandon`].
+/// Contract: as [`TaskVtable::abandon`].
 unsafe fn abandon<W: Work>(header: NonNull<Header>, outcome: usize) {
     // SAFETY: the runnable keeps the cell alive.
     let stage = unsafe { stage::<W>(header) };
@@ -291,9 +278,7 @@ unsafe fn abandon<W: Work>(header: NonNull<Header>, outcome: usize) {
     unsafe { finish::<W>(header, outcome) };
 }
 
-/// # Safety
-///
-/// As [`TaskVtable::take`].
+/// Contract: as [`TaskVtable::take`].
 unsafe fn take<W: Work>(header: NonNull<Header>, to: *mut ()) {
     // SAFETY: the handle's reference keeps the cell alive.
     let outcome = unsafe { header.as_ref() }.link.with(|link| {
@@ -315,9 +300,7 @@ unsafe fn take<W: Work>(header: NonNull<Header>, to: *mut ()) {
     unsafe { to.write(outcome) };
 }
 
-/// # Safety
-///
-/// As [`TaskVtable::drop_result`].
+/// Contract: as [`TaskVtable::drop_result`].
 unsafe fn drop_result<W: Work>(header: NonNull<Header>) {
     let mut outcome = MaybeUninit::<Result<W::Output, JoinError>>::uninit();
     // SAFETY: the caller owns the result, and the place is valid for a write.
@@ -341,9 +324,7 @@ fn drop_error(error: JoinError) {
     }
 }
 
-/// # Safety
-///
-/// As [`TaskVtable::free`].
+/// Contract: as [`TaskVtable::free`].
 unsafe fn free<W: Work>(header: NonNull<Header>) {
     if are_tasks_held() {
         // SAFETY: by contract the last reference frees it, once, on any thread.
@@ -353,9 +334,7 @@ unsafe fn free<W: Work>(header: NonNull<Header>) {
     unsafe { free_now::<W>(header) };
 }
 
-/// # Safety
-///
-/// As [`TaskVtable::free`].
+/// Contract: as [`TaskVtable::free`].
 #[inline]
 unsafe fn free_now<W: Work>(header: NonNull<Header>) {
     let cell = header.cast::<Cell<W>>();
@@ -398,10 +377,7 @@ unsafe fn finish<W: Work>(header: NonNull<Header>, outcome: usize) {
 }
 
 /// Ends a task whose handle is being dropped, or that was cancelled, or to which other references exist.
-///
-/// # Safety
-///
-/// As for [`finish`]; the task has left its pool's register, and its link says how it ended.
+/// Contract: as for [`finish`]; the task has left its pool's register, and its link says how it ended.
 #[cold]
 #[inline(never)]
 unsafe fn finish_otherwise<W: Work>(header: NonNull<Header>, outcome: usize) {

@@ -33,10 +33,7 @@ pub(crate) trait Work: Send + 'static {
     const ON_STACK: bool = false;
 
     /// Hands the step to the code that runs it, on this thread or on the one that takes `job`.
-    ///
-    /// # Safety
-    ///
-    /// As for `step`, until the runnable in `job` is used.
+    /// Contract: as for `step`, until the runnable in `job` is used.
     unsafe fn job(_this: *mut Self, job: OnStackJob) {
         job.run();
     }

@@ -26,6 +26,7 @@
 //! - Publish last: after the runnable, the result or a waker became visible to another thread, nothing is
 //!   touched that is reachable through it.
 //! - A panic inside a task never leaves it: it is the task's result.
+#![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 #![deny(missing_docs)]
 
 mod block_on;

@@ -15,11 +15,6 @@
 //! - *crowd*: the call with a closure that sleeps 100 µs, by 32 tasks on 2 workers, and all of them per call:
 //!   what it costs when threads come and go.
 //! - *pin*: the system call alone, to where the thread is already, and to the other CPU and back.
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "the system's own threads and locks are what is measured"
-)]
 
 use std::sync::mpsc;
 use std::time::{Duration, Instant};

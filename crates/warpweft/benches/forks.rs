@@ -14,10 +14,6 @@
 // The model checkers have no benchmarks: nothing is left to compile, a `main` neither.
 #![cfg_attr(any(warpweft_loom, warpweft_shuttle), no_main)]
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
-#![allow(
-    clippy::disallowed_methods,
-    reason = "this thread sleeps between the rounds, and is none of the pool's"
-)]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,10 +1,6 @@
 //! What waiting for each other costs: `cargo bench -p warpweft --bench sync [filter]`.
 //!
 //! Each line is the median and the quartiles of several runs, in nanoseconds per operation of the whole.
-#![allow(
-    clippy::disallowed_types,
-    reason = "the system's mutex is what ours is compared with"
-)]
 
 use std::hint::black_box;
 use std::sync::Arc;

@@ -5,11 +5,6 @@
 //!                                90th and 99th percentile, and maximum, in µs
 //! ```
 
-#![allow(
-    clippy::disallowed_methods,
-    reason = "the program's own threads sleep until the workers do"
-)]
-
 use std::error::Error;
 use std::hint::black_box;
 use std::sync::Arc;

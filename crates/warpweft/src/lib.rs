@@ -100,6 +100,7 @@
 //! Children of `vfork`, `clone` and `posix_spawn`, which [`Command`](std::process::Command) uses, run a new
 //! program and are not affected.
 #![cfg_attr(feature = "tracing", doc = include_str!("observe/tracing.md"))]
+#![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 #![deny(missing_docs)]
 
 mod admission;

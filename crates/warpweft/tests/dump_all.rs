@@ -1,11 +1,6 @@
 //! `dump_all`: circles of waits through several runtimes, and runtimes that come and go.
 //!
 //! It sees the runtimes of the whole process, so these tests look for what has their names.
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "the test's own threads sleep and block, and closures that may"
-)]
 
 #[path = "support/look_until.rs"]
 mod look_until;

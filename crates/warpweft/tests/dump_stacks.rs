@@ -5,11 +5,6 @@
     target_arch = "x86_64",
     not(any(warpweft_loom, warpweft_shuttle, warpweft_corosensei))
 ))]
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "the system's own threads and locks surround the runtime"
-)]
 
 #[path = "support/again.rs"]
 mod again;

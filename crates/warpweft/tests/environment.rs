@@ -1,7 +1,6 @@
 //! The environment variables that replace a builder's defaults: what wins, where it is printed, and what a
 //! wrong text gets. Each case is a child process, because the environment belongs to the whole process.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
-#![allow(clippy::disallowed_methods, reason = "child processes are what is tested")]
 
 use std::ffi::OsStr;
 use std::process::Command;

@@ -6,11 +6,6 @@
     feature = "signal",
     not(any(warpweft_loom, warpweft_shuttle))
 ))]
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "outside the checkers the system's own threads and locks are what is tested against"
-)]
 
 #[path = "support/again.rs"]
 mod again;

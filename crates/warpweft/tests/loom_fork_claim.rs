@@ -43,9 +43,7 @@ impl Frame {
         }
     }
 
-    /// # Safety
-    ///
-    /// As for [`StealableJob::run`]; the runnable is the head of a frame.
+    /// Contract: as for [`StealableJob::run`]; the runnable is the head of a frame.
     unsafe fn run(head: NonNull<StealableJob>, by: By) {
         assert_eq!(by, By::Taker);
         // SAFETY: by contract.

@@ -1,10 +1,5 @@
 //! The cost of a hundred thousand fibers that wait at the same time. Alone in its process, which it measures.
 #![cfg(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle))))]
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "the process itself is what is tested"
-)]
 
 use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker};

@@ -1,7 +1,6 @@
 //! The cost of a hundred thousand futures that wait at the same time, under the policies that hide latency.
 //! Alone in its process, which it measures.
 #![cfg(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle))))]
-#![allow(clippy::disallowed_methods, reason = "the process itself is what is tested")]
 
 use std::thread;
 use std::time::{Duration, Instant};

@@ -6,10 +6,6 @@
     feature = "signal",
     not(any(warpweft_loom, warpweft_shuttle))
 ))]
-#![allow(
-    clippy::disallowed_methods,
-    reason = "the system's own threads call into the runtime"
-)]
 
 use std::any::Any;
 use std::io;

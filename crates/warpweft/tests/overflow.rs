@@ -1,6 +1,5 @@
 //! Recursion without end: a report that names the thread, and no silent corruption.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
-#![allow(clippy::disallowed_methods, reason = "a child process is what is tested")]
 
 use std::process::Command;
 use warpweft::{ForkCx, Runtime};

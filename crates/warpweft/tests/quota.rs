@@ -1,11 +1,6 @@
 //! A pool follows the quota of its container. One test in its own process: the files of the cgroups are
 //! those of the test.
 #![cfg(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle, warpweft_sim))))]
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "outside the checkers the system's own threads and locks are what is tested against"
-)]
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

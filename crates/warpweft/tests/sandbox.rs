@@ -2,11 +2,6 @@
 //! before, is refused. In a child process, because it cannot be undone.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![cfg(all(feature = "net", not(any(warpweft_loom, warpweft_shuttle))))]
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "the system's own threads surround the runtime"
-)]
 
 #[path = "support/again.rs"]
 mod again;

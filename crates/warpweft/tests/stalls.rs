@@ -5,24 +5,20 @@
     any(target_arch = "x86_64", target_arch = "aarch64"),
     not(any(warpweft_loom, warpweft_shuttle))
 ))]
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "the system's own threads and locks surround the runtime"
-)]
 
 #[path = "support/again.rs"]
 mod again;
+#[path = "support/stalls.rs"]
+mod stalls;
 
 use again::{child, said};
+use stalls::{PATIENCE, Stalls, flag, report, watched};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 use warpweft::{NoStack, Runtime, Stall, TaskBuilder, TaskKind, fiber};
-
-const PATIENCE: Duration = Duration::from_secs(300);
 
 #[inline(never)]
 fn guilty_that_computes(over: &AtomicBool) {
@@ -36,48 +32,6 @@ fn guilty_that_sleeps(over: &AtomicBool) {
     while !over.load(Ordering::Relaxed) {
         thread::sleep(Duration::from_millis(5));
     }
-}
-
-type Stalls = Arc<Mutex<Vec<Stall>>>;
-
-/// A runtime with a worker, and what it reports.
-fn watched(stuck_after: Duration) -> (Runtime, Stalls) {
-    let stalls = Stalls::default();
-    let heard = Arc::clone(&stalls);
-    let runtime = Runtime::builder()
-        .workers(1)
-        .stuck_after(Some(stuck_after))
-        .on_stall(move |stall| heard.lock().expect("no panic").push(stall.clone()))
-        .build()
-        .expect("threads");
-    (runtime, stalls)
-}
-
-/// Waits for a report that fits.
-fn report(stalls: &Stalls, fits: impl Fn(&Stall) -> bool) -> Stall {
-    let start = Instant::now();
-    loop {
-        let all = stalls.lock().expect("no panic").clone();
-        if let Some(stall) = all.iter().find(|stall| fits(stall)) {
-            return stall.clone();
-        }
-        assert!(start.elapsed() < PATIENCE, "no such report: {all:#?}");
-        thread::sleep(Duration::from_millis(2));
-    }
-}
-
-/// Sets the flag when it is dropped, so that what spins ends also if the test fails.
-struct Over(Arc<AtomicBool>);
-
-impl Drop for Over {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::SeqCst);
-    }
-}
-
-fn flag() -> (Arc<AtomicBool>, Over) {
-    let flag = Arc::new(AtomicBool::new(false));
-    (Arc::clone(&flag), Over(flag))
 }
 
 /// Checks a report on one of the functions above.
@@ -102,7 +56,7 @@ fn check(stall: &Stall, kind: TaskKind, line: u32, guilty: &str) {
 
 #[test]
 fn a_closure_that_computes_is_named() {
-    let (runtime, stalls) = watched(Duration::from_millis(20));
+    let (runtime, stalls) = watched(Runtime::builder(), Duration::from_millis(20));
     let (over, _over) = flag();
     let line = line!() + 1;
     drop(runtime.spawn_job(move || guilty_that_computes(&over)));
@@ -119,7 +73,7 @@ fn a_closure_that_computes_is_named() {
 
 #[test]
 fn a_future_that_sleeps_in_the_kernel_is_named() {
-    let (runtime, stalls) = watched(Duration::from_millis(20));
+    let (runtime, stalls) = watched(Runtime::builder(), Duration::from_millis(20));
     let (over, _over) = flag();
     let line = line!() + 1;
     drop(runtime.spawn(async move { guilty_that_sleeps(&over) }));
@@ -129,7 +83,7 @@ fn a_future_that_sleeps_in_the_kernel_is_named() {
 
 #[test]
 fn a_lock_that_is_never_free_is_a_futex() {
-    let (runtime, stalls) = watched(Duration::from_millis(20));
+    let (runtime, stalls) = watched(Runtime::builder(), Duration::from_millis(20));
     let lock = Arc::new(Mutex::new(()));
     let held = lock.lock().expect("no panic");
     let its = Arc::clone(&lock);
@@ -151,7 +105,7 @@ fn a_lock_that_is_never_free_is_a_futex() {
 
 #[test]
 fn a_fiber_that_computes_is_named() {
-    let (runtime, stalls) = watched(Duration::from_millis(20));
+    let (runtime, stalls) = watched(Runtime::builder(), Duration::from_millis(20));
     let (over, _over) = flag();
     let line = line!() + 1;
     drop(runtime.spawn_fiber(move || guilty_that_computes(&over)));
@@ -166,7 +120,7 @@ fn a_fiber_that_computes_is_named() {
 /// After a wait the worker's word is about another task: the stack says which fiber it is.
 #[test]
 fn a_fiber_that_has_waited_is_named() {
-    let (runtime, stalls) = watched(Duration::from_millis(20));
+    let (runtime, stalls) = watched(Runtime::builder(), Duration::from_millis(20));
     let (over, _over) = flag();
     let line = line!() + 1;
     let builder = TaskBuilder::new().name("waited").on(&runtime);
@@ -196,7 +150,7 @@ fn a_deep_fiber_is_unwound_to_its_root() {
         }
         black_box(1)
     }
-    let (runtime, stalls) = watched(Duration::from_millis(20));
+    let (runtime, stalls) = watched(Runtime::builder(), Duration::from_millis(20));
     let (over, _over) = flag();
     drop(runtime.spawn_fiber(move || deeper(50, &over)));
     let stall = report(&stalls, |_| true);
@@ -210,7 +164,7 @@ fn a_deep_fiber_is_unwound_to_its_root() {
 
 #[test]
 fn what_waits_behind_is_counted() {
-    let (runtime, stalls) = watched(Duration::from_millis(20));
+    let (runtime, stalls) = watched(Runtime::builder(), Duration::from_millis(20));
     let (over, _over) = flag();
     drop(runtime.spawn_job(move || {
         for _ in 0..20 {

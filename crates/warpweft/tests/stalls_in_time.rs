@@ -8,11 +8,6 @@
     any(target_arch = "x86_64", target_arch = "aarch64"),
     not(any(warpweft_loom, warpweft_shuttle))
 ))]
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "the system's own threads and locks surround the runtime"
-)]
 
 #[path = "support/again.rs"]
 #[allow(dead_code, reason = "these children are killed")]

@@ -2,11 +2,6 @@
 //! affect the whole process, so each test has a child process.
 #![cfg(target_os = "linux")]
 #![cfg(all(feature = "net", not(any(warpweft_loom, warpweft_shuttle))))]
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "outside the checkers the system's own threads and locks are what is tested against"
-)]
 
 #[path = "support/again.rs"]
 mod again;

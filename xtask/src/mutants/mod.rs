@@ -17,6 +17,7 @@ use crate::run::{self, End};
 use anyhow::{Context as _, Result, ensure};
 use format::Mutant;
 use scratch::{Placed, Scratch};
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::process::Command;
@@ -255,8 +256,8 @@ fn sick<'a>(
     for one in placed {
         let (package, target, name) = test(one);
         let binary = binary(binaries, one.mutant)?;
-        if !listed.contains_key(&(package, target)) {
-            listed.insert((package, target), models::list(binary)?);
+        if let Entry::Vacant(entry) = listed.entry((package, target)) {
+            entry.insert(models::list(binary)?);
         }
         let is_there = listed[&(package, target)].iter().any(|listed| listed == name);
         ensure!(is_there, "{package}: {target} has no test {name}");

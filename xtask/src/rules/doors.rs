@@ -3,6 +3,7 @@
 use crate::repo::{self, Repo};
 use crate::source;
 use anyhow::Result;
+use std::fs;
 
 /// The crate that may.
 const DOOR: &str = "warpweft-platform";
@@ -33,6 +34,9 @@ const BEHIND_THE_DOOR: [&str; 11] = [
     "core::hint::spin_loop",
 ];
 
+/// A library begins with this: clippy also finds what goes by another name.
+const DENIED: &str = "#![deny(clippy::disallowed_methods, clippy::disallowed_types)]";
+
 pub(super) fn check(repo: &Repo) -> Result<Vec<String>> {
     let mut broken = Vec::new();
     let free = [DOOR, SIMULATOR];
@@ -40,6 +44,10 @@ pub(super) fn check(repo: &Repo) -> Result<Vec<String>> {
         .library()
         .filter(|package| !free.contains(&package.name.as_str()))
     {
+        let root = repo::folder(package).join("src/lib.rs");
+        if !fs::read_to_string(&root)?.contains(DENIED) {
+            broken.push(format!("{}: it lacks `{DENIED}`", repo.show(&root)));
+        }
         for path in repo.files(&repo::folder(package).join("src"), "rs")? {
             for named in source::paths(&source::parse(&path)?) {
                 let checkers = CHECKERS.into_iter().filter(|_| package.name != KIT);

@@ -29,6 +29,17 @@ pub(crate) trait Kind: 'static {
     fn make(capacity: usize, start: u64) -> Self::Queue;
 }
 
+/// The tests of a file, each a model of this one with the file's `Kind`.
+macro_rules! tests {
+    ($($name:ident = $model:ident($($argument:expr),*);)*) => {$(
+        #[test]
+        fn $name() {
+            models::$model::<Kind>($($argument),*);
+        }
+    )*};
+}
+pub(crate) use tests;
+
 /// Explores every weak-memory outcome of every schedule with at most three preemptions (a switch away from a
 /// thread that could have continued). With `--nocapture` it prints the number of executions.
 /// `LOOM_MAX_PREEMPTIONS` sets the bound.

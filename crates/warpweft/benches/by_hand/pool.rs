@@ -14,11 +14,6 @@
 //!
 //! What it has not: the guard by which a hook's own spawns and panics are told, the axes that are values, and
 //! what is overdue in places that plain FIFO has not (the price of the trait and of its components).
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "outside the checkers the system's own threads and locks are what is tested against"
-)]
 
 use std::cell::{Cell, UnsafeCell};
 use std::hint::black_box;

@@ -85,9 +85,8 @@ struct ScopeJob<F> {
 }
 
 impl<F: FnOnce()> ScopeJob<F> {
-    /// # Safety
-    ///
-    /// As for [`StealableJob::run`]; the pointer is to a boxed job of this type, whose scope has not ended.
+    /// Contract: as for [`StealableJob::run`]; the pointer is to a boxed job of this type, whose scope has
+    /// not ended.
     unsafe fn run(job: NonNull<StealableJob>, by: By) {
         // SAFETY: by contract it is a box of this type, and only this thread has it.
         let job = unsafe { Box::from_raw(job.cast::<Self>().as_ptr()) };

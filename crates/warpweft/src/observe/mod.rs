@@ -2,6 +2,7 @@
 //! the spans in which they run, and stacks of code that is stuck.
 
 pub(crate) mod dump;
+pub(crate) mod json;
 pub(crate) mod listed;
 pub(crate) mod metrics;
 pub(crate) mod raw;

@@ -6,10 +6,7 @@ use warpweft_task::spawn::{self, TaskAlloc};
 use warpweft_task::{JoinHandle, Runnable, StackRunner};
 
 /// As [`spawn::job`].
-///
-/// # Safety
-///
-/// As for [`spawn::job`].
+/// Contract: as for [`spawn::job`].
 pub(crate) unsafe fn job<T, F>(closure: F, info: impl TaskAlloc) -> (Runnable, JoinHandle<T>)
 where
     T: Send + 'static,
@@ -21,10 +18,7 @@ where
 }
 
 /// As [`spawn::blocking_job`].
-///
-/// # Safety
-///
-/// As for [`spawn::job`].
+/// Contract: as for [`spawn::job`].
 pub(crate) unsafe fn blocking_job<T, F>(closure: F, info: impl TaskAlloc) -> (Runnable, JoinHandle<T>)
 where
     T: Send + 'static,
@@ -36,10 +30,7 @@ where
 }
 
 /// As [`spawn::detached_job`].
-///
-/// # Safety
-///
-/// As for [`spawn::job`].
+/// Contract: as for [`spawn::job`].
 #[must_use]
 pub(crate) unsafe fn detached_job<F>(closure: F, info: impl TaskAlloc) -> Runnable
 where
@@ -51,10 +42,7 @@ where
 }
 
 /// As [`spawn::future`].
-///
-/// # Safety
-///
-/// As for [`spawn::job`].
+/// Contract: as for [`spawn::job`].
 pub(crate) unsafe fn future<F>(future: F, info: impl TaskAlloc) -> (Runnable, JoinHandle<F::Output>)
 where
     F: Future<Output: Send + 'static> + Send + 'static,
@@ -65,10 +53,7 @@ where
 }
 
 /// As [`spawn::on_stack_job`].
-///
-/// # Safety
-///
-/// As for [`spawn::job`].
+/// Contract: as for [`spawn::job`].
 pub(crate) unsafe fn on_stack_job<T, F>(
     closure: F,
     runner: impl StackRunner,
@@ -84,10 +69,7 @@ where
 }
 
 /// As [`spawn::detached_on_stack_job`].
-///
-/// # Safety
-///
-/// As for [`spawn::job`].
+/// Contract: as for [`spawn::job`].
 #[must_use]
 pub(crate) unsafe fn detached_on_stack_job<F>(
     closure: F,

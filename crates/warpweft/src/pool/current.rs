@@ -104,28 +104,16 @@ pub(crate) struct WorkerVtable {
     /// The reference belongs to a worker of this table, and the calling thread carries that worker.
     pub(crate) push: unsafe fn(&WorkerRef, Runnable, Why),
     /// Returns true if the policy has nothing else ready for this worker.
-    ///
-    /// # Safety
-    ///
-    /// As for `push`.
+    /// Contract: as for `push`.
     pub(crate) alone: unsafe fn(&WorkerRef) -> bool,
     /// Runs one task, if there is one.
-    ///
-    /// # Safety
-    ///
-    /// As for `push`.
+    /// Contract: as for `push`.
     pub(crate) step: unsafe fn(&WorkerRef) -> bool,
     /// Returns true if tasks or fibers wait for this worker in its own queues.
-    ///
-    /// # Safety
-    ///
-    /// As for `push`.
+    /// Contract: as for `push`.
     pub(crate) has_own: unsafe fn(&WorkerRef) -> bool,
     /// Takes a task from outside or from another worker, and pushes it for this one. Returns true if it did.
-    ///
-    /// # Safety
-    ///
-    /// As for `push`.
+    /// Contract: as for `push`.
     pub(crate) fetch: unsafe fn(&WorkerRef) -> bool,
     /// Returns the driver of the pool.
     ///
@@ -134,10 +122,7 @@ pub(crate) struct WorkerVtable {
     /// The reference belongs to this table, and its pool is alive.
     pub(crate) driver: unsafe fn(&WorkerRef) -> io::Result<Arc<Driver>>,
     /// Returns a share of the pool.
-    ///
-    /// # Safety
-    ///
-    /// As for `driver`.
+    /// Contract: as for `driver`.
     pub(crate) keep: unsafe fn(&WorkerRef) -> Arc<dyn DynPool>,
 }
 

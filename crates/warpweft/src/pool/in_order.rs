@@ -2,7 +2,6 @@
 //! a queue, and pushed is a job that takes the oldest one.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::sync::Arc;
 use warpweft_platform::sync::Mutex;
 
@@ -18,12 +17,6 @@ impl<C> InOrder<C> {
     pub(crate) fn enter(self: &Arc<Self>, closure: C) -> ClosureClaim<C> {
         self.0.lock().push_back(closure);
         ClosureClaim(Some(Arc::clone(self)))
-    }
-}
-
-impl<C> fmt::Debug for InOrder<C> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("InOrder").finish_non_exhaustive()
     }
 }
 

@@ -110,15 +110,6 @@ pub(crate) struct Panics {
     pub(crate) close_all: Arc<CloseAll>,
 }
 
-impl fmt::Debug for Panics {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Panics")
-            .field("hook", &self.hook.is_some())
-            .field("policy", &self.policy)
-            .finish_non_exhaustive()
-    }
-}
-
 impl PoolCore {
     /// Does what the program wants when a task panics. Returns true if it was reported.
     #[cold]

@@ -12,6 +12,7 @@
 
 use super::build_error::BuildError;
 use super::pool::Pool;
+use crate::observe::json::Text;
 use crate::observe::recorder::times::Distribution;
 use crate::pool::dyn_pool::DynPool;
 use std::fmt::{self, Write as _};
@@ -144,13 +145,13 @@ impl ListedRuntime {
         let life = Duration::from_nanos(now_ns().saturating_sub(self.since_ns));
         let mut object = Object::new();
         object.field("runtime", self.number);
-        object.field("pool", JsonText(pool.name()));
-        object.field("policy", JsonText(pool.policy()));
-        object.field("policy_from", JsonText(sources.policy.word()));
+        object.field("pool", Text(pool.name()));
+        object.field("policy", Text(pool.policy()));
+        object.field("policy_from", Text(sources.policy.word()));
         object.field("workers", pool.workers());
-        object.field("workers_from", JsonText(sources.workers.word()));
+        object.field("workers_from", Text(sources.workers.word()));
         object.field("max_workers", pool.max_workers());
-        object.field("written", JsonText(written));
+        object.field("written", Text(written));
         object.field("seconds", life.as_secs_f64());
         object.field("threads", threads.most);
         object.field("stalls", pool.stalls());
@@ -171,7 +172,7 @@ impl ListedRuntime {
 /// Appends the reason why a runtime was not built.
 pub(crate) fn write_error(file: &File, error: &BuildError) {
     let mut object = Object::new();
-    object.field("error", JsonText(&error.to_string()));
+    object.field("error", Text(&error.to_string()));
     append(file, &object.end());
 }
 
@@ -200,23 +201,6 @@ impl Object {
     fn end(mut self) -> String {
         self.0.push_str("}\n");
         self.0
-    }
-}
-
-/// A text of JSON.
-struct JsonText<'a>(&'a str);
-
-impl fmt::Display for JsonText<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_char('"')?;
-        for letter in self.0.chars() {
-            match letter {
-                '"' | '\\' => write!(f, "\\{letter}")?,
-                '\0'..='\x1f' => write!(f, "\\u{:04x}", u32::from(letter))?,
-                _ => f.write_char(letter)?,
-            }
-        }
-        f.write_char('"')
     }
 }
 
@@ -256,14 +240,12 @@ impl fmt::Display for CountersJson<'_> {
 
 #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
 mod tests {
-    use super::{JsonText, Object};
+    use super::{Object, Text};
 
     #[test]
-    fn texts_are_escaped() {
-        let text = JsonText("a \"b\" \\ \n\u{1}ü").to_string();
-        assert_eq!(text, r#""a \"b\" \\ \u000a\u0001ü""#);
+    fn an_object_is_a_line() {
         let mut object = Object::new();
-        object.field("name", JsonText("x"));
+        object.field("name", Text("x"));
         let pid = std::process::id();
         assert_eq!(
             object.end(),

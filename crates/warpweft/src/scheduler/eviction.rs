@@ -9,10 +9,7 @@ use warpweft_task::{Abandon, cancellations};
 impl<P: Policy> Worker<P> {
     /// Ends tasks that were cancelled while they were in queues, if there may be any. Before that it
     /// [promotes](Self::promote) others.
-    ///
-    /// # Safety
-    ///
-    /// As [`call`](Self::call).
+    /// Contract: as [`call`](Self::call).
     #[inline]
     pub(crate) unsafe fn evict(&self) {
         // SAFETY: by contract.
@@ -25,9 +22,7 @@ impl<P: Policy> Worker<P> {
         }
     }
 
-    /// # Safety
-    ///
-    /// As [`call`](Self::call).
+    /// Contract: as [`call`](Self::call).
     #[cold]
     unsafe fn evict_all(&self, cancellations: u64) {
         // SAFETY: by contract.

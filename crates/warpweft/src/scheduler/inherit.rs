@@ -39,10 +39,7 @@ impl<P: Policy> TypedPool<P> {
 
 impl<P: Policy> Worker<P> {
     /// Notes that the worker runs `task` next.
-    ///
-    /// # Safety
-    ///
-    /// As [`call`](Self::call).
+    /// Contract: as [`call`](Self::call).
     #[inline]
     pub(super) unsafe fn runs(&self, task: &mut Runnable) {
         if P::INHERITS_PRIORITY {
@@ -92,10 +89,7 @@ impl<P: Policy> Worker<P> {
 
     /// Takes tasks out of the queues to which a priority has been lent since the last time, and pushes them
     /// again.
-    ///
-    /// # Safety
-    ///
-    /// As [`call`](Self::call).
+    /// Contract: as [`call`](Self::call).
     #[inline]
     pub(super) unsafe fn promote(&self) {
         if P::INHERITS_PRIORITY
@@ -109,10 +103,7 @@ impl<P: Policy> Worker<P> {
 
     /// Does the same between two looks, if that costs little for each task: a task that is lent a priority is
     /// the next one then.
-    ///
-    /// # Safety
-    ///
-    /// As [`call`](Self::call).
+    /// Contract: as [`call`](Self::call).
     #[cold]
     unsafe fn promote_soon(&self) {
         let since = self.steps().wrapping_sub(self.promoted_at.get());
@@ -125,9 +116,7 @@ impl<P: Policy> Worker<P> {
         }
     }
 
-    /// # Safety
-    ///
-    /// As [`call`](Self::call).
+    /// Contract: as [`call`](Self::call).
     #[cold]
     unsafe fn promote_all(&self, debtors: &Debtors) {
         self.promoted_at.set(self.steps());

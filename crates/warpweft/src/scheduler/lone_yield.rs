@@ -7,10 +7,7 @@ use warpweft_task::Why;
 impl<P: Policy> Worker<P> {
     /// Takes tasks from behind another worker that is in a task that takes long. Returns true if there were
     /// any.
-    ///
-    /// # Safety
-    ///
-    /// As [`call`](Self::call).
+    /// Contract: as [`call`](Self::call).
     #[cold]
     #[inline(never)]
     pub(super) unsafe fn help(&self) -> bool {

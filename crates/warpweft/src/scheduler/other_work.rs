@@ -8,9 +8,7 @@ use warpweft_policy::{Policy, WorkerId};
 use warpweft_task::Why;
 
 impl<P: Policy> Worker<P> {
-    /// # Safety
-    ///
-    /// As [`WorkerVtable::has_own`](crate::pool::current::WorkerVtable::has_own).
+    /// Contract: as [`WorkerVtable::has_own`](crate::pool::current::WorkerVtable::has_own).
     pub(crate) unsafe fn has_own_of_ref(worker_ref: &WorkerRef) -> bool {
         // SAFETY: by contract the reference belongs to a worker of this table, so of this type.
         let worker = unsafe { Self::from_ref(worker_ref) };
@@ -25,9 +23,7 @@ impl<P: Policy> Worker<P> {
         }
     }
 
-    /// # Safety
-    ///
-    /// As [`WorkerVtable::fetch`](crate::pool::current::WorkerVtable::fetch).
+    /// Contract: as [`WorkerVtable::fetch`](crate::pool::current::WorkerVtable::fetch).
     pub(crate) unsafe fn fetch_of_ref(worker_ref: &WorkerRef) -> bool {
         // SAFETY: by contract the reference belongs to a worker of this table, so of this type.
         let worker = unsafe { Self::from_ref(worker_ref) };

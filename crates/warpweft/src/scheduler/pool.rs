@@ -219,9 +219,7 @@ impl<P: Policy> TypedPool<P> {
         }
     }
 
-    /// # Safety
-    ///
-    /// As [`PoolVtable::push`].
+    /// Contract: as [`PoolVtable::push`].
     pub(super) unsafe fn push_any(pool: NonNull<PoolHeader>, task: Runnable, why: Why) {
         with_current(|worker_ref| match worker_ref {
             // Known to be a worker of this type, so that the call is direct.
@@ -238,26 +236,20 @@ impl<P: Policy> TypedPool<P> {
         });
     }
 
-    /// # Safety
-    ///
-    /// As [`WorkerVtable::push`].
+    /// Contract: as [`WorkerVtable::push`].
     unsafe fn push_external(worker_ref: &WorkerRef, task: Runnable, why: Why) {
         // SAFETY: by contract the reference belongs to this table: `external` made it, and its pool is alive.
         let pool = unsafe { worker_ref.pool.cast::<Self>().as_ref() };
         pool.push_from_outside(task, if why == Why::Spawned { Why::Injected } else { why });
     }
 
-    /// # Safety
-    ///
-    /// As [`WorkerVtable::driver`].
+    /// Contract: as [`WorkerVtable::driver`].
     unsafe fn driver_of_external(worker_ref: &WorkerRef) -> io::Result<Arc<Driver>> {
         // SAFETY: by contract the reference belongs to this table: `external` made it, and its pool is alive.
         unsafe { worker_ref.pool.cast::<Self>().as_ref() }.core.driver()
     }
 
-    /// # Safety
-    ///
-    /// As [`WorkerVtable::keep`].
+    /// Contract: as [`WorkerVtable::keep`].
     pub(crate) unsafe fn keep(worker_ref: &WorkerRef) -> Arc<dyn DynPool> {
         // SAFETY: by contract the reference belongs to a table of this type, and its pool is alive.
         let pool = unsafe { worker_ref.pool.cast::<Self>().as_ref() };
@@ -267,9 +259,7 @@ impl<P: Policy> TypedPool<P> {
         }
     }
 
-    /// # Safety
-    ///
-    /// As [`PoolVtable::dropped`].
+    /// Contract: as [`PoolVtable::dropped`].
     unsafe fn dropped(pool: NonNull<PoolHeader>, task: Runnable) {
         let pool = pool.cast::<Self>();
         // SAFETY: by contract the header belongs to a pool of this table, so of this type, and its memory is
@@ -279,17 +269,13 @@ impl<P: Policy> TypedPool<P> {
         unsafe { Self::release_one(pool) };
     }
 
-    /// # Safety
-    ///
-    /// As [`PoolVtable::panicked`].
+    /// Contract: as [`PoolVtable::panicked`].
     unsafe fn panicked(pool: NonNull<PoolHeader>, panic: &TaskPanic) -> bool {
         // SAFETY: by contract the header belongs to a live pool of this table, so of this type.
         unsafe { pool.cast::<Self>().as_ref() }.core.panicked(panic)
     }
 
-    /// # Safety
-    ///
-    /// As [`PoolVtable::unregister`].
+    /// Contract: as [`PoolVtable::unregister`].
     unsafe fn unregister(pool: NonNull<PoolHeader>, task: NonNull<Header>, place: usize) {
         let this = pool.cast::<Self>();
         // SAFETY: by contract the header belongs to a live pool of this table, so of this type.

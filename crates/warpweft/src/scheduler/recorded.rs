@@ -22,10 +22,7 @@ impl<P: Policy> Worker<P> {
     }
 
     /// Wakes the worker that the policy named.
-    ///
-    /// # Safety
-    ///
-    /// As [`call`](Self::call).
+    /// Contract: as [`call`](Self::call).
     pub(crate) unsafe fn wake(&self, wake: Wake) {
         let core = &self.pool().core;
         if core.wake(wake, Some(self.counters())) {
@@ -45,9 +42,7 @@ impl<P: Policy> Worker<P> {
         }
     }
 
-    /// # Safety
-    ///
-    /// As for [`spawned`](Self::spawned).
+    /// Contract: as for [`spawned`](Self::spawned).
     unsafe fn spawned_recorded<const KEPT: bool>(worker_ref: &WorkerRef, task: Runnable) {
         // SAFETY: by contract the reference belongs to a worker of this table, so of this type.
         let worker = unsafe { Self::from_ref(worker_ref) };
@@ -75,10 +70,7 @@ impl<P: Policy> Worker<P> {
     }
 
     /// Notes that a step begins.
-    ///
-    /// # Safety
-    ///
-    /// As [`call`](Self::call).
+    /// Contract: as [`call`](Self::call).
     #[inline]
     pub(crate) unsafe fn begin_recorded(&self, pool: &TypedPool<P>, task: &TaskRef) {
         let recorder = &pool.core.recorder;
@@ -88,10 +80,7 @@ impl<P: Policy> Worker<P> {
 
     /// Notes that a step has ended. `is_same` is false if it began on another worker. `before` are the
     /// task's word, and the end of the line of fibers when it began.
-    ///
-    /// # Safety
-    ///
-    /// As [`call`](Self::call), and the thread occupies `context`.
+    /// Contract: as [`call`](Self::call), and the thread occupies `context`.
     #[inline]
     pub(crate) unsafe fn end_recorded(
         &self,
@@ -124,10 +113,7 @@ impl<P: Policy> Worker<P> {
 
     /// Records the wakes of this thread's fibers since `before`, by the thread itself: in the step of that
     /// task, or by the driver.
-    ///
-    /// # Safety
-    ///
-    /// As [`call`](Self::call), and the thread occupies `context`.
+    /// Contract: as [`call`](Self::call), and the thread occupies `context`.
     // Not inlined: its registers would be taken from each step.
     #[cold]
     #[inline(never)]
@@ -144,10 +130,7 @@ impl<P: Policy> Worker<P> {
     }
 
     /// Records the end of the last step.
-    ///
-    /// # Safety
-    ///
-    /// As [`call`](Self::call).
+    /// Contract: as [`call`](Self::call).
     #[inline]
     pub(crate) unsafe fn close_recorded(&self, pool: &TypedPool<P>) {
         let recorder = &pool.core.recorder;
@@ -157,10 +140,7 @@ impl<P: Policy> Worker<P> {
 
     /// Waits for work as [`wait`](Self::wait) does. If meanwhile steps came to be recorded, or not to be, it
     /// runs the task that it finds in the new mode: the first one after a sleep is recorded.
-    ///
-    /// # Safety
-    ///
-    /// As [`call`](Self::call), and the thread occupies `context`.
+    /// Contract: as [`call`](Self::call), and the thread occupies `context`.
     #[cold]
     #[inline(never)]
     pub(crate) unsafe fn wait_recorded<const RECORDED: bool>(
@@ -201,10 +181,7 @@ impl<P: Policy> Worker<P> {
     }
 
     /// Runs a task in the other mode than the loop that has found it.
-    ///
-    /// # Safety
-    ///
-    /// As for [`run`](Self::run).
+    /// Contract: as for [`run`](Self::run).
     unsafe fn run_turned<const RECORDED: bool>(
         &self,
         pool: &TypedPool<P>,
@@ -221,10 +198,7 @@ impl<P: Policy> Worker<P> {
     }
 
     /// Runs a fork of another worker, and records it if steps are recorded.
-    ///
-    /// # Safety
-    ///
-    /// As [`call`](Self::call), and the thread occupies `context`.
+    /// Contract: as [`call`](Self::call), and the thread occupies `context`.
     #[cold]
     #[inline(never)]
     pub(crate) unsafe fn run_fork_recorded(&self, fork: Stolen, context: &StackContext) {
@@ -252,10 +226,7 @@ impl<P: Policy> Worker<P> {
     }
 
     /// Runs at most `most` turns of fibers, and records each.
-    ///
-    /// # Safety
-    ///
-    /// As [`call`](Self::call), and the thread occupies `context`.
+    /// Contract: as [`call`](Self::call), and the thread occupies `context`.
     #[inline(never)]
     pub(crate) unsafe fn run_fibers_recorded(
         &self,
@@ -292,10 +263,7 @@ impl<P: Policy> Worker<P> {
 
 impl<P: Policy> TypedPool<P> {
     /// Records the wake as well.
-    ///
-    /// # Safety
-    ///
-    /// As for [`woken`](Self::woken).
+    /// Contract: as for [`woken`](Self::woken).
     pub(super) unsafe fn woken_recorded<const KEPT: bool>(pool: NonNull<PoolHeader>, task: Runnable) {
         // SAFETY: by contract the header belongs to a live pool of this table, so of this type.
         let recorder = &unsafe { pool.cast::<Self>().as_ref() }.core.recorder;

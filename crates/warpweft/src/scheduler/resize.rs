@@ -41,10 +41,7 @@ impl<P: Policy> Worker<P> {
     /// Gives the tasks of this worker, which is about to rest, to the others. Returns true if it has none
     /// left. It does not give all at once: a policy's `drain` may draw on what all workers share, and never
     /// end.
-    ///
-    /// # Safety
-    ///
-    /// As [`call`](Self::call).
+    /// Contract: as [`call`](Self::call).
     pub(crate) unsafe fn give_back(&self) -> bool {
         // First all, so that none is drained again that went back to this worker.
         let mut drained = Vec::new();

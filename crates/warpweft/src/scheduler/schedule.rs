@@ -15,10 +15,7 @@ use warpweft_task::{Abandon, Pending, Ran, Runnable, Suspended, TaskRef, Why};
 
 impl<P: Policy> Worker<P> {
     /// Pushes a task for this worker, on its own thread.
-    ///
-    /// # Safety
-    ///
-    /// As [`Worker::call`].
+    /// Contract: as [`Worker::call`].
     #[inline]
     pub(crate) unsafe fn push_in(&self, pool: &TypedPool<P>, task: Runnable, why: Why) {
         let task = self.inherit(task, why);
@@ -38,10 +35,7 @@ impl<P: Policy> Worker<P> {
 
     /// Does the same where the policy [keeps](Policy::is_fast_path) the task. The rest is out of line, and
     /// comes last, so that no registers are saved for it in the common case.
-    ///
-    /// # Safety
-    ///
-    /// As [`Worker::call`].
+    /// Contract: as [`Worker::call`].
     #[inline]
     pub(crate) unsafe fn push_local(&self, pool: &TypedPool<P>, task: Runnable, why: Why) {
         let task = self.inherit(task, why);
@@ -53,10 +47,7 @@ impl<P: Policy> Worker<P> {
     }
 
     /// Handles the answer of the policy: it has kept the task in the worker's own half, or has not.
-    ///
-    /// # Safety
-    ///
-    /// As [`Worker::call`].
+    /// Contract: as [`Worker::call`].
     #[inline]
     unsafe fn follow_up(&self, pool: &TypedPool<P>, kept: Result<(), TaskRef>, why: Why) {
         match kept {
@@ -68,9 +59,7 @@ impl<P: Policy> Worker<P> {
         }
     }
 
-    /// # Safety
-    ///
-    /// As [`Worker::call`].
+    /// Contract: as [`Worker::call`].
     #[inline(never)]
     pub(crate) unsafe fn push_anyhow(&self, task: TaskRef, why: Why) {
         // SAFETY: by contract.
@@ -79,9 +68,7 @@ impl<P: Policy> Worker<P> {
         unsafe { self.wake(wake) };
     }
 
-    /// # Safety
-    ///
-    /// As [`Worker::call`].
+    /// Contract: as [`Worker::call`].
     #[cold]
     #[inline(never)]
     pub(crate) unsafe fn wake_one(&self) {
@@ -90,10 +77,7 @@ impl<P: Policy> Worker<P> {
     }
 
     /// Pushes a task that has yielded and said where it wants to wait.
-    ///
-    /// # Safety
-    ///
-    /// As [`Worker::call`].
+    /// Contract: as [`Worker::call`].
     #[cold]
     unsafe fn push_yielded(&self, task: Runnable, to: YieldTo) {
         if !self.shares() {
@@ -110,9 +94,7 @@ impl<P: Policy> Worker<P> {
         unsafe { self.wake(wake) };
     }
 
-    /// # Safety
-    ///
-    /// As [`WorkerVtable::push`].
+    /// Contract: as [`WorkerVtable::push`].
     pub(crate) unsafe fn push_by_ref(worker_ref: &WorkerRef, task: Runnable, why: Why) {
         // SAFETY: by contract the reference belongs to a worker of this table, so of this type.
         let worker = unsafe { Self::from_ref(worker_ref) };
@@ -124,10 +106,7 @@ impl<P: Policy> Worker<P> {
     }
 
     /// Pushes a spawned task. With `KEPT` the policy keeps spawned tasks.
-    ///
-    /// # Safety
-    ///
-    /// As [`WorkerVtable::push`], and no hook of the policy is on the thread's stack.
+    /// Contract: as [`WorkerVtable::push`], and no hook of the policy is on the thread's stack.
     pub(crate) unsafe fn spawned<const KEPT: bool>(worker_ref: &WorkerRef, task: Runnable) {
         // SAFETY: by contract the reference belongs to a worker of this table, so of this type.
         let worker = unsafe { Self::from_ref(worker_ref) };
@@ -142,10 +121,7 @@ impl<P: Policy> Worker<P> {
 
     /// Handles a task that its step left pending: it sleeps, or goes back if `is_notified` says that it was
     /// woken meanwhile.
-    ///
-    /// # Safety
-    ///
-    /// As [`Worker::call`].
+    /// Contract: as [`Worker::call`].
     #[allow(clippy::inline_always, reason = "as `run`, whose part it is")]
     #[inline(always)]
     pub(crate) unsafe fn suspend(&self, pool: &TypedPool<P>, mut pending: Pending, is_notified: bool) {
@@ -175,10 +151,7 @@ impl<P: Policy> Worker<P> {
 
     /// Handles a task that was woken in the step that just ended: it yielded, goes to another pool, or goes
     /// back to a queue.
-    ///
-    /// # Safety
-    ///
-    /// As [`Worker::call`].
+    /// Contract: as [`Worker::call`].
     // Not inlined: its registers would be taken from the loop for each task.
     #[inline(never)]
     unsafe fn go_on(&self, mut pending: Pending) {
@@ -206,10 +179,7 @@ impl<P: Policy> Worker<P> {
     }
 
     /// Lets a task fall asleep. If it was woken before it slept, `again` takes it.
-    ///
-    /// # Safety
-    ///
-    /// As [`Worker::call`].
+    /// Contract: as [`Worker::call`].
     #[inline]
     unsafe fn fall_asleep(&self, mut pending: Pending, again: impl FnOnce(Runnable)) {
         let word = if P::WATCHES_COMPLETIONS {
@@ -247,10 +217,7 @@ impl<P: Policy> Worker<P> {
     }
 
     /// Pushes a task that was woken while it was about to fall asleep.
-    ///
-    /// # Safety
-    ///
-    /// As [`Worker::call`].
+    /// Contract: as [`Worker::call`].
     #[inline(never)]
     unsafe fn push_woken(&self, task: Runnable) {
         self.pool().core.recorder.worker(self.id()).goes_again();
@@ -264,9 +231,8 @@ impl<P: Policy> Worker<P> {
 }
 
 impl<P: Policy> TypedPool<P> {
-    /// # Safety
-    ///
-    /// As [`woken`](warpweft_task::pool::PoolVtable::woken). With `KEPT` the policy keeps woken tasks.
+    /// Contract: as [`woken`](warpweft_task::pool::PoolVtable::woken). With `KEPT` the policy keeps woken
+    /// tasks.
     pub(super) unsafe fn woken<const KEPT: bool>(pool: NonNull<PoolHeader>, task: Runnable) {
         // SAFETY: by contract.
         with_taker(pool, |worker_ref| unsafe {

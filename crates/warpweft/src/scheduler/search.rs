@@ -20,9 +20,7 @@ pub(crate) struct WorkSource<'a, P: Policy> {
 }
 
 impl<'a, P: Policy> WorkSource<'a, P> {
-    /// # Safety
-    ///
-    /// As [`Worker::call`], for as long as the value lives.
+    /// Contract: as [`Worker::call`], for as long as the value lives.
     pub(crate) unsafe fn new(worker: &'a Worker<P>, thread_handle: &'a ThreadHandle) -> Self {
         Self {
             worker,

@@ -11,10 +11,7 @@ use warpweft_task::{Pending, Suspended, Why};
 
 impl<P: Policy> Worker<P> {
     /// Moves the task to the other pool, if it made the request itself; otherwise returns it.
-    ///
-    /// # Safety
-    ///
-    /// As [`call`](Self::call).
+    /// Contract: as [`call`](Self::call).
     // Not inlined: the loop that calls this must have one indirect call.
     #[cold]
     #[inline(never)]
@@ -28,10 +25,7 @@ impl<P: Policy> Worker<P> {
     }
 
     /// Moves the task to the other pool. For this pool's policy it has ended.
-    ///
-    /// # Safety
-    ///
-    /// As [`call`](Self::call).
+    /// Contract: as [`call`](Self::call).
     unsafe fn transfer(&self, mut pending: Pending, transfer: Transfer) {
         self.counters().add(Count::Transfers, 1);
         let word = pending.task().policy_word();

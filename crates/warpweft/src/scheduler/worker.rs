@@ -149,10 +149,7 @@ impl<P: Policy> Worker<P> {
 
     /// Returns work for a compensating worker, from any place, on the thread of `thread_handle`. It waits
     /// only if it is the standby poller.
-    ///
-    /// # Safety
-    ///
-    /// As [`call`](Self::call).
+    /// Contract: as [`call`](Self::call).
     #[cold]
     pub(crate) unsafe fn find_work(&self, thread_handle: &ThreadHandle) -> Option<Work> {
         let pool = self.pool();
@@ -240,9 +237,7 @@ impl<P: Policy> Worker<P> {
         result
     }
 
-    /// # Safety
-    ///
-    /// As [`WorkerVtable::is_only_ready`].
+    /// Contract: as [`WorkerVtable::is_only_ready`].
     unsafe fn alone_of_ref(worker_ref: &WorkerRef) -> bool {
         // SAFETY: by contract the reference belongs to a worker of this table, so of this type.
         let worker = unsafe { Self::from_ref(worker_ref) };
@@ -266,9 +261,7 @@ impl<P: Policy> Worker<P> {
         is_only_ready && !(worker.neighbour.is_due() && unsafe { worker.help() })
     }
 
-    /// # Safety
-    ///
-    /// As [`WorkerVtable::step`].
+    /// Contract: as [`WorkerVtable::step`].
     unsafe fn step_of_ref(worker_ref: &WorkerRef) -> bool {
         // SAFETY: by contract the reference belongs to a worker of this table, so of this type.
         let worker = unsafe { Self::from_ref(worker_ref) };
@@ -300,9 +293,7 @@ impl<P: Policy> Worker<P> {
         true
     }
 
-    /// # Safety
-    ///
-    /// As [`WorkerVtable::driver`].
+    /// Contract: as [`WorkerVtable::driver`].
     unsafe fn driver_of_ref(worker_ref: &WorkerRef) -> io::Result<Arc<Driver>> {
         // SAFETY: by contract the reference belongs to a worker of this table, so of this type.
         unsafe { Self::from_ref(worker_ref) }.pool().core.driver()
@@ -331,10 +322,7 @@ impl<P: Policy> Worker<P> {
     }
 
     /// Returns the next work; sleeps until there is some. Returns `None` if the pool closes.
-    ///
-    /// # Safety
-    ///
-    /// As [`call`](Self::call).
+    /// Contract: as [`call`](Self::call).
     #[cold]
     pub(crate) unsafe fn wait(&self, context: &StackContext) -> Option<Work> {
         let pool = self.pool();
@@ -383,10 +371,7 @@ impl<P: Policy> Worker<P> {
 
     /// Runs a step of `task`, and records it if `RECORDED` is true. Afterwards the worker puts the task where
     /// it belongs; another worker may do so, if the task waited.
-    ///
-    /// # Safety
-    ///
-    /// As [`call`](Self::call), and the thread occupies `context`.
+    /// Contract: as [`call`](Self::call), and the thread occupies `context`.
     #[allow(clippy::inline_always, reason = "out of line it costs 5 %")]
     #[inline(always)]
     pub(crate) unsafe fn run<const RECORDED: bool>(
@@ -434,10 +419,7 @@ impl<P: Policy> Worker<P> {
     }
 
     /// Handles the end of a task on this worker.
-    ///
-    /// # Safety
-    ///
-    /// As [`call`](Self::call).
+    /// Contract: as [`call`](Self::call).
     #[inline]
     pub(crate) unsafe fn completed(&self, policy_word: u64) {
         // A policy whose hook has panicked below this task is not called any more.
@@ -452,10 +434,7 @@ impl<P: Policy> Worker<P> {
     }
 
     /// Reports to the policy the tasks that ended where no worker was.
-    ///
-    /// # Safety
-    ///
-    /// As [`call`](Self::call).
+    /// Contract: as [`call`](Self::call).
     // Not inlined: with two calls of the hook the loop would make them through a register.
     #[cold]
     #[inline(never)]

@@ -247,10 +247,7 @@ fn waits_for_one_that_is_stuck<P: Policy>(pool: &TypedPool<P>, worker: &Worker<P
 }
 
 /// Calls the policy's hook for what is overdue.
-///
-/// # Safety
-///
-/// As [`Worker::call`].
+/// Contract: as [`Worker::call`].
 #[cold]
 unsafe fn ask_overdue<P: Policy>(worker: &Worker<P>) -> Option<TaskRef> {
     // SAFETY: by contract.

@@ -19,7 +19,6 @@ use super::pool_ref::PoolRef;
 use super::sleep_flag::SleepFlag;
 use super::stall::Stall;
 use super::stall_record::RecordTo;
-use std::fmt;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -158,16 +157,6 @@ pub(crate) struct Monitor {
 struct LongStep {
     number: AtomicU64,
     since_ns: AtomicU64,
-}
-
-impl fmt::Debug for Monitor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Monitor")
-            .field("stuck_after", &self.watch.stuck_after)
-            .field("stuck", &self.stuck)
-            .field("active", &self.active)
-            .finish_non_exhaustive()
-    }
 }
 
 // The monitor whose thread this is.

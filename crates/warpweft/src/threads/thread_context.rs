@@ -8,7 +8,6 @@
 //!   `Send`, and those that are entered meanwhile have been left before it is.
 
 use std::any::Any;
-use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -48,12 +47,6 @@ impl ThreadContexts {
                 .extend(catch_unwind(AssertUnwindSafe(|| enter(role))).ok());
         }
         entered
-    }
-}
-
-impl fmt::Debug for ThreadContexts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ThreadContexts").field(&self.0.len()).finish()
     }
 }
 

@@ -34,11 +34,6 @@
     target_os = "linux",
     not(any(warpweft_loom, warpweft_shuttle))
 ))]
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "outside the checkers a hostile program uses the system's own threads and locks"
-)]
 #![allow(dropping_copy_types, reason = "a program drops all results in the same way")]
 
 #[macro_use]

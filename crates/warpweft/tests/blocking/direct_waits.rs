@@ -1,9 +1,4 @@
 //! Tasks that wait without awaiting: the thread waits, the worker goes on.
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "outside the checkers the system's own threads and locks are what is tested against"
-)]
 
 use crate::eventually::eventually;
 use crate::everywhere::everywhere;

@@ -1,9 +1,4 @@
 //! Closures that block in the system: the worker goes on without them.
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "outside the checkers the system's own threads and locks are what is tested against"
-)]
 
 use crate::everywhere::everywhere;
 use std::future::poll_fn;

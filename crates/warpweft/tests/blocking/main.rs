@@ -1,9 +1,5 @@
 //! Code that blocks or waits without awaiting: in a worker, and on the pool for blocking code.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
-#![allow(
-    clippy::disallowed_methods,
-    reason = "outside the checkers the system's own threads are what is tested against"
-)]
 
 #[path = "../support/eventually.rs"]
 mod eventually;

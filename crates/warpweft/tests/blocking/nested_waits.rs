@@ -1,10 +1,5 @@
 //! Two kinds of waiting that meet: each test is a place where the parts of the runtime touch.
 #![cfg(feature = "net")]
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "outside the checkers the system's own threads and locks are what is tested against"
-)]
 
 use crate::matrix::{ROWS, Wait, builder, within};
 use crate::waits::{round_trip, slowly};

@@ -1,10 +1,5 @@
 //! Waiting works anywhere: see `support/matrix.rs` for the table.
 #![cfg(feature = "net")]
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "outside the checkers the system's own threads and locks are what is tested against"
-)]
 
 use crate::matrix::{builder, every_cell, every_column_at_once, is_on_top, marked};
 use std::sync::Arc;

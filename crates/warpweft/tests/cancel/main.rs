@@ -1,11 +1,6 @@
 //! Cancellation: what a token reaches and how soon, and that nothing of it starts, leaks or returns a wrong
 //! value afterwards.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "outside the checkers the system's own threads and locks are what is tested against"
-)]
 
 #[path = "../support/in_time.rs"]
 mod in_time;

@@ -1,24 +1,16 @@
 //! Findings that say the same of many tasks, and which findings are certain.
 
-use super::{cycle, dump_with};
+use super::{cycle, dump_with, named, runtime};
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::time::Duration;
 use warpweft::sync::{Mutex, Notify, channel};
-use warpweft::{Dump, Finding, Runtime, TaskBuilder};
+use warpweft::{Dump, Finding};
 
 /// How many tasks wait for one object.
 const MANY: usize = 1000;
 
-fn runtime() -> Runtime {
-    Runtime::builder().workers(2).build().expect("a runtime")
-}
-
 #[track_caller]
-fn named<'a>(runtime: &'a Runtime, name: &'static str) -> TaskBuilder<'a> {
-    TaskBuilder::new().name(name).on(runtime)
-}
-
 fn unattended(dump: &Dump) -> usize {
     let is_it = |finding: &&Finding| matches!(finding, Finding::Unattended { .. });
     dump.findings
@@ -31,7 +23,7 @@ fn unattended(dump: &Dump) -> usize {
 /// Tasks that wait for one object are one finding, which shows some of them.
 #[test]
 fn many_that_wait_for_one_object_are_one_finding() {
-    let runtime = ManuallyDrop::new(runtime());
+    let runtime = ManuallyDrop::new(runtime(2));
     let notify = Arc::new(Notify::new());
     let lock = Arc::new(Mutex::new(()));
     for _ in 0..MANY {
@@ -68,7 +60,7 @@ fn many_that_wait_for_one_object_are_one_finding() {
 /// Of a circle and suspicions the circle comes first, and it is the one to alert on.
 #[test]
 fn what_is_certain_comes_first() {
-    let runtime = ManuallyDrop::new(runtime());
+    let runtime = ManuallyDrop::new(runtime(2));
     let (sender, receiver) = channel::bounded::<u32>(1);
     drop(named(&runtime, "receives").spawn(async move { receiver.recv().await }));
     let lock = Arc::new(Mutex::new(()));

@@ -1,6 +1,6 @@
 //! Circles through channels, read-write locks and semaphores, and waits that nothing can end.
 
-use super::{accusations, cycle, dump_with};
+use super::{accusations, cycle, dump_with, named, runtime};
 use std::future::poll_fn;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
@@ -8,15 +8,7 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 use warpweft::cancel::CancelToken;
 use warpweft::sync::{Barrier, Mutex, Notify, OnceCell, RwLock, Semaphore, channel};
-use warpweft::{Dump, Finding, Runtime, TaskBuilder, TaskState, WaitDump, WaitsFor};
-
-fn runtime(workers: usize) -> Runtime {
-    Runtime::builder().workers(workers).build().expect("a runtime")
-}
-
-fn named<'a>(runtime: &'a Runtime, name: &'static str) -> TaskBuilder<'a> {
-    TaskBuilder::new().name(name).on(runtime)
-}
+use warpweft::{Dump, Finding, Runtime, TaskState, WaitDump, WaitsFor};
 
 /// The first circle, its names, and whether it is uncertain.
 fn uncertain(dump: &Dump) -> Option<bool> {

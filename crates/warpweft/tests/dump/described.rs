@@ -1,6 +1,6 @@
 //! What a future of another crate waits for, in the words of the code that awaits it.
 
-use crate::{cycle, dump_with};
+use crate::{cycle, dump_with, runtime};
 use std::future::{pending, poll_fn};
 use std::mem::ManuallyDrop;
 use std::pin::pin;
@@ -8,13 +8,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::thread;
 use warpweft::sync::{Mutex, Notify, oneshot};
-use warpweft::{
-    Dump, Runtime, TaskBuilder, TaskDump, block_on, describe_wait, fiber, spawn_blocking, yield_now,
-};
-
-fn runtime() -> ManuallyDrop<Runtime> {
-    ManuallyDrop::new(Runtime::builder().workers(2).build().expect("a runtime"))
-}
+use warpweft::{Dump, TaskBuilder, TaskDump, block_on, describe_wait, fiber, spawn_blocking, yield_now};
 
 fn of<'dump>(dump: &'dump Dump, name: &str) -> Option<&'dump TaskDump> {
     dump.tasks.iter().find(|task| task.name.as_deref() == Some(name))
@@ -27,7 +21,7 @@ fn says(dump: &Dump, name: &str, what: &[&str]) -> bool {
 #[test]
 fn each_kind_of_task_says_what_it_waits_for() {
     const WHAT: &str = "a reply of the bank";
-    let runtime = runtime();
+    let runtime = ManuallyDrop::new(runtime(2));
     let with_name = |name: &'static str| TaskBuilder::new().name(name).on(&runtime);
     let future = with_name("future").spawn(async { describe_wait(WHAT, pending::<()>()).await });
     let fiber = with_name("fiber").spawn_fiber(|| describe_wait(WHAT, pending::<()>()).wait());
@@ -65,7 +59,7 @@ fn each_kind_of_task_says_what_it_waits_for() {
 /// What is described is no way out of a circle, and what is over is not said any more.
 #[test]
 fn a_description_changes_no_finding() {
-    let runtime = runtime();
+    let runtime = ManuallyDrop::new(runtime(2));
     let locks = [0, 1].map(|_| Arc::new(Mutex::new(())));
     for (name, [first, second]) in [("one", [0, 1]), ("other", [1, 0])] {
         let (first, second) = (Arc::clone(&locks[first]), Arc::clone(&locks[second]));
@@ -93,7 +87,7 @@ fn a_description_changes_no_finding() {
 /// Of several at once all are said, and of one that is over nothing is left.
 #[test]
 fn a_description_is_there_while_its_future_waits() {
-    let runtime = runtime();
+    let runtime = ManuallyDrop::new(runtime(2));
     let (first, second) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let (one, other) = (Arc::clone(&first), Arc::clone(&second));
     let task = TaskBuilder::new().name("both").on(&runtime);
@@ -129,7 +123,7 @@ fn a_description_is_there_while_its_future_waits() {
 /// Control characters in a text do not reach a terminal.
 #[test]
 fn a_text_is_escaped() {
-    let runtime = runtime();
+    let runtime = ManuallyDrop::new(runtime(2));
     let what = format!("\u{1b}[31m{}\n", "red");
     let task = TaskBuilder::new().name("red").on(&runtime);
     let task = task.spawn(describe_wait(what.clone(), pending::<()>()));

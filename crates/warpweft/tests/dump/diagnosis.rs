@@ -1,16 +1,12 @@
 //! Programs that hang: the dump says why.
 
-use super::{accusations, cycle, dump_with};
+use super::{accusations, cycle, dump_with, runtime};
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::Duration;
 use warpweft::sync::{Barrier, Mutex, Notify, Semaphore, channel};
 use warpweft::{Dump, Finding, Runtime, TaskBuilder, TaskState, WaitsFor};
-
-fn runtime(workers: usize) -> Runtime {
-    Runtime::builder().workers(workers).build().expect("a runtime")
-}
 
 /// Two futures, two jobs or two fibers, which take two locks in opposite order.
 fn opposite_order(spawn: impl Fn(&Runtime, &'static str, Arc<Mutex<()>>, Arc<Mutex<()>>, Arc<Barrier>)) {

@@ -1,21 +1,13 @@
 //! Runtimes in which nothing can go on, and such that only look so.
 
-use super::{accusations, dump_with, idle};
+use super::{accusations, dump_with, idle, named, runtime};
 use std::mem::ManuallyDrop;
 use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
 use warpweft::cancel::CancelToken;
 use warpweft::sync::{Barrier, Notify, Semaphore, channel, oneshot};
-use warpweft::{Dump, Runtime, TaskBuilder, TaskState, WaitsFor};
-
-fn runtime() -> Runtime {
-    Runtime::builder().workers(2).build().expect("a runtime")
-}
-
-fn named<'a>(runtime: &'a Runtime, name: &'static str) -> TaskBuilder<'a> {
-    TaskBuilder::new().name(name).on(runtime)
-}
+use warpweft::{Dump, TaskBuilder, TaskState, WaitsFor};
 
 /// The kinds of waits of the task with this name.
 fn waits(dump: &Dump, name: &str) -> Vec<WaitsFor> {
@@ -30,7 +22,7 @@ fn waits(dump: &Dump, name: &str) -> Vec<WaitsFor> {
 /// What is forgotten in each of these tasks leads to no other task.
 #[test]
 fn what_was_forgotten_is_named() {
-    let runtime = ManuallyDrop::new(runtime());
+    let runtime = ManuallyDrop::new(runtime(2));
     let (sender, receiver) = channel::bounded::<u32>(1);
     let ((promise, promised), line) = (oneshot::channel::<u32>(), line!());
     let (barrier, notify) = (Arc::new(Barrier::new(3)), Arc::new(Notify::new()));
@@ -83,7 +75,7 @@ fn what_was_forgotten_is_named() {
 #[test]
 fn a_timer_a_running_task_or_a_blocking_closure_can_go_on() {
     for what in 0..4 {
-        let runtime = runtime();
+        let runtime = runtime(2);
         let notify = Arc::new(Notify::new());
         let waiting = notify.clone();
         let waits = named(&runtime, "waits").spawn(async move { waiting.notified().await });
@@ -122,7 +114,7 @@ fn a_timer_a_running_task_or_a_blocking_closure_can_go_on() {
 /// A thread outside that has notified once may do so again.
 #[test]
 fn what_is_used_from_outside_is_not_named() {
-    let runtime = runtime();
+    let runtime = runtime(2);
     let notify = Arc::new(Notify::new());
     let waiting = notify.clone();
     let task = named(&runtime, "waits").spawn(async move {
@@ -142,7 +134,7 @@ fn what_is_used_from_outside_is_not_named() {
 /// A runtime with nothing to do is no finding.
 #[test]
 fn an_empty_runtime_is_not_named() {
-    let runtime = runtime();
+    let runtime = runtime(2);
     runtime.spawn(async {}).wait().expect("no panic");
     std::thread::sleep(Duration::from_millis(150));
     assert_eq!(runtime.dump().findings, []);
@@ -150,7 +142,7 @@ fn an_empty_runtime_is_not_named() {
 
 #[test]
 fn a_task_that_waits_for_a_cancellation_says_so_and_is_not_accused() {
-    let runtime = runtime();
+    let runtime = runtime(2);
     let token = CancelToken::new();
     let listens = token.clone();
     let task = TaskBuilder::new()

@@ -1,12 +1,12 @@
 //! What the threads of tasks that run do in the kernel.
 #![cfg(target_os = "linux")]
 
-use super::dump_with;
+use super::{dump_with, named};
 use std::mem::ManuallyDrop;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Barrier, Mutex};
 use std::time::{Duration, Instant};
-use warpweft::{Dump, Finding, Runtime, TaskBuilder, TaskDump, fiber, time::sleep};
+use warpweft::{Dump, Finding, Runtime, TaskDump, fiber, time::sleep};
 
 fn runtime() -> Runtime {
     let builder = Runtime::builder().workers(2).on_stall(|_| ());
@@ -14,10 +14,6 @@ fn runtime() -> Runtime {
 }
 
 #[track_caller]
-fn named<'a>(runtime: &'a Runtime, name: &'static str) -> TaskBuilder<'a> {
-    TaskBuilder::new().name(name).on(runtime)
-}
-
 fn task<'a>(dump: &'a Dump, name: &str) -> Option<&'a TaskDump> {
     dump.tasks.iter().find(|task| task.name.as_deref() == Some(name))
 }

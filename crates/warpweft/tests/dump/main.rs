@@ -1,11 +1,6 @@
 //! `Runtime::dump`: every task, what it waits for, and which waits cannot end.
 //!
 //! A runtime whose tasks cannot end is in a `ManuallyDrop`: its end would wait for them, also in a panic.
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "the test's own threads sleep and block, and closures that may"
-)]
 
 #[path = "../support/look_until.rs"]
 mod look_until;
@@ -35,7 +30,15 @@ mod ways;
 mod words;
 
 use look_until::{PATIENCE, look_until};
-use warpweft::{Dump, Finding, Runtime};
+use warpweft::{Dump, Finding, Runtime, TaskBuilder};
+
+fn runtime(workers: usize) -> Runtime {
+    Runtime::builder().workers(workers).build().expect("a runtime")
+}
+
+fn named<'a>(runtime: &'a Runtime, name: &'static str) -> TaskBuilder<'a> {
+    TaskBuilder::new().name(name).on(runtime)
+}
 
 /// Waits until a dump satisfies the condition. Returns that dump.
 #[track_caller]

@@ -1,6 +1,6 @@
 //! Who has permits: circles through semaphores of several permits, permits that were lost, and full pools.
 
-use super::{accusations, cycle, dump_with};
+use super::{accusations, cycle, dump_with, named, runtime};
 use std::future::Future;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
@@ -9,14 +9,6 @@ use std::time::{Duration, Instant};
 use warpweft::sync::{Barrier, Mutex, Notify, RwLock, Semaphore};
 use warpweft::time::sleep;
 use warpweft::{ConcurrencyLimit, Dump, Finding, Runtime, TaskBuilder, WaitDump, WaitsFor};
-
-fn runtime(workers: usize) -> Runtime {
-    Runtime::builder().workers(workers).build().expect("a runtime")
-}
-
-fn named<'a>(runtime: &'a Runtime, name: &'static str) -> TaskBuilder<'a> {
-    TaskBuilder::new().name(name).on(runtime)
-}
 
 /// A neighbour that goes on for ever, so that the runtime is never idle.
 fn beats(runtime: &Runtime) {

@@ -1,13 +1,13 @@
 //! Holders of read-write locks and of large semaphores that are left, after others have come and gone.
 
-use super::{accusations, cycle, dump_with};
+use super::{accusations, cycle, dump_with, named};
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 use warpweft::sync::{Mutex, Notify, RwLock, RwLockWriteGuard, Semaphore};
 use warpweft::time::sleep;
-use warpweft::{Dump, JoinHandle, Runtime, TaskBuilder, WaitDump, WaitsFor};
+use warpweft::{Dump, JoinHandle, Runtime, WaitDump, WaitsFor};
 
 /// A neighbour goes on for ever, so that the runtime is never idle.
 fn runtime() -> ManuallyDrop<Runtime> {
@@ -18,10 +18,6 @@ fn runtime() -> ManuallyDrop<Runtime> {
         }
     }));
     ManuallyDrop::new(runtime)
-}
-
-fn named<'a>(runtime: &'a Runtime, name: &'static str) -> TaskBuilder<'a> {
-    TaskBuilder::new().name(name).on(runtime)
 }
 
 /// Waits until that many tasks wait for permits.

@@ -1,6 +1,6 @@
 //! Tasks that wait long for what no living task is known to bring, beside others that go on.
 
-use super::{cycle, dump_with, idle};
+use super::{cycle, dump_with, idle, named, runtime};
 use std::collections::BTreeSet;
 use std::mem::ManuallyDrop;
 use std::pin::Pin;
@@ -8,20 +8,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 use warpweft::sync::{Barrier, Mutex, Notify, Semaphore, channel, oneshot};
-use warpweft::{Dump, Finding, Runtime, TaskBuilder, TaskState};
+use warpweft::{Dump, Finding, Runtime, TaskState};
 
 /// Longer than a wait must last to be named, as the coarse clock measures it.
 const LONG: Duration = Duration::from_millis(1100);
 
-fn runtime() -> Runtime {
-    Runtime::builder().workers(2).build().expect("a runtime")
-}
-
 #[track_caller]
-fn named<'a>(runtime: &'a Runtime, name: &'static str) -> TaskBuilder<'a> {
-    TaskBuilder::new().name(name).on(runtime)
-}
-
 /// A task with a timer for all the time: the runtime is never quiet.
 fn heartbeat(runtime: &Runtime) {
     drop(named(runtime, "heartbeat").spawn(async {
@@ -47,7 +39,7 @@ fn waits(dump: &Dump, name: &str) -> bool {
 /// A heartbeat does not hide what was forgotten.
 #[test]
 fn what_was_forgotten_is_named_beside_a_timer() {
-    let runtime = ManuallyDrop::new(runtime());
+    let runtime = ManuallyDrop::new(runtime(2));
     heartbeat(&runtime);
     let (sender, receiver) = channel::bounded::<u32>(1);
     let (promise, promised) = oneshot::channel::<u32>();
@@ -85,7 +77,7 @@ fn what_was_forgotten_is_named_beside_a_timer() {
 /// Neither has received, so nothing says which task has which end.
 #[test]
 fn two_tasks_that_fill_each_others_channel_and_have_never_received() {
-    let runtime = ManuallyDrop::new(runtime());
+    let runtime = ManuallyDrop::new(runtime(2));
     heartbeat(&runtime);
     let (to_left, left) = channel::bounded::<u32>(1);
     let (to_right, right) = channel::bounded::<u32>(1);
@@ -109,7 +101,7 @@ fn two_tasks_that_fill_each_others_channel_and_have_never_received() {
 /// owner sleeps.
 #[test]
 fn who_is_known_to_be_served_is_not_named() {
-    let runtime = runtime();
+    let runtime = runtime(2);
     let end = Arc::new(Notify::new());
     let (sender, receiver) = channel::bounded::<u32>(1);
     let until_the_end = end.clone();
@@ -154,7 +146,7 @@ fn who_is_known_to_be_served_is_not_named() {
 /// A task that watches the others is not taken for one of them.
 #[test]
 fn a_task_may_ask_for_the_dump() {
-    let runtime = ManuallyDrop::new(Arc::new(runtime()));
+    let runtime = ManuallyDrop::new(Arc::new(runtime(2)));
     let notify = Arc::new(Notify::new());
     let waits_on = notify.clone();
     drop(named(&runtime, "waits").spawn(async move { waits_on.notified().await }));
@@ -217,7 +209,7 @@ impl<F: Future> Future for Between<F> {
 /// Such waits belong to the task that polled, and what follows from them is likely.
 #[test]
 fn a_circle_through_the_waker_of_another_crate_is_likely() {
-    let runtime = ManuallyDrop::new(runtime());
+    let runtime = ManuallyDrop::new(runtime(2));
     heartbeat(&runtime);
     let (left, right) = (Arc::new(Mutex::new(())), Arc::new(Mutex::new(())));
     let both = Arc::new(Barrier::new(2));
@@ -248,7 +240,7 @@ fn a_circle_through_the_waker_of_another_crate_is_likely() {
 /// A socket or a timer of another crate may wake a task of which nothing else is known.
 #[test]
 fn what_another_crate_may_wake_is_a_way_out() {
-    let runtime = runtime();
+    let runtime = runtime(2);
     let other = Arc::new(Relay(std::sync::Mutex::new(None)));
     let (notify, waker) = (Arc::new(Notify::new()), other.clone());
     let waits_on = notify.clone();
@@ -279,7 +271,7 @@ fn what_another_crate_may_wake_is_a_way_out() {
 #[test]
 fn a_guard_that_was_moved_is_not_called_a_deadlock_for_certain() {
     static LOCK: std::sync::LazyLock<Mutex<u32>> = std::sync::LazyLock::new(|| Mutex::new(0));
-    let runtime = Arc::new(runtime());
+    let runtime = Arc::new(runtime(2));
     let spawner = runtime.clone();
     let task = named(&runtime, "moves").spawn(async move {
         let mut guard = LOCK.lock().await;
@@ -304,7 +296,7 @@ fn a_guard_that_was_moved_is_not_called_a_deadlock_for_certain() {
 /// The same without another task is certain.
 #[test]
 fn a_lock_that_is_taken_twice() {
-    let runtime = ManuallyDrop::new(runtime());
+    let runtime = ManuallyDrop::new(runtime(2));
     let lock = Arc::new(Mutex::new(()));
     drop(named(&runtime, "twice").spawn(async move {
         let _first = lock.lock().await;
@@ -320,7 +312,7 @@ fn a_lock_that_is_taken_twice() {
 /// A sender that was passed on by a task that has ended: at first that is nothing to speak of.
 #[test]
 fn an_end_that_was_passed_on_is_not_accused_at_once() {
-    let runtime = runtime();
+    let runtime = runtime(2);
     let (sender, receiver) = channel::bounded::<u32>(1);
     let (give, given) = oneshot::channel();
     let keeps = named(&runtime, "keeps").spawn(async move {
@@ -343,7 +335,7 @@ fn an_end_that_was_passed_on_is_not_accused_at_once() {
 /// A later task with the same name, of the same spawn site, and probably in the same place.
 #[test]
 fn a_namesake_of_a_task_that_has_ended_is_not_accused() {
-    let runtime = ManuallyDrop::new(runtime());
+    let runtime = ManuallyDrop::new(runtime(2));
     let permits = Arc::new(Semaphore::new(1));
     let same = |forgets: Option<Arc<Semaphore>>| {
         let builder = named(&runtime, "same");
@@ -372,7 +364,7 @@ fn a_namesake_of_a_task_that_has_ended_is_not_accused() {
 #[test]
 fn permits_that_were_moved_to_a_task_are_no_circle() {
     for permits in [1, 3] {
-        let runtime = ManuallyDrop::new(Arc::new(runtime()));
+        let runtime = ManuallyDrop::new(Arc::new(runtime(2)));
         let spawner = runtime.clone();
         drop(named(&runtime, "accepts").spawn(async move {
             let permits: &'static Semaphore = Box::leak(Box::new(Semaphore::new(permits)));
@@ -402,7 +394,7 @@ fn permits_that_were_moved_to_a_task_are_no_circle() {
 /// Of more than eight permits one holder is known. It sleeps, so it is known to bring its permit back.
 #[test]
 fn a_holder_that_sleeps_serves_who_waits_for_permits() {
-    let runtime = ManuallyDrop::new(runtime());
+    let runtime = ManuallyDrop::new(runtime(2));
     let permits = Arc::new(Semaphore::new(12));
     for _ in 0..12 {
         let permits = permits.clone();
@@ -424,7 +416,7 @@ fn a_holder_that_sleeps_serves_who_waits_for_permits() {
 /// Of two senders one was used by a task that waits, and the other belongs to a task that sleeps.
 #[test]
 fn a_channel_with_more_senders_is_served_by_a_living_task() {
-    let runtime = ManuallyDrop::new(runtime());
+    let runtime = ManuallyDrop::new(runtime(2));
     let (to_left, left) = channel::bounded::<u32>(2);
     let (to_right, right) = channel::bounded::<u32>(2);
     let both = (to_left.clone(), to_right.clone());
@@ -449,7 +441,7 @@ fn a_channel_with_more_senders_is_served_by_a_living_task() {
 /// The sender was passed on by a task that has ended: what is said is known.
 #[test]
 fn an_end_that_was_passed_on_is_said_to_be_perhaps() {
-    let runtime = ManuallyDrop::new(runtime());
+    let runtime = ManuallyDrop::new(runtime(2));
     let (sender, receiver) = channel::bounded::<u32>(1);
     let (give, given) = oneshot::channel();
     drop(named(&runtime, "heir").spawn(async move {

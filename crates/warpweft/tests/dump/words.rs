@@ -1,20 +1,12 @@
 //! What a dump calls the things that tasks wait for.
 
-use super::{cycle, dump_with};
+use super::{cycle, dump_with, named, runtime};
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use warpweft::sync::{Barrier, Mutex, RwLock, broadcast, watch};
-use warpweft::{Dump, Runtime, TaskBuilder, scope_bounded};
-
-fn runtime() -> Runtime {
-    Runtime::builder().workers(2).build().expect("a runtime")
-}
+use warpweft::{Dump, scope_bounded};
 
 #[track_caller]
-fn named<'a>(runtime: &'a Runtime, name: &'static str) -> TaskBuilder<'a> {
-    TaskBuilder::new().name(name).on(runtime)
-}
-
 fn count(dump: &Dump) -> usize {
     let own = dump.tasks.iter().filter(|task| task.pool.is_some());
     own.map(|task| task.waits.len()).sum()
@@ -23,7 +15,7 @@ fn count(dump: &Dump) -> usize {
 /// A broadcast and a watch channel are told apart.
 #[test]
 fn channels_have_their_names() {
-    let runtime = runtime();
+    let runtime = runtime(2);
     let (sender, mut receiver) = broadcast::channel::<u32>(4);
     let (changes, mut changed) = watch::channel(0_u32);
     let all = runtime.spawn(async move { receiver.recv().await.is_ok() });
@@ -46,7 +38,7 @@ fn channels_have_their_names() {
 /// A reader that reads once more waits behind a writer, although there are permits for it.
 #[test]
 fn a_reader_behind_a_writer_says_so() {
-    let runtime = ManuallyDrop::new(runtime());
+    let runtime = ManuallyDrop::new(runtime(2));
     let (lock, has_read) = (Arc::new(RwLock::new(())), Arc::new(Barrier::new(2)));
     let (to_write, may_write) = (lock.clone(), has_read.clone());
     let waits = Arc::new(Barrier::new(2));
@@ -84,7 +76,7 @@ fn a_reader_behind_a_writer_says_so() {
 /// The body of a bounded scope has a lock that its jobs want: it waits for a place that they have.
 #[test]
 fn a_bounded_scope_under_a_lock_is_a_circle() {
-    let runtime = ManuallyDrop::new(runtime());
+    let runtime = ManuallyDrop::new(runtime(2));
     let lock = Arc::new(Mutex::new(()));
     drop(named(&runtime, "body").spawn_job(move || {
         let _guard = lock.lock().wait();
@@ -114,7 +106,7 @@ fn sockets_have_their_addresses() {
     use warpweft::net::{TcpListener, TcpStream};
     use warpweft::{WaitDump, WaitsFor};
 
-    let runtime = runtime();
+    let runtime = runtime(2);
     let (at, accepts) = runtime.block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let at = listener.local_addr().expect("it is bound");

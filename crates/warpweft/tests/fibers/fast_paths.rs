@@ -1,9 +1,4 @@
 //! The short ways of a push and of a wait: when they are taken, and what they must not let through.
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "outside the checkers the system's own threads and locks are what is tested"
-)]
 
 use crate::eventually::eventually;
 use std::cell::Cell;

@@ -1,11 +1,6 @@
 //! Fibers that go on in place when they are alone, and pass their turns on to each other: whatever else is
 //! due comes as soon as if the loop had each turn. One worker; the figures are turns, not times.
 #![cfg(all(feature = "net", feature = "macros"))]
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "outside the checkers the system's own threads and locks are what is tested against"
-)]
 
 use std::backtrace::Backtrace;
 use std::io::Write as _;

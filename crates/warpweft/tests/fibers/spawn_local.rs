@@ -1,9 +1,4 @@
 //! Fibers that start beside others: on the same thread, soon, and without harm to anybody.
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "outside the checkers the system's own threads and locks are what is tested against"
-)]
 
 use crate::everywhere::everywhere;
 use std::sync::Arc;

@@ -1,9 +1,4 @@
 //! Fibers: every way to wait, on pools of several sizes.
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "outside the checkers the system's own threads and locks are what is tested against"
-)]
 
 use crate::eventually::eventually;
 use crate::everywhere::{everywhere, everywhere_with};

@@ -1,9 +1,4 @@
 //! Scopes with a limit of jobs.
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "outside the checkers the system's own threads and locks are what is tested against"
-)]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

@@ -1,11 +1,6 @@
 //! Joins whose first half panics: the second one runs all the same, as in rayon, unless the stack was told to
 //! end.
 #![cfg(feature = "macros")]
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "outside the checkers the system's own threads and locks are what is tested against"
-)]
 
 use crate::everywhere::everywhere;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

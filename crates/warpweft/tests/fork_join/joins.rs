@@ -1,9 +1,4 @@
 //! Fork-join: results, panics, waits, and whom a blocked half keeps waiting.
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "outside the checkers the system's own threads and locks are what is tested against"
-)]
 
 use crate::everywhere::everywhere;
 use std::cell::Cell;

@@ -1,9 +1,4 @@
 //! Scopes whose jobs begin in order.
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "outside the checkers the system's own threads and locks are what is tested against"
-)]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

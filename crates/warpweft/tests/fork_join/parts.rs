@@ -1,10 +1,5 @@
 //! Frames that run parts of the half that they wait for: such a part may end on a worker that its waiting
 //! frame then gets.
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "outside the checkers the system's own threads are what is tested against"
-)]
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;

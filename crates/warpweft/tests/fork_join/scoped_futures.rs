@@ -1,10 +1,5 @@
 //! Futures that belong to a scope: those that borrow from a frame that waits, and those of a scope that is a
 //! future.
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "outside the checkers the system's own threads and locks are what is tested against"
-)]
 
 use crate::eventually::eventually;
 use crate::everywhere::everywhere;

@@ -1,9 +1,4 @@
 //! Scopes: borrowing, nesting, panics, spawns from anywhere, the end of the pool.
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "outside the checkers the system's own threads and locks are what is tested against"
-)]
 
 use crate::everywhere::everywhere;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

@@ -1,9 +1,4 @@
 //! Parallel streams and pipelines: order, bounds, panics, errors in the middle, dropping, the end of a pool.
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "outside the checkers the system's own threads and locks are what is tested against"
-)]
 
 use crate::eventually::eventually;
 use crate::everywhere::everywhere;

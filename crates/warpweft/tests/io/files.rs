@@ -1,8 +1,4 @@
 //! Files: what is written is read, by tasks of every kind, and what can go wrong says so.
-#![allow(
-    clippy::disallowed_methods,
-    reason = "outside the checkers the system's own threads are what is tested against"
-)]
 
 use crate::everywhere::everywhere;
 use std::future::poll_fn;

@@ -1,10 +1,5 @@
 //! Sockets: streams both ways, their halves and their ends, datagrams, and what peers do wrong.
 #![cfg(feature = "net")]
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "outside the checkers the system's own threads and locks are what is tested against"
-)]
 
 use crate::inout::both_ways;
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read as _, Write as _};

@@ -1,10 +1,5 @@
 //! Sleeps, intervals and time limits, with both ways of polling; sleeping and computing side by side.
 #![cfg(feature = "net")]
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "outside the checkers the system's own threads and locks are what is tested against"
-)]
 
 use crate::inout::both_ways;
 use std::io;

@@ -1,10 +1,5 @@
 //! The life cycle of a runtime: bad requests, shutdown, policies that misbehave, idleness.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "outside the checkers the system's own threads and locks are what is tested against"
-)]
 
 #[path = "../support/in_time.rs"]
 mod in_time;

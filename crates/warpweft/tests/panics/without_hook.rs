@@ -1,5 +1,4 @@
 //! What is written to the standard error, and what aborts. Each case is a child process.
-#![allow(clippy::disallowed_methods, reason = "child processes are what is tested")]
 
 use crate::eventually::eventually;
 use crate::kinds::{KINDS, Kind, PanicBy, WAYS};

@@ -3,11 +3,6 @@
 //!
 //! Each run is another program, made of its seed. `WARPWEFT_SEEDS` says how many (default 100);
 //! `cargo xtask deep` takes ten thousand, with random delays. `WARPWEFT_SEED` is the first: to see one again.
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "what blocks here must not be seen by the runtime"
-)]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -1,8 +1,4 @@
 //! Deadlines from the spawner to the policy.
-#![allow(
-    clippy::disallowed_types,
-    reason = "outside the checkers the system's own locks are what is tested against"
-)]
 
 use super::inversion::hold;
 use std::sync::mpsc;

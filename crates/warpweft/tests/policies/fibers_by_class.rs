@@ -1,8 +1,4 @@
 //! Ready fibers of a thread, in pools with priorities: the urgent ones first, and the others not never.
-#![allow(
-    clippy::disallowed_types,
-    reason = "outside the checkers the system's own locks are what is tested against"
-)]
 
 use super::in_time::in_time;
 use super::inversion::runtime;

@@ -1,8 +1,4 @@
 //! A task has the priority of the task that spawned or forked it, however that one came to where it is.
-#![allow(
-    clippy::disallowed_types,
-    reason = "outside the checkers the system's own locks are what is tested against"
-)]
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::AtomicBool;

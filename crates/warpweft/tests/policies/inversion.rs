@@ -1,9 +1,5 @@
 //! A task of high priority waits for a lock that one of low priority has, while thousands of middle priority
 //! are ready. The low one has the high one's priority meanwhile, so few of the others go first.
-#![allow(
-    clippy::disallowed_types,
-    reason = "outside the checkers the system's own locks are what is tested against"
-)]
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;

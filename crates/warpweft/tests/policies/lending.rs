@@ -1,10 +1,6 @@
 //! A task of high priority awaits one of low priority, while thousands of middle priority are ready. The low
 //! one has the high one's priority meanwhile, and so does what that one waits for.
 #![allow(
-    clippy::disallowed_types,
-    reason = "outside the checkers the system's own locks are what is tested against"
-)]
-#![allow(
     clippy::async_yields_async,
     reason = "a handle that has been looked at goes to another task"
 )]

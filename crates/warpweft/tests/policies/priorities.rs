@@ -1,8 +1,4 @@
 //! Priorities from the spawner to the queue, and nodes from the task's birth to its end.
-#![allow(
-    clippy::disallowed_types,
-    reason = "outside the checkers the system's own locks are what is tested against"
-)]
 
 use super::inversion::hold;
 use std::collections::HashMap;

@@ -1,10 +1,5 @@
 //! How many nodes the queues of `negele` and `negele-local` have in a pool under load: one for each task that
 //! there is at a time, and a few.
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "outside the checkers the system's own threads are what the pool is loaded from"
-)]
 
 use crate::eventually::eventually;
 use std::sync::Arc;

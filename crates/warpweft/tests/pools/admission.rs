@@ -1,8 +1,4 @@
 //! Admission by delay, and the wait for a permit with a limit.
-#![allow(
-    clippy::disallowed_methods,
-    reason = "threads of the tests sleep, and tasks compute"
-)]
 
 use super::of;
 use std::sync::Arc;

@@ -1,5 +1,4 @@
 //! Spawns that wait for a permit: of each kind, by each type, with a priority, and with admission by delay.
-#![allow(clippy::disallowed_methods, reason = "threads of the tests sleep")]
 
 use super::of;
 use std::future::ready;

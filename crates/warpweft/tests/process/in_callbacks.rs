@@ -1,6 +1,5 @@
 //! What the runtime calls beside tasks forks: a hook of a policy, a waker, a report, a destructor. The child
 //! runs nothing of the parent.
-#![allow(clippy::disallowed_methods, reason = "threads of the tests sleep")]
 
 use crate::children::{FAILED, RETURNED, Shared, end_of, fork};
 use std::sync::Arc;

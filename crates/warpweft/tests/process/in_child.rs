@@ -1,9 +1,9 @@
 //! What a task may do in the child that it forked, and what the parent's runtime answers there.
 #![cfg(feature = "net")]
-#![allow(clippy::disallowed_methods, reason = "threads of the tests sleep")]
 
 use crate::busy_parent;
 use crate::children::{End, FAILED, RETURNED, Shared, end_of, fork, leave};
+use crate::runtime;
 use std::any::Any;
 use std::future::{pending, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,10 +20,6 @@ use warpweft::{
 };
 
 const ROUNDS: usize = 10;
-
-fn runtime(workers: usize) -> Runtime {
-    Runtime::builder().workers(workers).build().expect("workers")
-}
 
 /// How a child ends that is forked in a job, a fiber, a future and a closure that blocks, and does `body`
 /// there.

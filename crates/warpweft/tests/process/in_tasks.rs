@@ -1,8 +1,8 @@
 //! A task forks: in parent and child together each other task runs once, and the child ends when its task
 //! does.
-#![allow(clippy::disallowed_methods, reason = "threads of the tests sleep")]
 
 use crate::children::{End, FAILED, RETURNED, Shared, end_of, fork};
+use crate::runtime;
 use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -12,10 +12,6 @@ use warpweft::{Runtime, blocking, fiber, join, scope, spawn, spawn_job, time, yi
 
 const ROUNDS: usize = 20;
 const TASKS: usize = 100;
-
-fn runtime(workers: usize) -> Runtime {
-    Runtime::builder().workers(workers).build().expect("workers")
-}
 
 /// Calls the test in rounds, with 1, 2 and 4 workers.
 fn rounds(test: impl Fn(&Runtime, usize)) {

@@ -1,6 +1,5 @@
 //! Tasks that fork the process.
 #![cfg(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle))))]
-#![allow(clippy::disallowed_methods, reason = "threads of the tests sleep")]
 
 #[path = "../support/children.rs"]
 mod children;
@@ -11,3 +10,9 @@ mod in_child;
 mod in_tasks;
 #[cfg(feature = "process")]
 mod programs;
+
+use warpweft::Runtime;
+
+fn runtime(workers: usize) -> Runtime {
+    Runtime::builder().workers(workers).build().expect("workers")
+}

@@ -1,5 +1,4 @@
 //! A wait for a program wakes no thread until it has ended.
-#![allow(clippy::disallowed_methods, reason = "the test's own thread waits")]
 
 use crate::eventually::eventually;
 use std::fs;

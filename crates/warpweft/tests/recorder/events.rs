@@ -1,8 +1,4 @@
 //! What is recorded, and when.
-#![allow(
-    clippy::disallowed_methods,
-    reason = "the test's own threads make tasks runnable"
-)]
 
 use crate::eventually::eventually;
 use std::collections::HashMap;

@@ -1,8 +1,4 @@
 //! The numbers of a runtime.
-#![allow(
-    clippy::disallowed_methods,
-    reason = "the test's own thread sleeps, and no worker"
-)]
 
 use crate::eventually::eventually;
 #[cfg(feature = "net")]

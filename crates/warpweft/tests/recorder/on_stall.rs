@@ -1,9 +1,4 @@
 //! Snapshots of the flight recorder that a stall or a signal asks for.
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "the test's own threads wait, and no worker"
-)]
 
 use crate::eventually::eventually;
 use std::path::PathBuf;

@@ -1,11 +1,6 @@
 //! Spans of `tracing`: tasks run in the span of their spawner, and fibers that share a thread do not see each
 //! other's.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "the subscriber and the test's own threads are outside of the library"
-)]
 
 #[path = "../support/eventually.rs"]
 mod eventually;

@@ -1,8 +1,4 @@
 //! Waits for what another thread is about to do.
-#![allow(
-    clippy::disallowed_methods,
-    reason = "the test's own thread waits, and no worker"
-)]
 
 use std::thread;
 use std::time::{Duration, Instant};

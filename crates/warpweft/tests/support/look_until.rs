@@ -1,8 +1,4 @@
 //! Waits until a dump shows what it should.
-#![allow(
-    clippy::disallowed_methods,
-    reason = "the test's own thread waits, and no worker"
-)]
 
 use std::thread;
 use std::time::{Duration, Instant};

@@ -1,9 +1,4 @@
 //! Locks, permits and events among jobs, futures and plain threads at once.
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "outside the checkers the system's own threads and locks are what is tested against"
-)]
 
 use crate::everywhere::everywhere;
 use crate::polls::poll_once;

@@ -1,9 +1,5 @@
 //! A worker that computes for long is not one that is blocked.
 #![cfg(target_os = "linux")]
-#![allow(
-    clippy::disallowed_methods,
-    reason = "what blocks here must not be seen by the runtime"
-)]
 
 use crate::eventually::eventually;
 use std::sync::Arc;

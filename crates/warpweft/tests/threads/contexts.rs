@@ -1,9 +1,4 @@
 //! Contexts of threads: entered before the first task, left after the last one, nested in their order.
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "outside the checkers the system's own threads and locks are what is tested"
-)]
 
 use std::cell::RefCell;
 use std::rc::Rc;

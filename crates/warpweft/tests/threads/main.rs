@@ -9,6 +9,9 @@ mod eventually;
 #[path = "../support/everywhere.rs"]
 #[allow(dead_code, reason = "the other binaries need all of it")]
 mod everywhere;
+#[cfg(unix)]
+#[path = "../support/stalls.rs"]
+mod stalls;
 
 mod computing;
 mod contexts;

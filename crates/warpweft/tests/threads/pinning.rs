@@ -1,10 +1,5 @@
 //! Workers that stay on their CPUs, whichever thread carries them.
 #![cfg(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle))))]
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "outside the checkers the system's own threads and locks are what is tested against"
-)]
 
 use std::sync::mpsc;
 use warpweft::policy::{CoreLocation, Cx, Policy, PolicyError, PoolEnv, TaskRef, Wake, Why};

@@ -1,9 +1,4 @@
 //! What a program decides about a pool's threads: names, hooks, and how they are started.
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "outside the checkers the system's own threads and locks are what is tested"
-)]
 
 use crate::eventually::eventually;
 use std::cell::Cell;

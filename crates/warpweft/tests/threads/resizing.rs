@@ -1,11 +1,6 @@
 //! Pools that become smaller and larger while they run: no task, no fiber and no pinned task is lost.
 //!
 //! `WARPWEFT_RESIZES` says how often the storm resizes each pool; `cargo xtask deep` runs ten thousand.
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "outside the checkers the system's own threads and locks are what is tested against"
-)]
 
 use crate::eventually::eventually;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -1,19 +1,13 @@
 //! Reports of stuck workers: which there are, and when. Their stacks are in `stalls.rs`, a test of its own.
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "what blocks here must not be seen by the runtime"
-)]
 
 use super::again::{child, said};
+use super::stalls::{self, PATIENCE, Stalls, flag, report};
 use std::hint::black_box;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
-use warpweft::{Runtime, Stall, TaskBuilder, TaskKind, expect_long};
-
-const PATIENCE: Duration = Duration::from_secs(100);
+use warpweft::{Runtime, TaskBuilder, TaskKind, expect_long};
 
 fn computes(over: &AtomicBool) {
     while !over.load(Ordering::Relaxed) {
@@ -21,46 +15,9 @@ fn computes(over: &AtomicBool) {
     }
 }
 
-type Stalls = Arc<Mutex<Vec<Stall>>>;
-
-/// A runtime with a worker, and what it reports.
+/// A runtime with a worker, and what it reports: without stacks.
 fn watched(stuck_after: Duration) -> (Runtime, Stalls) {
-    let stalls = Stalls::default();
-    let heard = Arc::clone(&stalls);
-    let runtime = Runtime::builder()
-        .workers(1)
-        .stuck_after(Some(stuck_after))
-        .stack_signal(None)
-        .on_stall(move |stall| heard.lock().expect("no panic").push(stall.clone()))
-        .build()
-        .expect("threads");
-    (runtime, stalls)
-}
-
-/// Waits for a report.
-fn report(stalls: &Stalls) -> Stall {
-    let start = Instant::now();
-    loop {
-        if let Some(stall) = stalls.lock().expect("no panic").first() {
-            return stall.clone();
-        }
-        assert!(start.elapsed() < PATIENCE, "no report");
-        thread::sleep(Duration::from_millis(2));
-    }
-}
-
-/// Sets the flag when it is dropped, so that what spins ends also if the test fails.
-struct Over(Arc<AtomicBool>);
-
-impl Drop for Over {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::SeqCst);
-    }
-}
-
-fn flag() -> (Arc<AtomicBool>, Over) {
-    let flag = Arc::new(AtomicBool::new(false));
-    (Arc::clone(&flag), Over(flag))
+    stalls::watched(Runtime::builder().stack_signal(None), stuck_after)
 }
 
 #[test]
@@ -93,7 +50,7 @@ fn what_is_expected_to_take_long_is_not_reported() {
         assert!(panic.is_err());
         computes(&stop);
     }));
-    report(&stalls);
+    report(&stalls, |_| true);
     over.store(true, Ordering::SeqCst);
     // Outside of a task it does nothing.
     assert_eq!(expect_long(|| 7), 7);
@@ -109,7 +66,7 @@ fn the_time_counts_from_the_end_of_what_is_expected() {
         expect_long(|| thread::sleep(10 * STUCK));
         computes(&over);
     }));
-    let stall = report(&stalls);
+    let stall = report(&stalls, |_| true);
     assert!(stall.stuck_for < 5 * STUCK, "{stall}");
 }
 
@@ -176,7 +133,7 @@ fn a_fiber_that_has_waited_is_not_reported_as_the_task_before() {
     });
     // This future is the last task that begins: the fiber continues behind it.
     drop(runtime.spawn(async move { wake.send(()).await.expect("it waits") }));
-    let stall = report(&stalls);
+    let stall = report(&stalls, |_| true);
     assert_ne!(stall.kind, Some(TaskKind::Future), "{stall}");
     let text = stall.to_string();
     assert!(

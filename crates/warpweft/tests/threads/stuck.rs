@@ -1,9 +1,5 @@
 //! A worker that is stuck in one task, and what waits behind it.
 #![cfg(feature = "net")]
-#![allow(
-    clippy::disallowed_methods,
-    reason = "what blocks here must not be seen by the runtime"
-)]
 
 use crate::eventually::eventually;
 use std::io::{Read as _, Write as _};

@@ -1,10 +1,5 @@
 //! The contract of workers' numbers and of the number of threads: "Workers and threads" in the documentation
 //! of `Runtime`.
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "outside the checkers the system's own threads and locks are what is tested against"
-)]
 
 use crate::everywhere::everywhere_with;
 use std::collections::HashSet;

@@ -1,6 +1,7 @@
 //! A report for programs: JSON, by a small writer.
 
 use super::{Dump, Finding, TaskDump, TaskState, WaitDump, WaitsFor};
+use crate::observe::json::Text;
 use crate::observe::stack::Frame;
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -59,21 +60,8 @@ impl Writer {
     }
 
     fn string(&mut self, text: &str) {
-        self.0.push('"');
-        for char in text.chars() {
-            match char {
-                '"' => self.0.push_str("\\\""),
-                '\\' => self.0.push_str("\\\\"),
-                '\n' => self.0.push_str("\\n"),
-                // Control characters, and those that end a line in JavaScript.
-                '\0'..' ' | '\u{7f}' | '\u{2028}' | '\u{2029}' => {
-                    // A string takes everything.
-                    let _ = write!(self.0, "\\u{:04x}", u32::from(char));
-                }
-                char => self.0.push(char),
-            }
-        }
-        self.0.push('"');
+        // A string takes everything.
+        let _ = write!(self.0, "{}", Text(text));
     }
 
     fn object(&mut self, members: impl FnOnce(&mut Self)) {

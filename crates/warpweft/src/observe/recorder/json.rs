@@ -1,7 +1,7 @@
 //! A snapshot as JSON, by a small writer.
 
 use super::snapshot::{Event, EventKind, Snapshot};
-use std::fmt::Display;
+use crate::observe::json::Text;
 use std::io::{self, Write};
 
 /// See [`Snapshot::write_json`].
@@ -67,35 +67,4 @@ fn write_event(event: &Event, to: &mut impl Write) -> io::Result<()> {
         EventKind::WakeWorker { worker: None } | EventKind::Park | EventKind::Unpark | EventKind::Lost => {}
     }
     write!(to, "}}")
-}
-
-/// A string of JSON.
-struct Text<'a>(&'a str);
-
-impl Display for Text<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("\"")?;
-        for char in self.0.chars() {
-            match char {
-                '"' => f.write_str("\\\"")?,
-                '\\' => f.write_str("\\\\")?,
-                char if u32::from(char) < 0x20 => write!(f, "\\u{:04x}", u32::from(char))?,
-                char => write!(f, "{char}")?,
-            }
-        }
-        f.write_str("\"")
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Text;
-
-    #[test]
-    fn text_is_escaped() {
-        assert_eq!(
-            Text("a\"b\\c\nd\u{7}ü").to_string(),
-            "\"a\\\"b\\\\c\\u000ad\\u0007ü\""
-        );
-    }
 }

@@ -98,10 +98,7 @@ impl Ring {
 
     /// Returns the slot of the next record. Returns `None` if the record needs a decision: it is the first
     /// one of the ring or the last one of a lap, and [`write`](Self::write) appends it.
-    ///
-    /// # Safety
-    ///
-    /// As for [`write`](Self::write), until the slot was written or dropped.
+    /// Contract: as for [`write`](Self::write), until the slot was written or dropped.
     #[inline]
     pub(crate) unsafe fn next_slot(&self) -> Option<NextSlot<'_>> {
         let buffer = self.current()?;

@@ -93,10 +93,7 @@ impl WorkerRecorder {
     }
 
     /// Notes that the worker falls asleep.
-    ///
-    /// # Safety
-    ///
-    /// As [`note`](Self::note).
+    /// Contract: as [`note`](Self::note).
     #[cold]
     pub(crate) unsafe fn park(&self, pool: &PoolRecorder) {
         self.sleeps_since.set(pool.clock.now());
@@ -105,10 +102,7 @@ impl WorkerRecorder {
     }
 
     /// Notes that the worker is awake again, if it slept.
-    ///
-    /// # Safety
-    ///
-    /// As [`note`](Self::note).
+    /// Contract: as [`note`](Self::note).
     #[cold]
     pub(crate) unsafe fn unpark(&self, pool: &PoolRecorder) {
         let since = self.sleeps_since.get();
@@ -128,10 +122,7 @@ impl WorkerRecorder {
     }
 
     /// Records what the worker's counters say of stolen and overflowed tasks since the last call.
-    ///
-    /// # Safety
-    ///
-    /// As [`note`](Self::note).
+    /// Contract: as [`note`](Self::note).
     #[inline]
     pub(crate) unsafe fn compare(&self, pool: &PoolRecorder, counters: &Counters) {
         if cfg!(warpweft_unrecorded) {
@@ -158,10 +149,7 @@ impl WorkerRecorder {
     }
 
     /// Notes that a step of the task begins.
-    ///
-    /// # Safety
-    ///
-    /// As [`note`](Self::note).
+    /// Contract: as [`note`](Self::note).
     #[inline]
     pub(crate) unsafe fn begin(&self, pool: &PoolRecorder, mode: Mode, task: &TaskRef) {
         let now = pool.clock.now();
@@ -182,10 +170,7 @@ impl WorkerRecorder {
     }
 
     /// Notes that a step begins, also where it is measured, its site is new, or the ring needs a decision.
-    ///
-    /// # Safety
-    ///
-    /// As [`note`](Self::note).
+    /// Contract: as [`note`](Self::note).
     #[cold]
     #[inline(never)]
     unsafe fn begin_at(&self, pool: &PoolRecorder, mode: Mode, task: &TaskRef, now: u64) {
@@ -207,10 +192,7 @@ impl WorkerRecorder {
     }
 
     /// Measures the step that ended at `now`, if one did, and how long the task waited that begins a step.
-    ///
-    /// # Safety
-    ///
-    /// As [`note`](Self::note).
+    /// Contract: as [`note`](Self::note).
     #[inline]
     unsafe fn measure(&self, pool: &PoolRecorder, task: &TaskRef, now: u64) {
         let times = self.times.get_or_init(|| Times::new(pool.priorities));
@@ -243,10 +225,7 @@ impl WorkerRecorder {
     }
 
     /// Records the end of the last step, if it is not recorded yet: no step follows at once.
-    ///
-    /// # Safety
-    ///
-    /// As [`note`](Self::note).
+    /// Contract: as [`note`](Self::note).
     #[inline]
     pub(crate) unsafe fn close(&self, pool: &PoolRecorder) {
         if self.ended.get() != 0 {
@@ -285,10 +264,7 @@ impl WorkerRecorder {
 
     /// Records that a step ended here that had begun on another worker: the step that is open here continues
     /// elsewhere.
-    ///
-    /// # Safety
-    ///
-    /// As [`note`](Self::note).
+    /// Contract: as [`note`](Self::note).
     #[cold]
     pub(crate) unsafe fn leave(&self, pool: &PoolRecorder) {
         self.ended.set(0);
@@ -299,10 +275,7 @@ impl WorkerRecorder {
     }
 
     /// Records that the worker took a fork from the worker `from`, and runs it from now on.
-    ///
-    /// # Safety
-    ///
-    /// As [`note`](Self::note).
+    /// Contract: as [`note`](Self::note).
     pub(crate) unsafe fn begin_fork(&self, pool: &PoolRecorder, fork: usize, from: usize) {
         let now = pool.clock.now();
         let from = u16::try_from(from + 1).unwrap_or(0);
@@ -314,10 +287,7 @@ impl WorkerRecorder {
     }
 
     /// Records the end of the fork, unless tasks ran on its stack meanwhile and ended its slice.
-    ///
-    /// # Safety
-    ///
-    /// As [`note`](Self::note).
+    /// Contract: as [`note`](Self::note).
     pub(crate) unsafe fn end_fork(&self, pool: &PoolRecorder) {
         if self.is_open.get() && self.ended.get() == 0 {
             self.end(StepEnd::Ended);
@@ -328,10 +298,7 @@ impl WorkerRecorder {
 
     /// Records the turn of a fiber, which `run` returns, or `None` if no fiber was ready. Which fiber it was
     /// is known when the turn is over, so a long one is in no record before.
-    ///
-    /// # Safety
-    ///
-    /// As [`note`](Self::note), at the call; and after `run`, if `is_still` returns true.
+    /// Contract: as [`note`](Self::note), at the call; and after `run`, if `is_still` returns true.
     #[inline(never)]
     pub(crate) unsafe fn around(
         &self,
@@ -358,10 +325,7 @@ impl WorkerRecorder {
 
     /// Records that each task that `woken` passes on became runnable: a fiber of the same thread. The time
     /// is the present one, at the end of the step that woke them.
-    ///
-    /// # Safety
-    ///
-    /// As [`note`](Self::note).
+    /// Contract: as [`note`](Self::note).
     pub(crate) unsafe fn woke(&self, pool: &PoolRecorder, woken: impl FnOnce(&mut dyn FnMut(usize))) {
         if !pool.mode().has_steps() {
             return;
@@ -373,20 +337,14 @@ impl WorkerRecorder {
     }
 
     /// Records a push now.
-    ///
-    /// # Safety
-    ///
-    /// As [`note`](Self::note).
+    /// Contract: as [`note`](Self::note).
     pub(super) unsafe fn write_push(&self, pool: &PoolRecorder, push: Push, word: u64) {
         // SAFETY: by contract.
         unsafe { self.write_step(pool, pool.clock.now(), Kind::Push, push as u8, word) };
     }
 
     /// Notes that a task became runnable, before its pool has it.
-    ///
-    /// # Safety
-    ///
-    /// As [`note`](Self::note).
+    /// Contract: as [`note`](Self::note).
     #[inline]
     pub(crate) unsafe fn pushed(&self, pool: &PoolRecorder, push: Push, task: &TaskRef) {
         // SAFETY: by contract.
@@ -401,10 +359,7 @@ impl WorkerRecorder {
     }
 
     /// Notes a push, also where it is measured or the ring needs a decision.
-    ///
-    /// # Safety
-    ///
-    /// As [`note`](Self::note).
+    /// Contract: as [`note`](Self::note).
     #[cold]
     #[inline(never)]
     unsafe fn pushed_at(&self, pool: &PoolRecorder, push: Push, task: usize) {
@@ -418,9 +373,7 @@ impl WorkerRecorder {
         }
     }
 
-    /// # Safety
-    ///
-    /// As [`note`](Self::note).
+    /// Contract: as [`note`](Self::note).
     #[inline]
     unsafe fn write_step(&self, pool: &PoolRecorder, now: u64, kind: Kind, detail: u8, word: u64) {
         // SAFETY: by contract.
