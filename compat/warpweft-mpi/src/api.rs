@@ -40,16 +40,16 @@ pub(crate) struct Status {
 
 /// Declares the table, and how it is filled.
 macro_rules! table {
-    ($($field:ident = $symbol:literal: fn($($kind:ty),*);)*) => {
+    ($($(#[$only:meta])? $field:ident = $symbol:literal: fn($($kind:ty),*);)*) => {
         #[derive(Debug, Clone, Copy)]
         pub(crate) struct Api {
-            $($field: unsafe extern "C" fn($($kind),*) -> c_int,)*
+            $($(#[$only])? $field: unsafe extern "C" fn($($kind),*) -> c_int,)*
         }
 
         impl Api {
             fn load(library: Library) -> Result<Self, MpiError> {
                 Ok(Self {
-                    $($field: {
+                    $($(#[$only])? $field: {
                         let found = library.function($symbol)?;
                         // SAFETY: the symbol is this function of the standard ABI, or the shim's of the
                         // same type.
@@ -88,6 +88,14 @@ table! {
     testsome = "Testsome": fn(c_int, *mut Handle, *mut c_int, *mut c_int, *mut Status);
     get_count = "Get_count": fn(*const Status, Handle, *mut c_int);
     test_cancelled = "Test_cancelled": fn(*const Status, *mut c_int);
+    #[cfg(feature = "raw")]
+    send = "Send": fn(*const c_void, c_int, Handle, c_int, c_int, Handle);
+    #[cfg(feature = "raw")]
+    recv = "Recv": fn(*mut c_void, c_int, Handle, c_int, c_int, Handle, *mut Status);
+    #[cfg(feature = "raw")]
+    test = "Test": fn(*mut Handle, *mut c_int, *mut Status);
+    #[cfg(feature = "raw")]
+    wait = "Wait": fn(*mut Handle, *mut Status);
 }
 
 /// A collective that sends to each rank and receives of each.
@@ -459,6 +467,49 @@ impl Api {
         let code = call(&raw mut request);
         check(self, what, code)?;
         Ok(request)
+    }
+}
+
+/// What only plain MPI needs. Statuses are ignored: a null pointer means that.
+#[cfg(feature = "raw")]
+impl Api {
+    /// Sends, and returns when the bytes may be used again.
+    pub(crate) fn send(&self, bytes: &[u8], dest: usize, tag: c_int, comm: Handle) -> Result<(), MpiError> {
+        let count = count_of(bytes.len())?;
+        // SAFETY: MPI is initialised, and the bytes are borrowed until it returns.
+        let code = unsafe { (self.send)(bytes.as_ptr().cast(), count, BYTE, dest as c_int, tag, comm) };
+        check(self, "MPI_Send", code)
+    }
+
+    /// Receives, and returns when the message is there.
+    pub(crate) fn recv(
+        &self,
+        bytes: &mut [u8],
+        source: usize,
+        tag: c_int,
+        comm: Handle,
+    ) -> Result<(), MpiError> {
+        let (count, ignore) = (count_of(bytes.len())?, std::ptr::null_mut());
+        let (bytes, source) = (bytes.as_mut_ptr().cast(), source as c_int);
+        // SAFETY: MPI is initialised, and the bytes are borrowed until it returns.
+        let code = unsafe { (self.recv)(bytes, count, BYTE, source, tag, comm, ignore) };
+        check(self, "MPI_Recv", code)
+    }
+
+    /// Looks whether a request is over. One that is must not be given again.
+    pub(crate) fn test(&self, request: &mut Handle) -> Result<bool, MpiError> {
+        let mut flag = 0;
+        // SAFETY: MPI is initialised, the pointers are valid, and the request is not over.
+        let code = unsafe { (self.test)(request, &raw mut flag, std::ptr::null_mut()) };
+        check(self, "MPI_Test", code)?;
+        Ok(flag != 0)
+    }
+
+    /// Waits until a request is over. It must not be given again.
+    pub(crate) fn wait(&self, request: &mut Handle) -> Result<(), MpiError> {
+        // SAFETY: as above.
+        let code = unsafe { (self.wait)(request, std::ptr::null_mut()) };
+        check(self, "MPI_Wait", code)
     }
 }
 

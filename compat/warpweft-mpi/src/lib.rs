@@ -30,6 +30,7 @@
 //! | `progress`, `outstanding` | the turn that looks, and what MPI works on |
 //! | `peer_waker`, `neighbour` | ranks wake each other; a rank that is lost |
 //! | `api`, `library` | MPI's functions, loaded at run time |
+//! | `raw` | MPI's own calls, for measurements beside plain MPI: feature `raw` |
 #![deny(missing_docs)]
 
 #[cfg(not(target_os = "linux"))]
@@ -61,6 +62,8 @@ mod outstanding;
 mod peer_waker;
 mod port;
 mod progress;
+#[cfg(feature = "raw")]
+pub mod raw;
 mod request;
 mod shelf;
 
