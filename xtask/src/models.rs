@@ -232,8 +232,8 @@ impl Workshop {
     }
 }
 
-/// Builds test executables: `(package, integration test)`, or `lib` for the unit tests of the package. Those of
-/// the checkers are optimised, and have debug assertions.
+/// Builds test executables: `(package, integration test)`, or `lib` for the unit tests of the package. Those
+/// of the checkers are optimised, and have debug assertions.
 pub(crate) fn build(workshop: &Workshop, wanted: &[(&str, &str)]) -> Result<Vec<Binary>> {
     try_build(workshop, wanted)?.map_err(|errors| {
         let texts: String = errors.into_iter().map(|error| error.text).collect();

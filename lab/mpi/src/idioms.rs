@@ -3,6 +3,7 @@
 //! A failure of MPI ends the job with a panic: no measure can continue after it.
 
 use std::time::Duration;
+use warpweft_mpi::Comm;
 use warpweft_mpi::raw::RawRequest;
 
 /// Two computations at once.
@@ -66,4 +67,20 @@ pub(crate) trait Calls: ForkJoin {
     fn barrier(&self) {
         self.wait(self.post_barrier());
     }
+}
+
+/// Tasks of Warpweft, which have more of `warpweft-mpi` than messages.
+pub(crate) trait WarpweftTasks: Futures {
+    fn comm(&self) -> &Comm;
+    fn workers(&self) -> usize;
+}
+
+/// A thread that looks at many requests by `MPI_Test` and `MPI_Testsome`.
+pub(crate) trait TestLoop: Calls {
+    /// Waits for all requests. Calls `ended` with each that ends, and its place among those that were given.
+    fn wait_for_all(&self, requests: Vec<RawRequest>, ended: impl FnMut(usize, Vec<u8>));
+    /// Looks once at the request, and gives its bytes if it is over.
+    fn take(&self, request: &mut Option<RawRequest>) -> Option<Vec<u8>>;
+    /// Lets another process run, if ranks share a CPU.
+    fn idle(&self);
 }

@@ -1,7 +1,7 @@
 //! Workloads of several ranks: what messages cost, and what they hide, for `warpweft-mpi` and its peers.
 //!
-//! A launcher of MPI starts it, as `cargo xtask mpi --bench` does: `mpirun -n 2 ranks ping-pong plain 1`. Rank
-//! 0 prints a line of JSON for each figure. `ranks list` prints what there is, and needs no MPI.
+//! A launcher of MPI starts it, as `cargo xtask mpi --bench` does: `mpirun -n 2 ranks ping-pong plain 1`.
+//! Rank 0 prints a line of JSON for each figure. `ranks list` prints what there is, and needs no MPI.
 
 mod contestants;
 mod idioms;
@@ -64,8 +64,8 @@ fn run(workload: &str, contestant: &str, workers: &str, amount: Option<&str>) ->
     Ok(())
 }
 
-/// Ends the process at a panic of any thread. Its rank would otherwise wait for ever, and the job with it; the
-/// launcher ends the other ranks.
+/// Ends the process at a panic of any thread, and the launcher ends the other ranks. Otherwise the job would
+/// wait for ever.
 fn end_the_job_on_a_panic() {
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {

@@ -1,7 +1,6 @@
 //! What a workload is: its name, its sizes, its programs, and the figures that they give.
 
-use crate::contestants::{plain::Plain, rayon::Rayon, warpweft::Warpweft};
-use crate::idioms::{Calls, Futures};
+use crate::idioms::{Calls, Futures, TestLoop, WarpweftTasks};
 use serde_json::{Value, json};
 
 /// A setting of a workload, by the name that the command line has for it.
@@ -43,15 +42,18 @@ pub(crate) trait Workload: Clone + Send + Sync + 'static {
         unreachable!("{NO_PROGRAM}")
     }
 
-    fn warpweft(self, on: Warpweft) -> impl Future<Output = Vec<Figure>> + Send {
+    /// The program of `warpweft`.
+    fn warpweft<W: WarpweftTasks>(self, on: W) -> impl Future<Output = Vec<Figure>> + Send {
         self.futures(on)
     }
 
-    fn plain(self, on: &Plain) -> Vec<Figure> {
+    /// The program of `plain`.
+    fn plain<T: TestLoop>(self, on: &T) -> Vec<Figure> {
         self.calls(on)
     }
 
-    fn rayon(self, on: &Rayon) -> Vec<Figure> {
+    /// The program of `rayon`, which runs on its pool.
+    fn rayon<C: Calls>(self, on: &C) -> Vec<Figure> {
         self.calls(on)
     }
 }

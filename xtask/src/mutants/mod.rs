@@ -17,6 +17,7 @@ use crate::run::{self, End};
 use anyhow::{Context as _, Result, ensure};
 use format::Mutant;
 use scratch::{Placed, Scratch};
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::process::Command;
@@ -247,10 +248,11 @@ fn sick<'a>(
     for one in placed {
         let (package, target, name) = test(one);
         let binary = binary(binaries, one.mutant)?;
-        if !listed.contains_key(&(package, target)) {
-            listed.insert((package, target), models::list(binary)?);
-        }
-        let is_there = listed[&(package, target)].iter().any(|listed| listed == name);
+        let listed = match listed.entry((package, target)) {
+            Entry::Occupied(listed) => listed.into_mut(),
+            Entry::Vacant(place) => place.insert(models::list(binary)?),
+        };
+        let is_there = listed.iter().any(|listed| listed == name);
         ensure!(is_there, "{package}: {target} has no test {name}");
         tests.insert((package, target, name), binary);
     }

@@ -1,7 +1,7 @@
 //! Plain MPI: one thread by rank, which looks at its requests by `MPI_Test` in a loop.
 
 use super::{Contestant, refusal};
-use crate::idioms::{Calls, ForkJoin};
+use crate::idioms::{Calls, ForkJoin, TestLoop};
 use crate::workload::{Outcome, Report, Workload};
 use std::cell::RefCell;
 use std::thread;
@@ -43,10 +43,9 @@ impl Contestant for Plain {
 
 const FAILED: &str = "MPI does not fail";
 
-impl Plain {
-    /// Waits for all requests in windows, one after the other in rotation. Calls `ended` with each that ends,
-    /// and its place among those that were given.
-    pub(crate) fn wait_for_all(&self, requests: Vec<RawRequest>, mut ended: impl FnMut(usize, Vec<u8>)) {
+impl TestLoop for Plain {
+    /// In windows, one after the other in rotation.
+    fn wait_for_all(&self, requests: Vec<RawRequest>, mut ended: impl FnMut(usize, Vec<u8>)) {
         let mut places: Vec<usize> = (0..requests.len()).collect();
         let (mut requests, mut over, mut next) = (requests, Vec::new(), 0);
         while !requests.is_empty() {
@@ -62,16 +61,14 @@ impl Plain {
         }
     }
 
-    /// Looks once at the request, and gives its bytes if it is over.
-    pub(crate) fn take(&self, request: &mut Option<RawRequest>) -> Option<Vec<u8>> {
+    fn take(&self, request: &mut Option<RawRequest>) -> Option<Vec<u8>> {
         let is_over = self.test(request.as_mut()?);
         is_over
             .then(|| request.take().map(RawRequest::into_bytes))
             .flatten()
     }
 
-    /// Lets another process run, if ranks share a CPU.
-    pub(crate) fn idle(&self) {
+    fn idle(&self) {
         thread::yield_now();
     }
 }

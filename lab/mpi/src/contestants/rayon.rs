@@ -16,7 +16,7 @@ use warpweft_mpi::raw::{RawMpi, RawRequest};
 #[derive(Debug)]
 pub(crate) struct Rayon {
     mpi: Mutex<RawMpi>,
-    pub(crate) pool: ThreadPool,
+    pool: ThreadPool,
     rank: usize,
     size: usize,
 }

@@ -20,7 +20,7 @@ const SHORTEST: Duration = Duration::from_micros(20);
 const LONGEST: Duration = Duration::from_millis(1);
 
 /// What the thread of MPI posts, and where the bytes go in the end.
-type Ask = (Post, oneshot::Sender<Vec<u8>>);
+type Envelope = (Post, oneshot::Sender<Vec<u8>>);
 
 enum Post {
     Send(usize, i32, Vec<u8>),
@@ -32,7 +32,7 @@ enum Post {
 
 #[derive(Debug, Clone)]
 pub(crate) struct Tokio {
-    asks: Sender<Ask>,
+    asks: Sender<Envelope>,
     rank: usize,
     size: usize,
 }
@@ -82,7 +82,7 @@ impl Contestant for Tokio {
 }
 
 /// Makes all calls of MPI, until no task can ask any more and all requests are over.
-fn serve(mut mpi: RawMpi, asked: &Receiver<Ask>) -> Result<(), MpiError> {
+fn serve(mut mpi: RawMpi, asked: &Receiver<Envelope>) -> Result<(), MpiError> {
     let (mut requests, mut askers) = (Vec::new(), Vec::new());
     let (mut next, mut over, mut is_closed) = (0, Vec::new(), false);
     let (mut last_event, mut pause) = (Instant::now(), SHORTEST);

@@ -1,7 +1,7 @@
 //! `warpweft-mpi`: tasks of a Warpweft runtime, and the thread that polls makes the calls of MPI.
 
 use super::{Contestant, refusal};
-use crate::idioms::{ForkJoin, Futures};
+use crate::idioms::{ForkJoin, Futures, WarpweftTasks};
 use crate::workload::{Outcome, Report, Workload};
 use std::time::Duration;
 use warpweft::Runtime;
@@ -9,8 +9,8 @@ use warpweft_mpi::{Comm, Mpi, MpiError};
 
 #[derive(Debug, Clone)]
 pub(crate) struct Warpweft {
-    pub(crate) comm: Comm,
-    pub(crate) workers: usize,
+    comm: Comm,
+    workers: usize,
 }
 
 impl Contestant for Warpweft {
@@ -105,5 +105,15 @@ impl Futures for Warpweft {
 
     fn yield_now(&self) -> impl Future<Output = ()> + Send + 'static {
         warpweft::yield_now()
+    }
+}
+
+impl WarpweftTasks for Warpweft {
+    fn comm(&self) -> &Comm {
+        &self.comm
+    }
+
+    fn workers(&self) -> usize {
+        self.workers
     }
 }

@@ -1,7 +1,6 @@
 //! *calls*: a function of another rank is called, one call after the other and many at once.
 
-use crate::contestants::warpweft::Warpweft;
-use crate::idioms::Futures as _;
+use crate::idioms::WarpweftTasks;
 use crate::workload::{Figure, OURS_ALONE, Setting, Workload};
 use std::time::Instant;
 use warpweft_mpi::Functions;
@@ -30,10 +29,10 @@ impl Workload for RemoteCalls {
         (contestant != "warpweft").then_some(OURS_ALONE)
     }
 
-    async fn warpweft(self, on: Warpweft) -> Vec<Figure> {
+    async fn warpweft<W: WarpweftTasks>(self, on: W) -> Vec<Figure> {
         let mut functions = Functions::new();
         let next = functions.register("next", |number: u64| async move { number + 1 });
-        let calls = on.comm.serve(functions).await.expect("all ranks have it");
+        let calls = on.comm().serve(functions).await.expect("all ranks have it");
         let (mut figures, other) = (Vec::new(), on.size() - 1);
         for (name, at_once) in [("one after the other", 1), ("1000 at once", AT_ONCE)] {
             on.barrier().await;

@@ -1,7 +1,6 @@
 //! *drops*: receives are dropped before a message comes. How long that takes, and what memory is left.
 
-use crate::contestants::warpweft::Warpweft;
-use crate::idioms::Futures as _;
+use crate::idioms::WarpweftTasks;
 use crate::workload::{Figure, OURS_ALONE, Setting, Workload};
 use std::time::Instant;
 
@@ -29,8 +28,8 @@ impl Workload for Drops {
         (contestant != "warpweft").then_some(OURS_ALONE)
     }
 
-    async fn warpweft(self, on: Warpweft) -> Vec<Figure> {
-        let run = |count: usize| (0..count).for_each(|_| drop(on.comm.recv(on.rank(), 7, 100)));
+    async fn warpweft<W: WarpweftTasks>(self, on: W) -> Vec<Figure> {
+        let run = |count: usize| (0..count).for_each(|_| drop(on.comm().recv(on.rank(), 7, 100)));
         run(1000);
         on.barrier().await;
         let (before, begin) = (memory(), Instant::now());

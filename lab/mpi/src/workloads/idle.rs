@@ -1,7 +1,6 @@
 //! *idle*: a rank waits for a message and has nothing else to do. How often it wakes, and what that costs.
 
-use crate::contestants::warpweft::Warpweft;
-use crate::idioms::Futures as _;
+use crate::idioms::WarpweftTasks;
 use crate::workload::{Figure, OURS_ALONE, Setting, Workload};
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
@@ -33,7 +32,7 @@ impl Workload for Idle {
         (contestant != "warpweft").then_some(OURS_ALONE)
     }
 
-    async fn warpweft(self, on: Warpweft) -> Vec<Figure> {
+    async fn warpweft<W: WarpweftTasks>(self, on: W) -> Vec<Figure> {
         let (rank, ranks) = (on.rank(), on.size());
         let receive = on.recv((rank + ranks - 1) % ranks, 1, vec![0]);
         on.barrier().await;

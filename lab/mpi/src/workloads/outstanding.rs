@@ -1,7 +1,6 @@
 //! *outstanding*: many receives wait at once, and their messages come in a random order.
 
-use crate::contestants::plain::Plain;
-use crate::idioms::{Calls, Futures};
+use crate::idioms::{Futures, TestLoop};
 use crate::work::Random;
 use crate::workload::{Figure, Setting, Workload};
 use std::time::{Duration, Instant};
@@ -64,7 +63,7 @@ impl Workload for Outstanding {
         self.figures(took)
     }
 
-    fn plain(self, on: &Plain) -> Vec<Figure> {
+    fn plain<T: TestLoop>(self, on: &T) -> Vec<Figure> {
         let (mut took, order) = (Duration::ZERO, self.order());
         for _ in 0..ROUNDS {
             if on.rank() == 0 {

@@ -1,7 +1,7 @@
 //! *overlap*: the share of an exchange that computation hides, as the OSU benchmarks measure it.
 //!
-//! The exchange takes its time alone. Then as many parts of 100 µs are computed as take that long, without the
-//! exchange and beside it. What the two take longer together was not hidden.
+//! The exchange takes its time alone. Then as many parts of 100 µs are computed as take that long, without
+//! the exchange and beside it. What the two take longer together was not hidden.
 
 use crate::idioms::{Calls, Futures};
 use crate::work::chunk;

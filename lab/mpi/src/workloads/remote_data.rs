@@ -3,8 +3,7 @@
 //!
 //! The limit is the time of the same work without messages, and one delay: all delays may pass at once.
 
-use crate::contestants::plain::Plain;
-use crate::idioms::{Calls, ForkJoin, Futures};
+use crate::idioms::{Calls, ForkJoin, Futures, TestLoop};
 use crate::work::fib;
 use crate::workload::{Figure, Setting, Workload};
 use std::collections::VecDeque;
@@ -110,10 +109,10 @@ impl Workload for RemoteData {
         self.by_calls(on, ask)
     }
 
-    fn plain(self, on: &Plain) -> Vec<Figure> {
+    fn plain<T: TestLoop>(self, on: &T) -> Vec<Figure> {
         let ask = |count: usize, delay: Option<Duration>| {
             if delay.is_none() {
-                (0..count).for_each(|_| assert_eq!(forked_fib::<Plain>(30), FIB_30));
+                (0..count).for_each(|_| assert_eq!(forked_fib::<T>(30), FIB_30));
                 return;
             }
             let numbers = 0..count as u32;
@@ -125,7 +124,7 @@ impl Workload for RemoteData {
             on.wait_for_all(requests, |place, bytes| {
                 if place < count {
                     assert_eq!(bytes, (place as u32).to_le_bytes());
-                    assert_eq!(forked_fib::<Plain>(30), FIB_30);
+                    assert_eq!(forked_fib::<T>(30), FIB_30);
                 }
             });
         };

@@ -1,7 +1,8 @@
 //! *stencil*: a grid in two dimensions, of which each cell becomes the mean of its neighbours. The rows are
 //! divided among the ranks, which exchange the rows at their borders in each step.
 //!
-//! The rows inside are computed while the borders travel. A contestant whose calls block waits for them first.
+//! The rows inside are computed while the borders travel. A contestant whose calls block waits for these
+//! first.
 
 use crate::idioms::{Calls, Futures};
 use crate::work::numbers;

@@ -6,10 +6,7 @@
 mod nodes;
 mod stealing;
 
-use crate::contestants::plain::Plain;
-use crate::contestants::rayon::Rayon;
-use crate::contestants::warpweft::Warpweft;
-use crate::idioms::{Calls, Futures as _};
+use crate::idioms::{Calls, TestLoop, WarpweftTasks};
 use crate::work::numbers;
 use crate::workload::{Figure, Setting, Workload};
 use nodes::{Kind, Nodes, Tree};
@@ -61,15 +58,15 @@ impl Workload for TreeSearch {
         }
     }
 
-    async fn warpweft(self, on: Warpweft) -> Vec<Figure> {
+    async fn warpweft<W: WarpweftTasks>(self, on: W) -> Vec<Figure> {
         let search = async |tree: Tree| {
             on.barrier().await;
             let begin = Instant::now();
-            let mut bags: Vec<_> = (0..on.workers).map(|_| tree.empty()).collect();
+            let mut bags: Vec<_> = (0..on.workers()).map(|_| tree.empty()).collect();
             if on.rank() == 0 {
                 bags[0] = tree.root();
             }
-            let shared = on.comm.share(bags).await.expect("MPI does not fail");
+            let shared = on.comm().share(bags).await.expect("MPI does not fail");
             let took = begin.elapsed();
             let own: u64 = shared.bags.iter().map(|bag| bag.count).sum();
             let counts = numbers(&on.all_gather(own.to_le_bytes().to_vec()).await);
@@ -80,7 +77,7 @@ impl Workload for TreeSearch {
         self.figures(took, &counts)
     }
 
-    fn plain(self, on: &Plain) -> Vec<Figure> {
+    fn plain<T: TestLoop>(self, on: &T) -> Vec<Figure> {
         let search = |tree: Tree| {
             on.barrier();
             let begin = Instant::now();
@@ -96,7 +93,7 @@ impl Workload for TreeSearch {
         self.figures(took, &counts)
     }
 
-    fn rayon(self, on: &Rayon) -> Vec<Figure> {
+    fn rayon<C: Calls>(self, on: &C) -> Vec<Figure> {
         let search = |tree: Tree| {
             on.barrier();
             let begin = Instant::now();

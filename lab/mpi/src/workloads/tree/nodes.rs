@@ -184,7 +184,8 @@ mod tests {
 
     #[test]
     fn the_first_levels_of_the_trees() {
-        // The whole trees take a second in a release build: each measure compares them with what was published.
+        // The whole trees take a second in a release build. Each measure compares them with what was
+        // published.
         assert_eq!(sizes(Kind::T1), [6, 65, 254, 944]);
         assert_eq!(sizes(Kind::T3), [2001, 3865, 5737, 7465]);
     }

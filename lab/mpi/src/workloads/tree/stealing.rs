@@ -7,12 +7,11 @@
 //! - The end is found by Safra's rule. A rank counts the messages with nodes that it sent, less those that it
 //!   received; one that received is black. The token goes down the ranks when they are idle, and adds up. If
 //!   it comes back white and the sum is zero, with rank 0 white, no node is left or on its way.
-//! - Each receive ends: a question is always answered, the last word of a rank is a question that says so, and
-//!   the last token goes round once.
+//! - Each receive ends: a question is always answered, the last word of a rank is a question that says so,
+//!   and the last token goes round once.
 
 use super::nodes::{Node, Nodes, Tree};
-use crate::contestants::plain::Plain;
-use crate::idioms::Calls as _;
+use crate::idioms::TestLoop;
 use crate::work::Random;
 use warpweft_mpi::raw::RawRequest;
 
@@ -27,14 +26,14 @@ const ASK: u8 = 0;
 const BYE: u8 = 1;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Token {
+struct EndToken {
     sum: i64,
     is_black: bool,
     /// All is done.
     is_last: bool,
 }
 
-impl Token {
+impl EndToken {
     const BYTES: usize = 10;
 
     fn to_bytes(self) -> Vec<u8> {
@@ -53,8 +52,8 @@ impl Token {
     }
 }
 
-struct Rank<'mpi> {
-    on: &'mpi Plain,
+struct Rank<'mpi, T> {
+    on: &'mpi T,
     nodes: Nodes,
     /// The next question of each other rank, until its last one.
     questions: Vec<Option<RawRequest>>,
@@ -63,7 +62,7 @@ struct Rank<'mpi> {
     /// The next token, or that of rank 0 which is on its way.
     token: Option<RawRequest>,
     /// A token that waits here until the rank is idle.
-    held: Option<Token>,
+    held: Option<EndToken>,
     sends: Vec<RawRequest>,
     /// Messages with nodes: sent, less received.
     balance: i64,
@@ -72,7 +71,7 @@ struct Rank<'mpi> {
 }
 
 /// Searches the tree, whose root is on rank 0. Returns how many nodes this rank visited.
-pub(super) fn search(on: &Plain, tree: Tree) -> u64 {
+pub(super) fn search<T: TestLoop>(on: &T, tree: Tree) -> u64 {
     let (rank, size) = (on.rank(), on.size());
     let mut own = Rank {
         on,
@@ -81,7 +80,7 @@ pub(super) fn search(on: &Plain, tree: Tree) -> u64 {
             .map(|other| (other != rank).then(|| on.post_recv(other, QUESTION, vec![0])))
             .collect(),
         answer: None,
-        token: (rank > 0).then(|| on.post_recv((rank + 1) % size, TOKEN, vec![0; Token::BYTES])),
+        token: (rank > 0).then(|| on.post_recv((rank + 1) % size, TOKEN, vec![0; EndToken::BYTES])),
         held: None,
         sends: Vec::new(),
         balance: 0,
@@ -99,7 +98,7 @@ pub(super) fn search(on: &Plain, tree: Tree) -> u64 {
     own.nodes.count
 }
 
-impl Rank<'_> {
+impl<T: TestLoop> Rank<'_, T> {
     /// Looks whether all is done, if this rank is idle and has the token.
     fn is_done(&mut self) -> bool {
         if !self.nodes.stack.is_empty() {
@@ -107,17 +106,20 @@ impl Rank<'_> {
         }
         let (rank, size) = (self.on.rank(), self.on.size());
         if let Some(bytes) = self.on.take(&mut self.token) {
-            self.held = Some(Token::from_bytes(&bytes));
+            self.held = Some(EndToken::from_bytes(&bytes));
         }
         if rank > 0 {
             let Some(token) = self.held.take() else {
                 return false;
             };
             if !token.is_last {
-                self.token = Some(self.on.post_recv((rank + 1) % size, TOKEN, vec![0; Token::BYTES]));
+                self.token = Some(
+                    self.on
+                        .post_recv((rank + 1) % size, TOKEN, vec![0; EndToken::BYTES]),
+                );
             }
             if !token.is_last || rank > 1 {
-                self.pass(Token {
+                self.pass(EndToken {
                     sum: token.sum + self.balance,
                     is_black: token.is_black || self.is_black,
                     ..token
@@ -131,19 +133,19 @@ impl Rank<'_> {
         let came = self.held.take();
         let is_last =
             came.is_some_and(|came| !came.is_black && !self.is_black && came.sum + self.balance == 0);
-        self.pass(Token {
+        self.pass(EndToken {
             sum: 0,
             is_black: false,
             is_last,
         });
         if !is_last {
-            self.token = Some(self.on.post_recv(1, TOKEN, vec![0; Token::BYTES]));
+            self.token = Some(self.on.post_recv(1, TOKEN, vec![0; EndToken::BYTES]));
         }
         is_last
     }
 
     /// Sends the token down the ranks. This rank is white from here.
-    fn pass(&mut self, token: Token) {
+    fn pass(&mut self, token: EndToken) {
         let (rank, size) = (self.on.rank(), self.on.size());
         self.is_black = false;
         let below = (rank + size - 1) % size;
@@ -230,16 +232,16 @@ fn read_nodes(bytes: &[u8]) -> Vec<Node> {
 #[cfg(test)]
 mod tests {
     use super::super::nodes::{Kind, Tree};
-    use super::{Token, read_nodes, write_nodes};
+    use super::{EndToken, read_nodes, write_nodes};
 
     #[test]
     fn messages_are_read_as_they_were_written() {
-        let token = Token {
+        let token = EndToken {
             sum: -3,
             is_black: true,
             is_last: false,
         };
-        assert_eq!(Token::from_bytes(&token.to_bytes()), token);
+        assert_eq!(EndToken::from_bytes(&token.to_bytes()), token);
         let mut nodes = Tree {
             kind: Kind::T3,
             limit: None,
