@@ -9,6 +9,8 @@ pub(crate) struct Drops {
     count: usize,
 }
 
+/// Drops between two looks at MPI.
+const GROUP: usize = 1000;
 const PAGE: u64 = 4096;
 
 impl Workload for Drops {
@@ -29,11 +31,19 @@ impl Workload for Drops {
     }
 
     async fn warpweft<W: WarpweftTasks>(self, on: W) -> Vec<Figure> {
-        let run = |count: usize| (0..count).for_each(|_| drop(on.comm().recv(on.rank(), 7, 100)));
-        run(1000);
+        let run = async |count: usize| {
+            for number in 0..count {
+                drop(on.comm().recv(on.rank(), 7, 100));
+                // A task that computes for long keeps its worker from MPI.
+                if number % GROUP == 0 {
+                    on.yield_now().await;
+                }
+            }
+        };
+        run(GROUP).await;
         on.barrier().await;
         let (before, begin) = (memory(), Instant::now());
-        run(self.count);
+        run(self.count).await;
         on.barrier().await;
         let ns = begin.elapsed().as_secs_f64() * 1e9 / self.count as f64;
         let kib = memory().saturating_sub(before) / 1024;

@@ -7,6 +7,7 @@ use crate::idioms::{Calls, ForkJoin, Futures, TestLoop};
 use crate::work::fib;
 use crate::workload::{Figure, Setting, Workload};
 use std::collections::VecDeque;
+use std::hint::black_box;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -103,7 +104,7 @@ impl Workload for RemoteData {
                     let answer = on.recv(1, ANSWER + number as i32, vec![0; 4]);
                     assert_eq!(answer, number.to_le_bytes());
                 }
-                assert_eq!(forked_fib::<C>(30), FIB_30);
+                assert_eq!(item::<C>(), FIB_30);
             });
         };
         self.by_calls(on, ask)
@@ -112,7 +113,7 @@ impl Workload for RemoteData {
     fn plain<T: TestLoop>(self, on: &T) -> Vec<Figure> {
         let ask = |count: usize, delay: Option<Duration>| {
             if delay.is_none() {
-                (0..count).for_each(|_| assert_eq!(forked_fib::<T>(30), FIB_30));
+                (0..count).for_each(|_| assert_eq!(item::<T>(), FIB_30));
                 return;
             }
             let numbers = 0..count as u32;
@@ -124,7 +125,7 @@ impl Workload for RemoteData {
             on.wait_for_all(requests, |place, bytes| {
                 if place < count {
                     assert_eq!(bytes, (place as u32).to_le_bytes());
-                    assert_eq!(forked_fib::<T>(30), FIB_30);
+                    assert_eq!(item::<T>(), FIB_30);
                 }
             });
         };
@@ -185,7 +186,7 @@ async fn ask_futures<F: Futures>(on: &F, count: usize, delay: Option<Duration>) 
                             own.send(1, QUESTION, number.to_le_bytes().to_vec()).await;
                             assert_eq!(answer.await, number.to_le_bytes());
                         }
-                        own.compute(|| forked_fib::<F>(30)).await
+                        own.compute(item::<F>).await
                     })
                 })
                 .collect();
@@ -240,6 +241,11 @@ fn answer<C: Calls>(on: &C, count: usize, delay: Duration) {
     }
 }
 
+/// What is computed for each number. The compiler must not compute it once for all.
+fn item<J: ForkJoin>() -> u64 {
+    forked_fib::<J>(black_box(30))
+}
+
 /// Fibonacci's numbers by a parallel recursion.
 fn forked_fib<J: ForkJoin>(n: u64) -> u64 {
     if n <= BASE {
@@ -255,14 +261,14 @@ fn number_of(bytes: &[u8]) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::{FIB_30, forked_fib, number_of};
+    use super::{FIB_30, item, number_of};
     use crate::contestants::plain::Plain;
     use crate::contestants::rayon::Rayon;
 
     #[test]
     fn all_compute_the_same_number() {
-        assert_eq!(forked_fib::<Plain>(30), FIB_30);
-        assert_eq!(forked_fib::<Rayon>(30), FIB_30);
+        assert_eq!(item::<Plain>(), FIB_30);
+        assert_eq!(item::<Rayon>(), FIB_30);
     }
 
     #[test]
