@@ -98,7 +98,8 @@ pub(super) fn paired(
     let others = values(samples, second, other);
     let pair = |(round, value): (usize, f64)| {
         let (_, other) = others.iter().find(|(other, _)| *other == round)?;
-        Some(combine(value, *other))
+        // A ratio to zero says nothing.
+        Some(combine(value, *other)).filter(|pair| pair.is_finite())
     };
     Quartiles::of(values(samples, first, by).into_iter().filter_map(pair).collect())
 }
@@ -265,6 +266,20 @@ pub(super) mod tests {
             sample.is_less_better = false;
         }
         assert!(table(&samples).contains("| warpweft | **2.00 µs** |"));
+    }
+
+    #[test]
+    fn a_ratio_to_zero_is_left_out() {
+        let hidden = ("overlap", "hidden");
+        let samples = [
+            sample(hidden, "warpweft", 0, 5.0),
+            sample(hidden, "plain", 0, 0.0),
+        ];
+        let text = table(&samples);
+        assert!(
+            text.contains("| plain | **0.000 µs** | 0.000 to 0.000 |  |"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -16,7 +16,7 @@ impl Workload for PingPong {
         name: "ping-pong",
         about: "8 bytes go to the other rank and back; the amount is the number of round trips",
         amount: 20_000,
-        smoke: 100,
+        smoke: 50,
         jobs: &[(2, 1)],
     }];
 

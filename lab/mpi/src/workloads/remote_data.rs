@@ -52,7 +52,7 @@ impl Workload for RemoteData {
             about: "rank 1 answers each question after 50 or 100 ms, and rank 0 computes fib(30) for it; \
                     the amount is the number of questions",
             amount: 5000,
-            smoke: 20,
+            smoke: 10,
             jobs: &[(2, 1)],
         },
         Setting {
