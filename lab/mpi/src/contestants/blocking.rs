@@ -87,7 +87,7 @@ impl Calls for Blocking {
         self.mpi.borrow_mut().ibarrier().expect(FAILED)
     }
 
-    // Only the rank that answers calls this, and it is the same for all contestants.
+    // Only the rank that answers needs this, and what it does is the same for all contestants.
     fn test(&self, request: &mut RawRequest) -> bool {
         self.mpi.borrow_mut().test(request).expect(FAILED)
     }

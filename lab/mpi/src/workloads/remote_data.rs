@@ -149,7 +149,11 @@ impl RemoteData {
                 _ => {}
             }
             let took = begin.elapsed();
-            on.barrier();
+            // Rank 1 sleeps meanwhile: a loop without a pause would slow down rank 0.
+            let mut end = on.post_barrier();
+            while !on.test(&mut end) {
+                thread::sleep(PAUSE);
+            }
             took
         };
         run(self.warm_up(), None);
