@@ -113,7 +113,8 @@ enum Command {
     /// Run unmodified crates of tokio's ecosystem on our workers, `compat/ecosystem`, or compare servers
     /// under load.
     Tokio(ecosystem::Options),
-    /// Test `compat/warpweft-mpi` with 1, 2 and 4 ranks, or measure it. Installs MPI if there is none.
+    /// Test `compat/warpweft-mpi` with 1, 2 and 4 ranks, or measure it beside its peers. Installs MPI if
+    /// there is none.
     Mpi(mpi::Options),
     /// Read a trace of the flight recorder by Perfetto's own schema, which pip installs below the target
     /// folder; without a network, say so.

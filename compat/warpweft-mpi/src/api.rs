@@ -5,6 +5,9 @@
 //! - The table lives as long as the process: MPI cannot be unloaded.
 //! - After `init`, calls are made under the engine's lock, as `MPI_THREAD_SERIALIZED` demands.
 
+#[cfg(feature = "raw")]
+mod plain;
+
 use crate::error::MpiError;
 use crate::library::Library;
 use std::ffi::{c_char, c_int, c_void};
@@ -40,16 +43,16 @@ pub(crate) struct Status {
 
 /// Declares the table, and how it is filled.
 macro_rules! table {
-    ($($field:ident = $symbol:literal: fn($($kind:ty),*);)*) => {
+    ($($(#[$only:meta])? $field:ident = $symbol:literal: fn($($kind:ty),*);)*) => {
         #[derive(Debug, Clone, Copy)]
         pub(crate) struct Api {
-            $($field: unsafe extern "C" fn($($kind),*) -> c_int,)*
+            $($(#[$only])? $field: unsafe extern "C" fn($($kind),*) -> c_int,)*
         }
 
         impl Api {
             fn load(library: Library) -> Result<Self, MpiError> {
                 Ok(Self {
-                    $($field: {
+                    $($(#[$only])? $field: {
                         let found = library.function($symbol)?;
                         // SAFETY: the symbol is this function of the standard ABI, or the shim's of the
                         // same type.
@@ -88,6 +91,14 @@ table! {
     testsome = "Testsome": fn(c_int, *mut Handle, *mut c_int, *mut c_int, *mut Status);
     get_count = "Get_count": fn(*const Status, Handle, *mut c_int);
     test_cancelled = "Test_cancelled": fn(*const Status, *mut c_int);
+    #[cfg(feature = "raw")]
+    send = "Send": fn(*const c_void, c_int, Handle, c_int, c_int, Handle);
+    #[cfg(feature = "raw")]
+    recv = "Recv": fn(*mut c_void, c_int, Handle, c_int, c_int, Handle, *mut Status);
+    #[cfg(feature = "raw")]
+    test = "Test": fn(*mut Handle, *mut c_int, *mut Status);
+    #[cfg(feature = "raw")]
+    wait = "Wait": fn(*mut Handle, *mut Status);
 }
 
 /// A collective that sends to each rank and receives of each.

@@ -30,6 +30,7 @@
 //! | `progress`, `outstanding` | the turn that looks, and what MPI works on |
 //! | `peer_waker`, `neighbour` | ranks wake each other; a rank that is lost |
 //! | `api`, `library` | MPI's functions, loaded at run time |
+//! | `raw` | MPI's own calls, for measurements beside plain MPI: feature `raw` |
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 #![deny(missing_docs)]
 
@@ -62,6 +63,8 @@ mod outstanding;
 mod peer_waker;
 mod port;
 mod progress;
+#[cfg(feature = "raw")]
+pub mod raw;
 mod request;
 mod shelf;
 

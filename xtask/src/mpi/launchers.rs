@@ -23,7 +23,6 @@ pub(super) struct Launcher {
     program: PathBuf,
     /// Programs reach it through the shim.
     pub(super) shim: bool,
-    pub(super) compiler: Option<PathBuf>,
     /// It does not end the other ranks at once when it sees that one is lost.
     pub(super) is_patient: bool,
     pub(super) paths: Vec<Path>,
@@ -78,7 +77,6 @@ fn open_mpi() -> Result<Launcher> {
         name: version.to_owned(),
         program: PathBuf::from("mpirun"),
         shim: true,
-        compiler: Some(PathBuf::from("mpicc")),
         is_patient: true,
         paths: vec![Path::SharedMemory, Path::Tcp],
         library: None,
@@ -116,7 +114,6 @@ fn mpich(repo: &Repo) -> Result<Launcher> {
         name: format!("MPICH of the standard ABI ({MPICH})"),
         program: folder.join("bin/mpiexec"),
         shim: false,
-        compiler: None,
         is_patient: false,
         paths: vec![Path::SharedMemory],
         library: Some(folder.join("lib")),

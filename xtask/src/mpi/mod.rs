@@ -1,14 +1,18 @@
-//! The tests and measures of `compat/warpweft-mpi`: at 1, 2 and 4 ranks, over shared memory and TCP, with the
-//! MPI of Debian (through the shim) and one of the standard ABI.
+//! The tests of `compat/warpweft-mpi` and the measures of `lab/mpi`: at 1, 2 and 4 ranks, over shared memory
+//! and TCP, with the MPI of Debian (through the shim) and one of the standard ABI.
 //!
 //! What the machine lacks is installed: OpenMPI by `apt-get`, MPICH by `pip` in an environment of Python
 //! below the target folder. What cannot be installed is left out, and said so.
 
+mod bench;
+mod goals;
 mod launchers;
+mod table;
 
 use crate::repo::Repo;
 use crate::run::{self, End};
 use anyhow::{Context as _, Result, bail, ensure};
+use bench::Plan;
 use launchers::{Launcher, Path};
 use std::path::PathBuf;
 use std::process::{Child, Command};
@@ -17,46 +21,53 @@ use std::time::Duration;
 
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Options {
-    /// Measure instead of testing: latency, overlap, stealing between ranks, beside plain MPI
-    #[arg(long)]
-    bench: bool,
+    /// Measure instead of testing: the workloads of `lab/mpi` that have this in their name, or all
+    #[arg(long, value_name = "FILTER", num_args = 0..=1, default_missing_value = "")]
+    bench: Option<String>,
+    /// How often each job runs; the contestants take turns
+    #[arg(long, default_value_t = 3, requires = "bench", value_parser = one_at_least)]
+    rounds: usize,
+    /// Who is measured, as in `warpweft,plain`; all by default
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', requires = "bench")]
+    contestants: Vec<String>,
+}
+
+fn one_at_least(word: &str) -> Result<usize, String> {
+    match word.parse() {
+        Ok(number) if number > 0 => Ok(number),
+        _ => Err(String::from("a number from 1 is needed")),
+    }
 }
 
 /// The numbers of ranks that the tests run with.
 const RANKS: [usize; 3] = [1, 2, 4];
+/// What builds the tests.
+const TESTS: [&str; 6] = ["test", "--no-run", "-p", "warpweft-mpi", "--test", "ranks"];
 /// A run of one rank takes 3 s here, one of four on two CPUs 40 s. A job that loses a rank must end within
 /// 5 s.
 const LIMIT: Duration = Duration::from_secs(300);
 const LOST_LIMIT: Duration = Duration::from_secs(5);
 const DUMPS_TAKE: Duration = Duration::from_secs(3);
 
-/// A measure: its words, the ranks, and the workers of each.
-const MEASURES: [(&str, usize, usize); 15] = [
-    ("ping-pong", 2, 1),
-    ("outstanding", 2, 1),
-    ("remote-data", 2, 1),
-    ("overlap", 2, 1),
-    ("stencil", 2, 1),
-    ("calls", 2, 1),
-    ("t1", 1, 2),
-    ("t1", 2, 1),
-    ("t1", 4, 1),
-    ("t3", 1, 2),
-    ("t3", 2, 1),
-    ("t3", 4, 1),
-    ("idle", 2, 1),
-    ("idle", 4, 1),
-    ("drops", 2, 1),
-];
-
 pub(crate) fn run(repo: &Repo, options: &Options) -> Result<String> {
-    if options.bench { bench(repo) } else { tests(repo) }
+    let Some(filter) = &options.bench else {
+        return tests(repo);
+    };
+    bench::run(
+        repo,
+        &Plan {
+            filter,
+            rounds: options.rounds,
+            contestants: &options.contestants,
+        },
+    )
 }
 
 /// Runs the tests with each MPI that there is. Returns what ran.
 pub(crate) fn tests(repo: &Repo) -> Result<String> {
     let mut passed = 0;
     let mut skipped = Vec::new();
+    let mut is_smoke_done = false;
     for launcher in launchers::all(repo) {
         let launcher = match launcher {
             Ok(launcher) => launcher,
@@ -67,7 +78,7 @@ pub(crate) fn tests(repo: &Repo) -> Result<String> {
             }
         };
         run::heading(&launcher.name);
-        let program = build(repo, &launcher, "--test", false)?;
+        let program = build(repo, &launcher, &TESTS)?;
         for path in &launcher.paths {
             for ranks in RANKS {
                 passed += one(repo, &launcher, *path, &program, ranks)?;
@@ -75,6 +86,10 @@ pub(crate) fn tests(repo: &Repo) -> Result<String> {
         }
         lost(repo, &launcher, &program)?;
         passed += 3;
+        if !is_smoke_done {
+            passed += bench::smoke(repo, &launcher)?;
+            is_smoke_done = true;
+        }
     }
     // The README and the chapter of the guide are compiled where nothing of MPI is.
     run::run(run::cargo(&repo.root).args(["test", "--doc", "-p", "warpweft-mpi"]))?;
@@ -84,21 +99,10 @@ pub(crate) fn tests(repo: &Repo) -> Result<String> {
     Ok(format!("{passed} passed, {} left out", skipped.len()))
 }
 
-/// Builds the tests or the measures of the package. Returns the program.
-fn build(repo: &Repo, launcher: &Launcher, kind: &str, release: bool) -> Result<PathBuf> {
+/// Builds the program `ranks` of a package, with the shim if the launcher's MPI needs it. Returns its path.
+fn build(repo: &Repo, launcher: &Launcher, arguments: &[&str]) -> Result<PathBuf> {
     let mut command = run::cargo(&repo.root);
-    command.args([
-        "test",
-        "--no-run",
-        "--message-format=json",
-        "-p",
-        "warpweft-mpi",
-        kind,
-        "ranks",
-    ]);
-    if release {
-        command.arg("--release");
-    }
+    command.args(arguments).arg("--message-format=json");
     if launcher.shim {
         command.args(["--features", "mpicc"]);
     }
@@ -169,50 +173,4 @@ fn lost(repo: &Repo, launcher: &Launcher, program: &PathBuf) -> Result<()> {
         run::tail(&log, 60)
     );
     Ok(())
-}
-
-fn bench(repo: &Repo) -> Result<String> {
-    let mut count = 0;
-    for launcher in launchers::all(repo) {
-        let launcher = match launcher {
-            Ok(launcher) => launcher,
-            Err(reason) => {
-                println!("left out: {reason:#}");
-                continue;
-            }
-        };
-        let program = build(repo, &launcher, "--bench", true)?;
-        let plain = launcher
-            .compiler
-            .as_ref()
-            .map(|compiler| plain(repo, compiler))
-            .transpose()?;
-        for path in &launcher.paths {
-            run::heading(&format!("{}, {path:?}", launcher.name));
-            if let Some(plain) = &plain {
-                run::run(launcher.command(*path, 2).arg(plain))?;
-            }
-            for (measure, ranks, workers) in MEASURES {
-                let mut command = launcher.command(*path, ranks);
-                run::run(command.arg(&program).arg(measure).arg(workers.to_string()))?;
-                count += 1;
-            }
-        }
-    }
-    ensure!(count > 0, "there is no MPI, and none could be installed");
-    Ok(format!("{count} measures"))
-}
-
-/// Compiles the peers: plain MPI.
-fn plain(repo: &Repo, compiler: &PathBuf) -> Result<PathBuf> {
-    let program = repo.target.join("plain-mpi");
-    let source = repo.root.join("compat/warpweft-mpi/benches/plain.c");
-    run::run(
-        Command::new(compiler)
-            .arg("-O2")
-            .arg("-o")
-            .arg(&program)
-            .arg(source),
-    )?;
-    Ok(program)
 }

@@ -256,10 +256,11 @@ fn sick<'a>(
     for one in placed {
         let (package, target, name) = test(one);
         let binary = binary(binaries, one.mutant)?;
-        if let Entry::Vacant(entry) = listed.entry((package, target)) {
-            entry.insert(models::list(binary)?);
-        }
-        let is_there = listed[&(package, target)].iter().any(|listed| listed == name);
+        let listed = match listed.entry((package, target)) {
+            Entry::Occupied(listed) => listed.into_mut(),
+            Entry::Vacant(place) => place.insert(models::list(binary)?),
+        };
+        let is_there = listed.iter().any(|listed| listed == name);
         ensure!(is_there, "{package}: {target} has no test {name}");
         tests.insert((package, target, name), binary);
     }
