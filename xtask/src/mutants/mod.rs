@@ -96,8 +96,10 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<MutantTally> {
     Ok(table(&mutants, &verdicts))
 }
 
-/// Most mutants are in one build, behind switches. The second part of the result are those without a place for
-/// one, those whose test notices the switches, and those that nobody has found: only alone they count as such.
+/// Most mutants are in one build, behind switches.
+///
+/// The second part of the result are those without a place for one, those whose test notices the switches,
+/// and those that nobody has found: only alone they count as such.
 fn together<'a>(
     repo: &Repo,
     checker: Checker,
