@@ -213,6 +213,8 @@ pub(crate) struct Workshop {
     pub(crate) checker: Checker,
     /// Sources that are broken on purpose: no progress, and no warnings of what is unused now.
     pub(crate) broken: bool,
+    /// Tests without a checker are optimised, too.
+    pub(crate) optimised: bool,
 }
 
 impl Workshop {
@@ -228,6 +230,7 @@ impl Workshop {
             products,
             checker,
             broken: false,
+            optimised: false,
         }
     }
 }
@@ -267,9 +270,12 @@ pub(crate) fn try_build(
 ) -> Result<Result<Vec<Binary>, Vec<CompileError>>> {
     let mut command = run::cargo(&workshop.sources);
     command.args(["test", "--no-run", "--message-format=json"]);
-    // What runs without a checker computes little.
-    if workshop.checker != Checker::Std {
+    // What runs without a checker computes little. Some bugs show only where registers are used well.
+    if workshop.checker != Checker::Std || workshop.optimised {
         command.arg("--release");
+    }
+    if workshop.checker == Checker::Std {
+        command.env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1");
     }
     if workshop.broken {
         command.arg("--quiet");

@@ -107,7 +107,7 @@ fn together<'a>(
     limit: Duration,
 ) -> Result<(Vec<Verdict<'a>>, Vec<Placed<'a>>)> {
     let start = Instant::now();
-    let scratch = Scratch::new(repo, "switches", checker)?;
+    let scratch = Scratch::of_many(repo, checker)?;
     let (binaries, mut alone) = scratch.grow_all(placed)?;
     let is_alone = |alone: &[Placed<'_>], name: &str| alone.iter().any(|one| one.mutant.name == name);
     let together = placed.iter().filter(|one| !is_alone(&alone, &one.mutant.name));
@@ -147,7 +147,7 @@ fn one_by_one<'a>(
     if placed.is_empty() {
         return Ok(Vec::new());
     }
-    let scratch = Scratch::new(repo, "alone", checker)?;
+    let scratch = Scratch::of_one(repo, checker)?;
     let sick = sick(&scratch, &scratch.build(&tests(placed))?, placed, limit)?;
     let (builds, ready) = mpsc::channel::<(Placed<'a>, Binary)>();
     thread::scope(|scope| {

@@ -28,13 +28,28 @@ pub(super) struct Scratch {
 }
 
 impl Scratch {
-    /// A copy of the sources as they are. `name` tells apart those of one checker.
-    pub(super) fn new(repo: &Repo, name: &str, checker: Checker) -> Result<Self> {
+    /// A copy of the sources as they are, for many mutants.
+    pub(super) fn of_many(repo: &Repo, checker: Checker) -> Result<Self> {
+        Self::new(repo, "many", Workshop::new(repo, checker))
+    }
+
+    /// The same for one mutant at a time.
+    pub(super) fn of_one(repo: &Repo, checker: Checker) -> Result<Self> {
+        let optimised = Workshop {
+            optimised: true,
+            ..Workshop::new(repo, checker)
+        };
+        Self::new(repo, "one", optimised)
+    }
+
+    fn new(repo: &Repo, name: &str, sound: Workshop) -> Result<Self> {
         let folder = repo.target.join("mutants");
         let scratch = Self {
-            tree: folder.join("trees").join(format!("{}-{name}", checker.name())),
+            tree: folder
+                .join("trees")
+                .join(format!("{}-{name}", sound.checker.name())),
             folder,
-            sound: Workshop::new(repo, checker),
+            sound,
         };
         scratch.sync(repo)?;
         Ok(scratch)
