@@ -1,6 +1,7 @@
 //! `dump_all`: circles of waits through several runtimes, and runtimes that come and go.
 //!
 //! It sees the runtimes of the whole process, so these tests look for what has their names.
+#![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 
 #[path = "support/look_until.rs"]
 mod look_until;

@@ -12,6 +12,11 @@
 //! The checker is that of Wing and Gong with Lowe's memory of dead ends (G. Lowe, *Testing for
 //! linearizability*, 2017). It searches depth first over the calls that may come next, and never twice from
 //! the same set of done calls and the same state. The problem is NP-complete: keep histories short.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "outside the checkers the system's own threads and locks are what is tested against"
+)]
 
 use std::collections::HashSet;
 use std::fmt::{self, Debug};

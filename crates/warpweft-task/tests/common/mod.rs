@@ -67,6 +67,10 @@ struct Counting;
 static ALIVE: AtomicIsize = AtomicIsize::new(0);
 
 /// While it lives, no other test of this binary makes tasks: [`tasks_alive`] counts for all of them.
+#[expect(
+    clippy::disallowed_types,
+    reason = "it is held around a whole model, so it must not be the checker's"
+)]
 pub(crate) fn alone() -> std::sync::MutexGuard<'static, ()> {
     static ONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
     ONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)

@@ -1,6 +1,7 @@
 //! `Runtime::dump`: every task, what it waits for, and which waits cannot end.
 //!
 //! A runtime whose tasks cannot end is in a `ManuallyDrop`: its end would wait for them, also in a panic.
+#![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 
 #[path = "../support/look_until.rs"]
 mod look_until;

@@ -1,5 +1,6 @@
 //! Several pools in one runtime: transfers, closures that run elsewhere, bounds, admission, silos, limits,
 //! and refusals.
+#![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 
 mod admission;
 mod bounds;
