@@ -38,6 +38,7 @@ models::tests! {
     steal_during_growth_at_the_wrap = steal_during_growth(BEFORE_WRAP);
     growth_publishes_the_ring = growth_publishes_the_ring();
     retired_ring_waits_for_thief = retired_ring_waits_for_thief();
+    growth_after_refills = growth_after_refills();
     two_thieves_and_growth = two_thieves_and_growth();
     mutual_steal = mutual_steal();
     growth_after_overshoot = growth_after_overshoot();

@@ -207,6 +207,23 @@ fn a_promise_wakes_the_last_waker() {
     });
 }
 
+/// A task that finds the semaphore closed, without waiting, sees what happened before.
+#[test]
+fn what_was_done_before_a_close_is_seen() {
+    model(2, || {
+        let place = Arc::new((Semaphore::new(1), Watched::new()));
+        let other = Arc::clone(&place);
+        let closer = thread::spawn(move || {
+            other.1.add();
+            other.0.close();
+        });
+        if place.0.is_closed() {
+            place.1.add();
+        }
+        closer.join().unwrap();
+    });
+}
+
 #[test]
 fn a_cell_is_filled_once_and_seen_whole() {
     model(2, || {

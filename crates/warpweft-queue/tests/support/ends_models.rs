@@ -273,6 +273,21 @@ pub(crate) fn retired_ring_waits_for_thief<K: Kind>() {
     });
 }
 
+/// The owner refills its only slot behind a thief, up to twice, and then grows: it copies no slot twice.
+pub(crate) fn growth_after_refills<K: Kind>() {
+    explore(|| {
+        let mut queue = K::make(1, 0);
+        push_all(&mut queue, [1]);
+        let thief = picker::<K>(&queue, 2);
+        let mut count = 1;
+        for _ in 0..2 {
+            count += usize::from(queue.push(element(count + 1)).is_ok());
+        }
+        queue.grow().expect("there is memory");
+        account::<K>(queue, Vec::new(), [thief], count);
+    });
+}
+
 /// Two thieves, a growth between their steps, and the owner continues in the new ring.
 pub(crate) fn two_thieves_and_growth<K: Kind>() {
     explore(|| {
