@@ -99,11 +99,12 @@ fn a_steal_from_a_stuck_worker_takes_half_of_little_and_one_of_much() {
 fn what_is_buried_has_its_turn_beside_what_comes_from_outside() {
     let mut pool = Pool::new(&Lifo::new(), 1);
     pool.spawn(0, 0..10);
-    for number in 10..30 {
+    // A turn takes all that is there, so there is one more before each.
+    let poll_global = (10..10 + PLACES).filter_map(|number| {
         let _ = pool.push_from_outside(pool.task(number, 0));
-    }
-    let poll_global = std::iter::from_fn(|| pool.run(0, Lifo::poll_global));
-    let first = poll_global.take(PLACES).collect::<Vec<_>>();
+        pool.run(0, Lifo::poll_global)
+    });
+    let first = poll_global.collect::<Vec<_>>();
     assert!(first.contains(&0), "the oldest of its own: {first:?}");
     assert!(first.contains(&10), "the oldest from outside: {first:?}");
     pool.end_all();

@@ -2,6 +2,7 @@
 #![cfg(target_os = "linux")]
 
 use crate::eventually::eventually;
+use crate::stalls::flag;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -28,10 +29,10 @@ fn compute(time: Duration) {
     while thread_cpu_ns().expect("as above") - start < ns {}
 }
 
-/// Returns how many tasks ran on compensating workers.
-fn by_others(runtime: &Runtime) -> u64 {
+/// Returns how often compensating workers did that.
+fn by_others(runtime: &Runtime, what: Count) -> u64 {
     let counters = runtime.counters();
-    counters.compensating.iter().map(|set| set.get(Count::Ran)).sum()
+    counters.compensating.iter().map(|set| set.get(what)).sum()
 }
 
 /// Has each worker in a task of `long` with others behind it. Returns how long that took, and how many tasks
@@ -44,7 +45,7 @@ fn all_in(workers: usize, long: fn()) -> (Duration, u64) {
         .chain((0..20).map(|_| runtime.spawn_job(|| ())))
         .collect();
     tasks.into_iter().for_each(|task| task.wait().expect("no panic"));
-    (start.elapsed(), by_others(&runtime))
+    (start.elapsed(), by_others(&runtime, Count::Ran))
 }
 
 #[test]
@@ -66,11 +67,11 @@ fn a_worker_that_sleeps_in_the_kernel_is_replaced() {
 }
 
 /// Has one of the workers compute without end, and others behind it. Returns how many tasks ran on
-/// compensating workers.
-fn behind_a_hog(workers: usize) -> u64 {
+/// compensating workers, and how often these searched: each that is sent does.
+fn behind_a_hog(workers: usize) -> (u64, u64) {
     let runtime = runtime(workers);
-    let over = Arc::new(AtomicBool::new(false));
-    let told = Arc::clone(&over);
+    // Dropped first: the runtime's end waits for the hog, also when a check fails.
+    let (told, over) = flag();
     let hog = runtime.spawn_job(move || {
         // In the hog's own queue.
         let behind: Vec<_> = (0..20).map(|_| spawn_job(|| ())).collect();
@@ -87,19 +88,22 @@ fn behind_a_hog(workers: usize) -> u64 {
     eventually("what waits behind it runs", || ran() >= 20);
     // The monitor sees that the hog is still there.
     thread::sleep(15 * STUCK_AFTER);
-    over.store(true, Ordering::Relaxed);
+    drop(over);
     drop(hog.wait().expect("no panic"));
-    by_others(&runtime)
+    (
+        by_others(&runtime, Count::Ran),
+        by_others(&runtime, Count::Searches),
+    )
 }
 
 #[test]
 fn what_waits_behind_a_computation_without_end_goes_on() {
-    assert!(behind_a_hog(1) > 0);
+    assert!(behind_a_hog(1).0 > 0);
 }
 
 #[test]
 fn what_waits_behind_one_computation_is_stolen_by_the_others() {
-    assert_eq!(behind_a_hog(2), 0);
+    assert_eq!(behind_a_hog(2), (0, 0));
 }
 
 /// What a socket wakes begins beside the long tasks, and goes to a worker when it gives way.
