@@ -8,14 +8,18 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::thread;
 use warpweft::sync::{Mutex, Notify, oneshot};
-use warpweft::{Dump, TaskBuilder, TaskDump, block_on, describe_wait, fiber, spawn_blocking, yield_now};
+use warpweft::{
+    Dump, TaskBuilder, TaskDump, TaskState, block_on, describe_wait, fiber, spawn_blocking, yield_now,
+};
 
 fn of<'dump>(dump: &'dump Dump, name: &str) -> Option<&'dump TaskDump> {
     dump.tasks.iter().find(|task| task.name.as_deref() == Some(name))
 }
 
+/// A dump reads the state of a task before its waits: one that begins to wait between them is queued
+/// and waits already.
 fn says(dump: &Dump, name: &str, what: &[&str]) -> bool {
-    of(dump, name).is_some_and(|task| task.described == what)
+    of(dump, name).is_some_and(|task| task.state == TaskState::Waiting && task.described == what)
 }
 
 #[test]
