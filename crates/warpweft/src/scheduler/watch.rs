@@ -355,8 +355,6 @@ impl<P: Policy> TypedPool<P> {
             // A compensating worker takes no forks: its thread has had no CPU since it was sent.
             return ReportAdmission::LeftOut;
         }
-        // A fiber that continues leaves the worker's word as it is.
-        let running = running.filter(|_| !due.was_turn);
         let is_fork = took_fork && !due.was_turn;
         let kind = match &running {
             Some(told) => Some(told.kind),
@@ -450,7 +448,7 @@ impl<P: Policy> TypedPool<P> {
 
 #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
 mod tests {
-    use super::credited;
+    use super::{Long, credited};
 
     /// If the process is stopped, no worker is stuck after one look: half of the time passes in a tick, and
     /// what a worker did in the last one before counts.
@@ -462,5 +460,20 @@ mod tests {
         assert_eq!(credited(tick + 1000, tick), tick + 1000);
         assert!(credited(u64::MAX, tick) < STUCK);
         assert!(credited(60_000_000_000, tick) < STUCK);
+    }
+
+    #[test]
+    fn one_that_computes_is_replaced_when_no_worker_is_left_to_steal() {
+        let long = |asked| Long {
+            all: 4,
+            stuck: 3,
+            blocked: 1,
+            asked,
+        };
+        assert_eq!(long(2).to_replace(4), 1);
+        assert_eq!(long(3).to_replace(4), 1);
+        assert_eq!(long(4).to_replace(4), 3);
+        // There were more before the pool was made smaller.
+        assert_eq!(long(5).to_replace(4), 3);
     }
 }

@@ -331,6 +331,7 @@ impl<P: Policy> Worker<P> {
             return Some(Work::Fiber);
         }
         self.counters().add(Count::Searches, 1);
+        // A fork that it takes belongs to a task elsewhere.
         self.worker_ref.running.set(0, std::ptr::null());
         // SAFETY: by contract, and the value does not outlive the call.
         let mut source = unsafe { WorkSource::new(self, thread_handle) };
@@ -359,8 +360,6 @@ impl<P: Policy> Worker<P> {
     #[inline(never)]
     pub(crate) fn run_fork(&self, fork: Stolen, context: &StackContext) {
         self.counters().add(Count::ForksTaken, 1);
-        // The fork belongs to a task elsewhere.
-        self.worker_ref.running.set(0, std::ptr::null());
         self.runs_fork();
         let start = clock::now_ns();
         context.forks().run_stolen(fork);

@@ -147,11 +147,14 @@ mod tests {
         let fresh = task(TaskState::Waiting, Some(WaitsFor::Join), Duration::from_millis(1));
         let blocks = task(TaskState::Blocking, None, Duration::from_secs(1));
         let runs = task(TaskState::Running(None), None, Duration::from_secs(1));
+        // Another crate has its waker.
+        let mut foreign = task(TaskState::Waiting, None, Duration::from_secs(1));
+        foreign.wakers = Some(1);
         assert_eq!(
             found(vec![event(), event()], 0, Vec::new()),
             Some(Finding::NothingRuns { tasks: vec![0, 1] })
         );
-        for out in [timer, socket, fresh, blocks, runs] {
+        for out in [timer, socket, fresh, blocks, runs, foreign] {
             assert_eq!(found(vec![event(), out], 0, Vec::new()), None);
         }
         assert_eq!(found(vec![event()], 1, Vec::new()), None, "a task is queued");
