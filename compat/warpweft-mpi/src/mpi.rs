@@ -12,7 +12,6 @@ use std::io;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use warpweft::Runtime;
-use warpweft::io::Async;
 
 /// MPI in this process, from [`init`](Self::init) to [`finalize`](Self::finalize).
 #[derive(Debug)]
@@ -77,7 +76,10 @@ impl<'runtime> Mpi<'runtime> {
         let heard = contacts.iter().all(|other| other.host == contact.host) && peer_waker.check();
         let all_heard = world.all_reduce(vec![i64::from(heard)], Reduce::Min).wait()?;
         if all_heard == [1] {
-            let socket = Async::new(peer_waker.socket().map_err(system)?).map_err(system)?;
+            let socket = peer_waker
+                .socket()
+                .and_then(|socket| neighbour::register(runtime, socket));
+            let socket = socket.map_err(system)?;
             let progress = Arc::clone(&world.progress);
             progress.set_peer_waker(peer_waker);
             let receives = async move {

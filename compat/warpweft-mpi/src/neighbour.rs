@@ -11,6 +11,7 @@ use crate::comm::Comm;
 use crate::progress::MpiProgress;
 use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs as _};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 use warpweft::Runtime;
@@ -99,6 +100,11 @@ impl Goodbye {
     }
 }
 
+/// Waits for `io` by `runtime`. The calling thread may be outside of it, or in another one.
+pub(crate) fn register<T: AsFd>(runtime: &Runtime, io: T) -> io::Result<Async<T>> {
+    runtime.block_on(async { Async::new(io) })
+}
+
 /// Meets both neighbours, and watches them by tasks of `runtime`.
 pub(crate) fn watch(
     runtime: &Runtime,
@@ -120,7 +126,7 @@ pub(crate) fn watch(
     };
     for (stream, neighbour) in [(to_next, next), (from_previous, previous)] {
         stream.set_nonblocking(true)?;
-        let stream = Async::new(stream)?;
+        let stream = register(runtime, stream)?;
         let watcher = Watcher {
             progress: Arc::clone(&world.progress),
             said: Arc::clone(&said),

@@ -4,6 +4,7 @@ use crate::api::{Api, ERR_TRUNCATE, Handle, Status};
 use crate::error::{MpiError, MpiErrorKind};
 use std::fmt;
 use std::task::{Context, Poll, Waker};
+use warpweft_platform::atomic::{AtomicBool, Ordering};
 use warpweft_platform::sync::Mutex;
 
 /// What MPI reads or writes.
@@ -32,6 +33,8 @@ pub(crate) struct Completed {
 #[derive(Debug)]
 pub(crate) struct Op {
     state: Mutex<OpState>,
+    /// True once there is a result.
+    over: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -110,17 +113,20 @@ impl Op {
     pub(crate) fn new() -> Self {
         Self {
             state: Mutex::new(OpState::default()),
+            over: AtomicBool::new(false),
         }
     }
 
     pub(crate) fn complete(&self, result: Result<Completed, MpiError>) -> Option<Waker> {
         let mut state = self.state.lock();
         state.result = Some(result);
+        // Ordering: Relaxed. The result is read under the lock.
+        self.over.store(true, Ordering::Relaxed);
         state.waker.take()
     }
 
     pub(crate) fn is_over(&self) -> bool {
-        self.state.lock().result.is_some()
+        self.over.load(Ordering::Relaxed)
     }
 
     pub(crate) fn poll(&self, cx: &Context<'_>) -> Poll<Result<Completed, MpiError>> {

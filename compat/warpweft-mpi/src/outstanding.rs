@@ -12,6 +12,7 @@ use crate::api::{ANY_SOURCE, ANY_TAG, Api, Handle, Status};
 use crate::error::MpiError;
 use crate::op::{Buffer, Completed, Op, Peer, PeerKind, RawComm};
 use crate::peer_waker::{PeerWaker, WAKE_NS};
+use std::ffi::c_int;
 use std::ops::Range;
 use std::sync::Arc;
 use std::task::Waker;
@@ -24,7 +25,7 @@ pub(crate) const WINDOW: usize = 64;
 /// A turn begins no further window after this time.
 const TURN_NS: u64 = 8_000;
 /// For this time after the last progress an idle worker tests without a pause.
-const SPIN_NS: u64 = 20_000;
+pub(crate) const SPIN_NS: u64 = 20_000;
 /// The longest sleep while something is outstanding that no datagram announces.
 const SHORT_SLEEP_NS: u64 = 1_000_000;
 /// After this time without progress a rank sleeps, if its peers can wake it. They do so with each message,
@@ -55,6 +56,7 @@ pub(crate) struct Outstanding {
     pub(crate) unmatched: Vec<Unmatched>,
     /// The wakers of waits that are over.
     pub(crate) woken: Vec<Waker>,
+    answers: Box<Answers>,
     /// Where the next window begins.
     next: usize,
     /// Sends and collectives among the entries.
@@ -76,6 +78,33 @@ pub(crate) struct RawRequest(pub(crate) Handle);
 
 // SAFETY: as for `RawComm`.
 unsafe impl Send for RawRequest {}
+
+impl RawRequest {
+    fn handles(requests: &mut [Self]) -> &mut [Handle] {
+        let handles = std::ptr::from_mut(requests) as *mut [Handle];
+        // SAFETY: by `repr(transparent)` the elements are the same, and the result borrows them.
+        unsafe { &mut *handles }
+    }
+}
+
+/// What a test wrote for the requests that are over. It is kept, because a new one would be cleared first.
+#[derive(Debug)]
+struct Answers {
+    indices: [c_int; WINDOW],
+    statuses: [Status; WINDOW],
+    /// The same by index, counted among all requests.
+    ended: Vec<(usize, Status)>,
+}
+
+impl Default for Answers {
+    fn default() -> Self {
+        Self {
+            indices: [0; WINDOW],
+            statuses: [Status::default(); WINDOW],
+            ended: Vec::with_capacity(WINDOW),
+        }
+    }
+}
 
 impl Outstanding {
     pub(crate) fn check(&self) -> Result<(), MpiError> {
@@ -132,15 +161,11 @@ impl Outstanding {
             return 0;
         }
         let begin = window.start;
-        let mut handles = [std::ptr::null_mut(); WINDOW];
-        let mut indices = [0; WINDOW];
-        let mut statuses = [Status::default(); WINDOW];
-        let window = &mut self.requests[window];
-        let handles = &mut handles[..window.len()];
-        for (handle, request) in handles.iter_mut().zip(&*window) {
-            *handle = request.0;
-        }
-        let over = match api.testsome(handles, &mut indices, &mut statuses) {
+        let Answers {
+            indices, statuses, ..
+        } = &mut *self.answers;
+        let handles = RawRequest::handles(&mut self.requests[window]);
+        let over = match api.testsome(handles, indices, statuses) {
             Ok(over) => over,
             Err(error) => {
                 self.fail(&error);
@@ -150,23 +175,20 @@ impl Outstanding {
         if over == 0 {
             return 0;
         }
-        for (request, handle) in window.iter_mut().zip(&*handles) {
-            *request = RawRequest(*handle);
-        }
-        let mut ended: Vec<(usize, &Status)> = indices[..over]
-            .iter()
-            .map(|index| begin + usize::try_from(*index).unwrap_or(0))
-            .zip(&statuses)
-            .collect();
+        let mut ended = std::mem::take(&mut self.answers.ended);
+        let indices = self.answers.indices[..over].iter();
+        let indices = indices.map(|index| begin + usize::try_from(*index).unwrap_or(0));
+        ended.extend(indices.zip(self.answers.statuses.iter().copied()));
         // From the end: removing one moves the last, which is beyond all that are left.
         ended.sort_unstable_by_key(|(index, _)| std::cmp::Reverse(*index));
-        for (index, status) in ended {
+        for (index, status) in ended.drain(..) {
             self.requests.swap_remove(index);
             let entry = self.entries.swap_remove(index);
             self.others -= usize::from(entry.peer.kind != PeerKind::Receive);
-            let result = Completed::of(api, entry.buffer, status, entry.peer);
+            let result = Completed::of(api, entry.buffer, &status, entry.peer);
             self.woken.extend(entry.op.complete(result));
         }
+        self.answers.ended = ended;
         over
     }
 

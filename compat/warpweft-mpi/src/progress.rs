@@ -17,18 +17,26 @@
 use crate::api::{Api, Handle};
 use crate::error::MpiError;
 use crate::op::{Buffer, Op, Peer, PeerKind, RawComm};
-use crate::outstanding::{Entry, Outstanding, RawRequest, Unmatched, WINDOW};
+use crate::outstanding::{Entry, Outstanding, RawRequest, SPIN_NS, Unmatched, WINDOW};
 use crate::peer_waker::PeerWaker;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 use warpweft::io::{Progress, ProgressNotifier, Rest};
-use warpweft_platform::atomic::{AtomicU64, Ordering, spin_loop};
+use warpweft::is_only_ready;
+use warpweft_platform::atomic::{AtomicBool, AtomicU64, Ordering, spin_loop};
 use warpweft_platform::clock::now_ns;
 use warpweft_platform::sync::{Mutex, MutexGuard};
+use warpweft_platform::thread_word;
 
 /// The longest time for which a task that begins to wait tests by itself, before it is suspended.
 const LINGER_NS: u64 = 2_000;
+/// The requests that it tests then: the last ones, its own among them unless many came after it.
+const LAST: usize = WINDOW / 8;
+/// An idle worker tests so often between two looks at the clock and at other tasks.
+const ROUNDS: u32 = 4;
+/// A thread's task gives way after this many messages that came at once.
+const MOST_AT_ONCE: u32 = 8;
 /// One wait of this many tests by itself, even if that has not paid lately.
 const TRIAL: u32 = 64;
 /// A wait that tested in vain takes this much from the score, one that succeeded adds 1.
@@ -37,6 +45,9 @@ const MAX_SCORE: u32 = 16;
 /// A runner spends at most one part in this many of its time on looks at MPI.
 const GLANCE_SHARE: u64 = 50;
 
+// How many messages came at once since a task of this thread gave way.
+thread_word!(static AT_ONCE: u32 = 0);
+
 /// The progress engine of a process.
 #[derive(Debug)]
 pub(crate) struct MpiProgress {
@@ -44,6 +55,8 @@ pub(crate) struct MpiProgress {
     state: Mutex<Outstanding>,
     /// Receives whose futures were dropped. The lock is never held over a call of MPI.
     dropped: Mutex<Vec<Arc<Op>>>,
+    /// False if there are none.
+    has_dropped: AtomicBool,
     /// When a runner may look again.
     glance_ns: AtomicU64,
     notifier: OnceLock<ProgressNotifier>,
@@ -57,6 +70,7 @@ impl MpiProgress {
             api,
             state: Mutex::new(Outstanding::default()),
             dropped: Mutex::new(Vec::new()),
+            has_dropped: AtomicBool::new(false),
             glance_ns: AtomicU64::new(0),
             notifier: OnceLock::new(),
             peer_waker: OnceLock::new(),
@@ -109,13 +123,16 @@ impl MpiProgress {
         }
         let now = now_ns();
         state.active_ns = now;
+        let is_idle = state.is_idle();
         self.leave(state);
         posted?;
         if let (PeerKind::Send, Some(rank), Some(peer_waker)) = (peer.kind, peer.rank, self.peer_waker.get())
         {
             peer_waker.wake_if_due(rank, now);
         }
-        self.has_posted();
+        if !is_idle {
+            self.has_posted();
+        }
         Ok(op)
     }
 
@@ -142,7 +159,13 @@ impl MpiProgress {
     /// Locks the state, after the receives of dropped futures are cancelled. A new request comes after them:
     /// they take none of its messages.
     fn enter(&self) -> MutexGuard<'_, Outstanding> {
-        let dropped = std::mem::take(&mut *self.dropped.lock());
+        let mut dropped = Vec::new();
+        // Ordering: Relaxed. A thread that posts after a drop sees it, because one happened before the other.
+        if self.has_dropped.load(Ordering::Relaxed) {
+            let mut list = self.dropped.lock();
+            self.has_dropped.store(false, Ordering::Relaxed);
+            dropped = std::mem::take(&mut *list);
+        }
         let mut state = self.state.lock();
         if !state.finished {
             dropped.iter().for_each(|op| state.cancel(&self.api, op));
@@ -173,19 +196,57 @@ impl MpiProgress {
         self.has_posted();
     }
 
-    /// Tests for a moment whether `op` is over, if that has paid lately. Then its task need not be suspended,
-    /// which takes longer than a message between neighbours.
-    pub(crate) fn linger(&self, op: &Op) {
+    /// Tests for a moment whether `op` is over. Then its task need not be suspended, which takes longer than a
+    /// message between neighbours. Returns true if it is, and the task is to give way all the same: without
+    /// that a task whose messages come at once would keep its worker.
+    pub(crate) fn linger(&self, op: &Op) -> bool {
+        let came = match is_only_ready() {
+            true => self.spin(op),
+            false => self.test_before_others(op),
+        };
+        came && AT_ONCE.with(|at_once| {
+            let count = (at_once.get() + 1) % MOST_AT_ONCE;
+            at_once.set(count);
+            count == 0
+        })
+    }
+
+    /// Tests for as long as an idle worker would, and for the other requests as well, until another task is
+    /// ready. Returns true if the request is over.
+    fn spin(&self, op: &Op) -> bool {
+        let mut begin = None;
+        loop {
+            let mut state = self.enter();
+            // It was posted then, or before.
+            let begin = *begin.get_or_insert(state.active_ns);
+            let mut is_over = false;
+            for _ in 0..ROUNDS {
+                is_over = state.check().is_err() || self.test_last(&mut state, op);
+                if is_over || !state.woken.is_empty() {
+                    break;
+                }
+                spin_loop();
+            }
+            let now = if is_over { begin } else { now_ns() };
+            if !is_over && state.requests.len() > LAST {
+                state.look(&self.api, now);
+            }
+            // The tasks that this wakes are ready from here on.
+            self.leave(state);
+            if is_over || now.saturating_sub(begin) > SPIN_NS || !is_only_ready() {
+                return is_over;
+            }
+        }
+    }
+
+    /// Tests while other tasks are ready, if that has paid lately. Returns true if the request is over.
+    fn test_before_others(&self, op: &Op) -> bool {
         let mut state = self.enter();
         state.waits = state.waits.wrapping_add(1);
         let begin = now_ns();
-        let tries = state.score > 0 || state.waits.is_multiple_of(TRIAL);
+        let (mut is_over, tries) = (false, state.score > 0 || state.waits.is_multiple_of(TRIAL));
         while tries && state.check().is_ok() {
-            state.match_messages(&self.api);
-            // The last ones: this one was posted lately.
-            let len = state.requests.len();
-            state.test(&self.api, len.saturating_sub(WINDOW / 8)..len);
-            let is_over = op.is_over();
+            is_over = self.test_last(&mut state, op);
             if is_over {
                 state.score = (state.score + 1).min(MAX_SCORE);
                 break;
@@ -197,6 +258,15 @@ impl MpiProgress {
             spin_loop();
         }
         self.leave(state);
+        is_over
+    }
+
+    /// Tests the requests that were posted lately, of which one is that of `op`. Returns true if it is over.
+    fn test_last(&self, state: &mut Outstanding, op: &Op) -> bool {
+        state.match_messages(&self.api);
+        let len = state.requests.len();
+        state.test(&self.api, len.saturating_sub(LAST)..len);
+        op.is_over()
     }
 
     /// Looks as a turn does, if the last look was long enough ago that looks take little of the time. A
@@ -223,7 +293,10 @@ impl MpiProgress {
         if op.is_over() {
             return;
         }
-        self.dropped.lock().push(Arc::clone(op));
+        let mut dropped = self.dropped.lock();
+        dropped.push(Arc::clone(op));
+        self.has_dropped.store(true, Ordering::Relaxed);
+        drop(dropped);
         self.has_posted();
     }
 

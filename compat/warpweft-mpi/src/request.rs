@@ -68,7 +68,10 @@ impl<T> Future for Request<T> {
         };
         if !this.polled && !op.is_over() {
             this.polled = true;
-            this.progress.linger(op);
+            if this.progress.linger(op) {
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
         }
         let result = ready!(op.poll(cx));
         this.op = Ok(None);

@@ -158,9 +158,9 @@ pub use runtime::{
     EnvironmentError, GracefulShutdown, NoDeadlines, PanicPolicy, PanicReport, Pin, PinError, PoolThread,
     Priority, PriorityError, Recorder, Refused, Remaining, ResizeError, Runtime, ShutdownStep, SpawnBlocking,
     SpawnError, Stall, StartAfterOthers, TaskBuilder, ThreadRole, Threads, YieldNow, blocking,
-    current_worker, default_runtime, dump_all, expect_long, spawn, spawn_blocking, spawn_detached,
-    spawn_fifo, spawn_job, spawn_local, try_default_runtime, try_spawn_blocking, yield_hard, yield_now,
-    yield_soft,
+    current_worker, default_runtime, dump_all, expect_long, is_only_ready, spawn, spawn_blocking,
+    spawn_detached, spawn_fifo, spawn_job, spawn_local, try_default_runtime, try_spawn_blocking, yield_hard,
+    yield_now, yield_soft,
 };
 pub use sync::describe_wait::describe_wait;
 #[cfg(feature = "macros")]

@@ -99,6 +99,7 @@ fn main() -> ExitCode {
         MpiErrorKind::Library,
         "a second beginning is an error"
     );
+    assert_eq!(monitors(), 1, "the sockets of the ranks are in this runtime");
     match names.first().map(String::as_str) {
         Some("end-early") => end_early(mpi),
         Some("be-killed") => be_killed(&mpi),
@@ -125,6 +126,14 @@ fn main() -> ExitCode {
         println!("test result: ok. {passed} passed; 0 failed, on {size} ranks");
     }
     ExitCode::SUCCESS
+}
+
+/// Returns how many runtimes of this process have begun: each has a monitor.
+fn monitors() -> usize {
+    let threads = std::fs::read_dir("/proc/self/task").expect("MPI is tested on Linux");
+    let names = threads.flatten().map(|thread| thread.path().join("comm"));
+    let names = names.filter_map(|name| std::fs::read_to_string(name).ok());
+    names.filter(|name| name.trim() == "warpweft-watch").count()
 }
 
 fn without_mpi(error: &warpweft_mpi::MpiError) -> ExitCode {

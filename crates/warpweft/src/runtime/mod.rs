@@ -107,4 +107,4 @@ pub use spawn_blocking::{
 pub use spawn_error::SpawnError;
 pub use spawn_fifo::spawn_fifo;
 pub use task_builder::TaskBuilder;
-pub use yields::{YieldNow, yield_hard, yield_now, yield_soft};
+pub use yields::{YieldNow, is_only_ready, yield_hard, yield_now, yield_soft};

@@ -69,6 +69,11 @@ impl Default for YieldInterval {
 }
 
 impl YieldInterval {
+    /// Returns when a yield last made sure that the poller was looked at lately.
+    pub(crate) fn looked_ns(&self) -> u64 {
+        self.since_ns.get()
+    }
+
     /// Looks at the poller if no worker has for [`LOOK_NS`].
     #[inline]
     pub(crate) fn look_if_due(&self, driver_owner: &DriverOwner, idle: &Idle) {
@@ -159,20 +164,22 @@ impl PollInterval {
     }
 
     /// Ends a stretch. Returns true if `poll_global` must be called. Polls, if no worker has for a while.
-    /// `woke_ns` is the time at which the worker's last sleep ended.
+    /// `woke_ns` is the time at which the worker's last sleep ended, and `yielded_ns` that of the last look by
+    /// a yield: see [`YieldInterval::looked_ns`].
     pub(crate) fn look_up(
         &mut self,
         driver_owner: &DriverOwner,
         idle: &Idle,
         monitor: &Monitor,
         woke_ns: u64,
+        yielded_ns: u64,
     ) -> bool {
         self.left -= self.stretch;
         let mut poll_global = self.left == 0;
         let mut stretch = STRETCH;
         if let Some(driver) = driver_owner.get() {
             self.since_ns = self.since_ns.max(woke_ns);
-            stretch = self.by_the_clock(driver, driver_owner, idle, monitor);
+            stretch = self.by_the_clock(driver, driver_owner, idle, monitor, yielded_ns);
             poll_global |= self.since_ns < self.others_until_ns || self.others_are_due();
         } else if !monitor.is_there() {
             self.unread = (self.unread + 1) % UNREAD;
@@ -205,15 +212,17 @@ impl PollInterval {
         driver_owner: &DriverOwner,
         idle: &Idle,
         monitor: &Monitor,
+        yielded_ns: u64,
     ) -> u32 {
         let now = driver.now_ns();
         let took = now.saturating_sub(self.since_ns);
         let each = took / u64::from(self.stretch);
+        let without_a_look = took.min(now.saturating_sub(yielded_ns));
         self.since_ns = now;
         // Under the checkers, where no time passes, the time is always over.
         let modelled = cfg!(any(warpweft_loom, warpweft_shuttle));
-        self.was_long = modelled || took >= LONG_NS && self.computed_long();
-        if took >= LONG_NS {
+        self.was_long = modelled || without_a_look >= LONG_NS && self.computed_long();
+        if without_a_look >= LONG_NS {
             self.alert_until_ns = now.saturating_add(ALERT_NS);
         }
         if driver_owner.is_polled() {
@@ -294,7 +303,7 @@ mod tests {
                 while now_ns() - start <= LOOK_NS {}
             }
             overdue_after += tasks;
-            let poll_global = poll_interval.look_up(&driver_owner, &idle, &monitor, 0);
+            let poll_global = poll_interval.look_up(&driver_owner, &idle, &monitor, 0, 0);
             was_long |= poll_interval.was_long();
             if poll_global {
                 assert!(
@@ -329,12 +338,37 @@ mod tests {
             let after_a_task = |_: &u32| {
                 let start = thread_cpu_ns();
                 while thread_cpu_ns() < start.map(|ns| ns + LONG_NS) {}
-                poll_interval.look_up(&driver_owner, &idle, &monitor, 0)
+                poll_interval.look_up(&driver_owner, &idle, &monitor, 0, 0)
             };
             (0..4).filter(after_a_task).count()
         };
         assert!(turns(false) > 0);
         assert_eq!(turns(true), 0);
+    }
+
+    /// A task that asks in its middle whether others are ready looks at the poller meanwhile.
+    #[test]
+    fn a_long_task_that_yields_wants_no_standby_poller() {
+        let Some(_) = thread_cpu_ns() else {
+            return;
+        };
+        let idle = Idle::new(1);
+        let driver_owner = DriverOwner::new(Io::Inline, String::from("yields"));
+        driver_owner.driver(1, &idle).expect("a poller");
+        let monitor = Monitor::new(Watch::default(), 1, 1);
+        let long_ones = |yields: bool| {
+            let mut poll_interval = PollInterval::new(61, false);
+            let was_long = |_: &u32| {
+                let start = thread_cpu_ns();
+                while thread_cpu_ns() < start.map(|ns| ns + LONG_NS) {}
+                let yielded_ns = if yields { now_ns() } else { 0 };
+                poll_interval.look_up(&driver_owner, &idle, &monitor, 0, yielded_ns);
+                poll_interval.was_long()
+            };
+            (0..4).filter(was_long).count()
+        };
+        assert!(long_ones(false) > 0);
+        assert_eq!(long_ones(true), 0);
     }
 
     /// A worker that slept in a stretch: the next stretch grows, and the CPU time is not read.
@@ -346,11 +380,11 @@ mod tests {
         let monitor = Monitor::new(Watch::default(), 1, 1);
         let after_sleep = |slept: bool| {
             let mut poll_interval = PollInterval::new(61, false);
-            poll_interval.look_up(&driver_owner, &idle, &monitor, now_ns());
+            poll_interval.look_up(&driver_owner, &idle, &monitor, now_ns(), 0);
             assert_eq!(poll_interval.stretch(), 2);
             pause(LONG_NS);
             let woke_ns = if slept { now_ns() } else { 0 };
-            poll_interval.look_up(&driver_owner, &idle, &monitor, woke_ns);
+            poll_interval.look_up(&driver_owner, &idle, &monitor, woke_ns, 0);
             (poll_interval.stretch(), poll_interval.alert_until_ns > 0)
         };
         assert_eq!(after_sleep(false), (1, true));
@@ -382,7 +416,7 @@ mod tests {
             let mut tasks = 0;
             for _ in 0..100 {
                 tasks += poll_interval.stretch();
-                if poll_interval.look_up(&driver_owner, &idle, &monitor, 0) {
+                if poll_interval.look_up(&driver_owner, &idle, &monitor, 0, 0) {
                     assert_eq!(tasks, interval.max(1));
                     tasks = 0;
                 }

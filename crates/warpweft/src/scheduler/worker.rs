@@ -46,7 +46,7 @@ pub(crate) struct Worker<P: Policy> {
     pub(crate) seen: OfferView,
     pub(crate) sleep_history: SleepHistory,
     pub(super) neighbour: Neighbour,
-    yield_interval: YieldInterval,
+    pub(super) yield_interval: YieldInterval,
     /// The worker's steps when it last searched its queues for tasks that were lent a priority.
     pub(super) promoted_at: Cell<u64>,
     /// True if it makes up for workers that are stuck.
