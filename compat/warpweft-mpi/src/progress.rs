@@ -27,12 +27,17 @@ use warpweft::is_only_ready;
 use warpweft_platform::atomic::{AtomicBool, AtomicU64, Ordering, spin_loop};
 use warpweft_platform::clock::now_ns;
 use warpweft_platform::sync::{Mutex, MutexGuard};
+use warpweft_platform::thread::yield_now;
 use warpweft_platform::thread_word;
 
 /// The longest time for which a task that begins to wait tests by itself, before it is suspended.
 const LINGER_NS: u64 = 2_000;
 /// The requests that it tests then: the last ones, its own among them unless many came after it.
 const LAST: usize = WINDOW / 8;
+/// The longest time for which a task tests by itself while it is the only ready one. A nap of an idle rank takes
+/// 20 µs and the system's slack of 50 µs: one whose peer has napped is still awake when the answer comes, or
+/// both would nap in turn from then on.
+const ALONE_NS: u64 = 100_000;
 /// An idle worker tests so often between two looks at the clock and at other tasks.
 const ROUNDS: u32 = 4;
 /// A thread's task gives way after this many messages that came at once.
@@ -211,8 +216,7 @@ impl MpiProgress {
         })
     }
 
-    /// Tests for as long as an idle worker would, and for the other requests as well, until another task is
-    /// ready. Returns true if the request is over.
+    /// Tests until another task is ready, for the other requests as well. Returns true if the request is over.
     fn spin(&self, op: &Op) -> bool {
         let mut begin = None;
         loop {
@@ -233,8 +237,13 @@ impl MpiProgress {
             }
             // The tasks that this wakes are ready from here on.
             self.leave(state);
-            if is_over || now.saturating_sub(begin) > SPIN_NS || !is_only_ready() {
+            let waited = now.saturating_sub(begin);
+            if is_over || waited > ALONE_NS || !is_only_ready() {
                 return is_over;
+            }
+            if waited > SPIN_NS {
+                // The peer may have no CPU.
+                yield_now();
             }
         }
     }

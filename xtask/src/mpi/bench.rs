@@ -17,7 +17,7 @@ const SMOKE_LIMIT: Duration = Duration::from_secs(60);
 /// What is to be measured.
 #[derive(Debug)]
 pub(super) struct Plan<'a> {
-    /// A part of the workload's name. Empty for all.
+    /// Parts of workloads' names, with commas between them. Empty for all.
     pub(super) filter: &'a str,
     pub(super) rounds: usize,
     /// Empty for all.
@@ -108,14 +108,14 @@ fn chosen(all: Vec<Catalogue>, plan: &Plan<'_>) -> Result<Vec<Catalogue>> {
         );
     }
     let is_chosen = |entry: &Catalogue| {
-        entry.workload.contains(plan.filter)
+        plan.filter.split(',').any(|part| entry.workload.contains(part))
             && (plan.contestants.is_empty() || plan.contestants.contains(&entry.contestant))
     };
     let workloads = names(&all, |entry| &entry.workload);
     let chosen: Vec<Catalogue> = all.into_iter().filter(is_chosen).collect();
     ensure!(
         !chosen.is_empty(),
-        "no workload has `{}` in its name: {workloads}",
+        "no workload has a part of `{}` in its name: {workloads}",
         plan.filter
     );
     Ok(chosen)
@@ -282,6 +282,7 @@ mod tests {
         let b = [String::from("b")];
         let some = chosen(catalogue(), &plan("t", &b)).unwrap();
         assert_eq!(some.len(), 1);
+        assert_eq!(chosen(catalogue(), &plan("x,3", &[])).unwrap().len(), 1);
         let error = chosen(catalogue(), &plan("x", &[])).unwrap_err().to_string();
         assert!(error.contains("t1, t3"), "{error}");
         let nobody = [String::from("d")];
