@@ -3,6 +3,11 @@
 use std::ops::Range;
 use std::path::Path;
 
+/// Returns true if `name` has one of the `parts`, between which are commas. The empty text is a part of all.
+pub(crate) fn is_named(name: &str, parts: &str) -> bool {
+    parts.split(',').any(|part| name.contains(part))
+}
+
 /// The kind of a piece of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {

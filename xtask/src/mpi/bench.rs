@@ -5,6 +5,7 @@ use super::launchers::{self, Launcher, Path};
 use super::{build, goals, table};
 use crate::repo::Repo;
 use crate::run::{self, End};
+use crate::text;
 use anyhow::{Context as _, Result, bail, ensure};
 use serde::Deserialize;
 use std::process::Command;
@@ -108,7 +109,7 @@ fn chosen(all: Vec<Catalogue>, plan: &Plan<'_>) -> Result<Vec<Catalogue>> {
         );
     }
     let is_chosen = |entry: &Catalogue| {
-        plan.filter.split(',').any(|part| entry.workload.contains(part))
+        text::is_named(&entry.workload, plan.filter)
             && (plan.contestants.is_empty() || plan.contestants.contains(&entry.contestant))
     };
     let workloads = names(&all, |entry| &entry.workload);

@@ -4,6 +4,7 @@ use super::Options;
 use crate::anchors::{self, Package, Place};
 use crate::models::Checker;
 use crate::repo::{self, Repo};
+use crate::text;
 use anyhow::{Context as _, Result, bail, ensure};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -188,7 +189,7 @@ pub(super) fn load(repo: &Repo, options: &Options) -> Result<Vec<Mutant>> {
     }
     let is = |wanted: Option<&str>, text: &str| wanted.is_none_or(|wanted| wanted == text);
     mutants.retain(|mutant| {
-        mutant.name.contains(options.name.as_deref().unwrap_or(""))
+        text::is_named(&mutant.name, options.name.as_deref().unwrap_or(""))
             && is(options.structure.as_deref(), &mutant.structure)
             && options.checker.is_none_or(|checker| checker == mutant.checker)
     });

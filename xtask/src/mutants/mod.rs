@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Options {
-    /// Only mutants with this text in their name.
+    /// Only mutants with this text in their name, or one of several with commas between them.
     pub(crate) name: Option<String>,
     /// Only the mutants of this structure: the name of a file in `mutants/`, without `.toml`.
     #[arg(long)]
