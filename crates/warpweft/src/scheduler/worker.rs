@@ -331,7 +331,6 @@ impl<P: Policy> Worker<P> {
             return Some(Work::Fiber);
         }
         self.counters().add(Count::Searches, 1);
-        // A fork that it takes belongs to a task elsewhere.
         self.worker_ref.running.set(0, std::ptr::null());
         // SAFETY: by contract, and the value does not outlive the call.
         let mut source = unsafe { WorkSource::new(self, thread_handle) };

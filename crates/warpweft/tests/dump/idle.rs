@@ -137,7 +137,9 @@ fn an_empty_runtime_is_not_named() {
     let runtime = runtime(2);
     runtime.spawn(async {}).wait().expect("no panic");
     std::thread::sleep(Duration::from_millis(150));
-    assert_eq!(runtime.dump().findings, []);
+    let dump = runtime.dump();
+    assert_eq!(dump.findings, []);
+    assert!(dump.tasks.iter().all(|task| task.pool.is_none()), "{dump}");
 }
 
 #[test]
