@@ -3,7 +3,7 @@
 use anyhow::{Context as _, Result, bail, ensure};
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
@@ -161,9 +161,14 @@ pub(crate) fn limited_or(
     Ok((end, start.elapsed()))
 }
 
+/// Reads a log. What is no UTF-8 in it is replaced: a program that was killed may have left any bytes.
+pub(crate) fn read_log(log: &Path) -> io::Result<String> {
+    Ok(String::from_utf8_lossy(&fs::read(log)?).into_owned())
+}
+
 /// The last `lines` of a log, indented.
 pub(crate) fn tail(log: &Path, lines: usize) -> String {
-    let text = fs::read_to_string(log).unwrap_or_default();
+    let text = read_log(log).unwrap_or_default();
     let all: Vec<_> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     all[all.len().saturating_sub(lines)..]
         .iter()
@@ -217,7 +222,7 @@ pub(crate) fn seconds(time: Duration) -> String {
 pub(crate) fn heading(text: &str) {
     println!("\n== {text}");
     // A closed pipe will be noticed by the next `println`.
-    drop(std::io::stdout().flush());
+    drop(io::stdout().flush());
 }
 
 /// Fails with a list of complaints, if there are any.
@@ -233,8 +238,8 @@ pub(crate) fn complain(what: &str, complaints: &[String]) -> Result<()> {
 
 /// Prints a text. A reader that has seen enough, such as `head`, is no error.
 pub(crate) fn print(text: &str) -> Result<()> {
-    match std::io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
+    match io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
         _ => Ok(()),
     }
 }

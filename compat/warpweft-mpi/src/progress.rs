@@ -30,13 +30,13 @@ use warpweft_platform::sync::{Mutex, MutexGuard};
 use warpweft_platform::thread::yield_now;
 use warpweft_platform::thread_word;
 
-/// The longest time for which a task that begins to wait tests by itself, before it is suspended.
+/// The longest time for which a task that begins to wait tests by itself while others are ready.
 const LINGER_NS: u64 = 2_000;
 /// The requests that it tests then: the last ones, its own among them unless many came after it.
 const LAST: usize = WINDOW / 8;
-/// The longest time for which a task tests by itself while it is the only ready one. A nap of an idle rank takes
-/// 20 µs and the system's slack of 50 µs: one whose peer has napped is still awake when the answer comes, or
-/// both would nap in turn from then on.
+/// The longest time for which it does so while it is the only ready one. The shortest sleep of an idle rank
+/// takes 20 µs and the system's slack of 50 µs. A rank whose peer has slept is still awake when the answer
+/// comes, or both would sleep in turn from then on.
 const ALONE_NS: u64 = 100_000;
 /// An idle worker tests so often between two looks at the clock and at other tasks.
 const ROUNDS: u32 = 4;
@@ -122,8 +122,8 @@ impl MpiProgress {
                 peer,
             };
             state.push(RawRequest(request), entry);
-            // Most messages are gone, or here, at once. Where they are not, a test of each would keep MPI from
-            // sending several with one call of the system.
+            // Most messages are gone, or here, at once. Where they are not, a test of each would keep MPI
+            // from sending several with one call of the system.
             let last = state.requests.len() - 1;
             if last < LAST {
                 state.test(&self.api, last..last + 1);
@@ -204,9 +204,9 @@ impl MpiProgress {
         self.has_posted();
     }
 
-    /// Tests for a moment whether `op` is over. Then its task need not be suspended, which takes longer than a
-    /// message between neighbours. Returns true if it is, and the task is to give way all the same: without
-    /// that a task whose messages come at once would keep its worker.
+    /// Tests for a moment whether `op` is over. Then its task need not be suspended, which takes longer than
+    /// a message between neighbours. Returns true if it is, and the task is to give way all the same:
+    /// without that a task whose messages come at once would keep its worker.
     pub(crate) fn linger(&self, op: &Op) -> bool {
         let came = match is_only_ready() {
             true => self.spin(op),
@@ -219,7 +219,8 @@ impl MpiProgress {
         })
     }
 
-    /// Tests until another task is ready, for the other requests as well. Returns true if the request is over.
+    /// Tests until another task is ready, for the other requests as well. Returns true if the request is
+    /// over.
     fn spin(&self, op: &Op) -> bool {
         let mut begin = None;
         loop {

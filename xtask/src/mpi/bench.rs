@@ -213,7 +213,7 @@ impl<'a> Job<'a> {
         command.args([&entry.workload, &entry.contestant, &entry.workers.to_string()]);
         command.args(amount.map(|amount| amount.to_string()));
         let (end, _) = run::limited(&mut command, &log, limit)?;
-        let samples = samples(&std::fs::read_to_string(&log)?);
+        let samples = samples(&run::read_log(&log)?);
         if end != End::Success || samples.is_empty() {
             println!("{}", run::tail(&log, 60));
             bail!(

@@ -121,7 +121,7 @@ fn one(repo: &Repo, launcher: &Launcher, path: Path, program: &PathBuf, ranks: u
     let mut command = launcher.command(path, ranks);
     command.arg(program).env("WARPWEFT_MPI_REQUIRED", "1");
     let (end, took) = run::limited_or(&mut command, &log, LIMIT, ask_for_dumps)?;
-    let text = std::fs::read_to_string(&log)?;
+    let text = run::read_log(&log)?;
     let count = text
         .lines()
         .filter(|line| line.starts_with("test ") && line.ends_with("... ok"))
@@ -152,7 +152,7 @@ fn lost(repo: &Repo, launcher: &Launcher, program: &PathBuf) -> Result<()> {
     for what in ["end-early", "be-killed"] {
         let mut command = launcher.command(path, 3);
         let (end, took) = run::limited(command.arg(program).arg(what), &log, LOST_LIMIT)?;
-        let text = std::fs::read_to_string(&log)?;
+        let text = run::read_log(&log)?;
         // Some launchers end the other ranks before they can report, and may take the status of the one that
         // ended first for that of the job.
         let is_reported = !launcher.is_patient || text.contains("rank 1 is lost");

@@ -298,7 +298,7 @@ fn try_test<'a>(
     let log = scratch.log(&mutant.name);
     let (end, time) = run::limited(test, &log, limit)?;
     // A test that is not there passes; `--exact` then runs none.
-    let ran = fs::read_to_string(&log)?.contains("running 1 test");
+    let ran = run::read_log(&log)?.contains("running 1 test");
     let (found, note) = match end {
         End::Failure if ran => (true, ""),
         End::Failure => (false, "the test did not run"),

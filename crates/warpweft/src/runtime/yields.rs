@@ -55,8 +55,8 @@ pub fn yield_hard() -> YieldNow {
 ///
 /// A task whose result comes within microseconds, from a place that has to be looked at, goes on looking
 /// meanwhile: nobody loses by it, and it is not suspended. It asks again between two looks. Now and then this
-/// polls for sockets and timers, and the tasks that these wake are ready, too. It is false outside of a worker.
-/// Costs about as much as a yield that returns at once.
+/// polls for sockets and timers, and the tasks that these wake are ready, too. It is false outside of
+/// a worker. Costs about as much as a yield that returns at once.
 ///
 /// ```
 /// let runtime = warpweft::Runtime::builder().workers(1).build()?;

@@ -164,8 +164,8 @@ impl PollInterval {
     }
 
     /// Ends a stretch. Returns true if `poll_global` must be called. Polls, if no worker has for a while.
-    /// `woke_ns` is the time at which the worker's last sleep ended, and `yielded_ns` that of the last look by
-    /// a yield: see [`YieldInterval::looked_ns`].
+    /// `woke_ns` is the time at which the worker's last sleep ended, and `yielded_ns` that of the last look
+    /// by a yield: see [`YieldInterval::looked_ns`].
     pub(crate) fn look_up(
         &mut self,
         driver_owner: &DriverOwner,
