@@ -63,6 +63,8 @@ impl Scratch {
         Workshop {
             sources: self.tree.clone(),
             products: self.folder.join("build").join(self.sound.checker.name()),
+            // Not those of the sources: cargo would take what is built of a copy for what is built of them.
+            intermediates: self.folder.join("parts").join(self.sound.checker.name()),
             broken: true,
             ..self.sound.clone()
         }

@@ -188,9 +188,9 @@ unsafe fn look_up<P: Policy, const RECORDED: bool>(
     // SAFETY: by contract the calling thread carries the worker.
     unsafe { recorder.worker(worker.id()).compare(recorder, worker.counters()) };
     let before = RECORDED.then(|| context.fibers().line_end());
-    let (woke_ns, yielded_ns) = (worker.sleep_history.woke_ns(), worker.yield_interval.looked_ns());
+    let (woke_ns, looks) = (worker.sleep_history.woke_ns(), worker.yield_interval.take_looks());
     let core = &pool.core;
-    let poll_global = poll_interval.look_up(&core.driver, &core.idle, &core.monitor, woke_ns, yielded_ns);
+    let poll_global = poll_interval.look_up(&core.driver, &core.idle, &core.monitor, woke_ns, looks);
     if let Some(before) = before
         && context.fibers().line_end() != before
     {
