@@ -60,10 +60,10 @@ pub fn yield_hard() -> YieldNow {
 ///
 /// ```
 /// let runtime = warpweft::Runtime::builder().workers(1).build()?;
-/// let alone = runtime.block_on(async { warpweft::is_only_ready() });
-/// assert!(alone);
-/// assert!(!warpweft::is_only_ready());
-/// # Ok::<(), warpweft::BuildError>(())
+/// let asks = runtime.spawn(async { warpweft::is_only_ready() });
+/// println!("nothing else is ready: {}", asks.wait()?);
+/// assert!(!warpweft::is_only_ready(), "this thread carries no worker");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[must_use]
 pub fn is_only_ready() -> bool {

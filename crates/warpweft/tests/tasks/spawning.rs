@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Poll, Waker};
 use std::thread;
-use warpweft::{JoinError, PolicySpec, Runtime, TaskBuilder, spawn, spawn_detached, spawn_job, yield_now};
+use warpweft::{
+    JoinError, PolicySpec, Runtime, TaskBuilder, is_only_ready, spawn, spawn_detached, spawn_job, yield_now,
+};
 
 fn runtimes() -> impl Iterator<Item = Runtime> {
     [
@@ -332,11 +334,16 @@ fn yielding_lets_others_run_and_returns_at_once_when_alone() {
         runtime
             .spawn(async move {
                 let other = spawn_job(move || second.lock().expect("unpoisoned").push("other"));
+                assert!(!is_only_ready(), "{text}");
                 yield_now().await;
                 first.lock().expect("unpoisoned").push("yielder");
                 other.await.expect("no panic");
                 // Nothing else is ready: this must not wait for anything.
                 for _ in 0..1000 {
+                    yield_now().await;
+                }
+                // The monitor may take a step without a CPU for a long one: then it is to be ended.
+                while !is_only_ready() {
                     yield_now().await;
                 }
             })
