@@ -345,7 +345,7 @@ impl Watch {
             Carrier::Thread => {
                 self.slice = None;
                 #[cfg(any(target_os = "linux", target_os = "android"))]
-                self.alarm.iter().for_each(TickAlarm::before_sleep);
+                self.alarm.iter_mut().for_each(TickAlarm::before_sleep);
             }
             // tokio then only looks for events, and polls the round next.
             Carrier::Worker => self.note_idle(),
@@ -354,6 +354,8 @@ impl Watch {
 
     fn after_park(&mut self) {
         if self.carrier == Carrier::Thread {
+            #[cfg(any(target_os = "linux", target_os = "android"))]
+            self.alarm.iter_mut().for_each(TickAlarm::after_sleep);
             // tokio polls the round next, before any of its tasks.
             self.note_idle();
         }
