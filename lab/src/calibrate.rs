@@ -105,6 +105,16 @@ fn costs() -> Vec<Cost> {
             1.5,
             "assumed: some five instructions between two accesses",
         ),
+        (
+            "block",
+            0.1,
+            "fitted on another machine to one worker of cycle with fifo",
+        ),
+        (
+            "wrong_guess",
+            10.0,
+            "fitted on another machine to one worker of cycle with negele",
+        ),
         ("load_hit", chase(512, 2_000_000), LOOP),
         ("store_hit", 0.5, "assumed: a store retires into the store buffer"),
         (
@@ -118,6 +128,11 @@ fn costs() -> Vec<Cost> {
             "memory",
             chase(1 << 24, 1_000_000),
             "measured: loads that depend on each other, over 128 MiB",
+        ),
+        (
+            "hold",
+            10.0,
+            "what two CPUs that add to a word, and two that exchange it, take on two other machines",
         ),
         (
             "occupancy",

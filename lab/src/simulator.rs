@@ -31,6 +31,10 @@ mod elsewhere {
     /// Names the program that is built for the simulator.
     const VARIABLE: &str = "WARPWEFT_SIMULATOR";
 
+    /// The compiler's flags. By some of them the program reports its basic blocks, so that the simulator knows
+    /// how much code runs between two accesses.
+    const FLAGS: &str = include_str!("../simulator-flags.txt");
+
     /// Finds the program that is built for the simulator, or builds it.
     pub(super) fn program() -> Result<PathBuf, LabError> {
         if let Some(named) = env::var_os(VARIABLE).map(PathBuf::from) {
@@ -78,11 +82,14 @@ mod elsewhere {
         let products = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
         let products = products.join("simulate");
         let mut flags = env::var("RUSTFLAGS").unwrap_or_default();
-        flags.push_str(" --cfg warpweft_sim");
+        FLAGS.lines().for_each(|flag| flags.extend([" ", flag]));
         let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let target = target()?;
         let status = Command::new(&cargo)
             .args(["build", "--release", "--quiet", "--bin", "warpweft", "--manifest-path"])
             .arg(sources.join("Cargo.toml"))
+            // The flags are for the target alone: build scripts do not have what the compiler calls.
+            .args(["--target", &target])
             .env("RUSTFLAGS", flags.trim())
             .env("CARGO_TARGET_DIR", &products)
             // What the release profile spends on the last few per cent.
@@ -99,8 +106,22 @@ mod elsewhere {
             )));
         }
         Ok(products
+            .join(target)
             .join("release")
             .join(format!("warpweft{}", env::consts::EXE_SUFFIX)))
+    }
+
+    /// Returns the name of this machine's target, as the compiler says.
+    fn target() -> Result<String, LabError> {
+        let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+        let output = Command::new(&rustc)
+            .arg("-vV")
+            .output()
+            .map_err(|error| LabError::file("ask for the target by", Path::new(&rustc), &error))?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let host = text.lines().find_map(|line| line.strip_prefix("host: "));
+        host.map(str::to_owned)
+            .ok_or_else(|| LabError::Usage(format!("`rustc -vV` names no host: {text}")))
     }
 
     #[cfg(test)]

@@ -177,17 +177,32 @@ pub(crate) fn run_with(
     Ok(tally)
 }
 
+/// The compiler's flags for a program that reports its basic blocks to the simulator.
+const SIMULATOR_FLAGS: &str = include_str!("../../lab/simulator-flags.txt");
+
 /// Builds the laboratory's program for the simulator, and runs its `simulate` with these arguments.
 pub(crate) fn simulate(repo: &Repo, arguments: &[String]) -> Result<()> {
     let products = repo.target.join("simulate");
+    let flags = run::rustflags(None) + " " + &SIMULATOR_FLAGS.replace('\n', " ");
+    // Those flags are for the target alone: build scripts do not have what the compiler calls.
+    let target = run::host()?;
     let mut command = run::cargo(&repo.root);
-    command.args(["build", "--release", "-p", "warpweft-lab", "--bin", "warpweft"]);
+    command.args([
+        "build",
+        "--release",
+        "-p",
+        "warpweft-lab",
+        "--bin",
+        "warpweft",
+        "--target",
+        &target,
+    ]);
     command
-        .env("RUSTFLAGS", run::rustflags(Checker::Sim.cfg()))
+        .env("RUSTFLAGS", flags.trim())
         .env("CARGO_TARGET_DIR", &products);
     fast_to_build(&mut command);
     run::run(&mut command)?;
-    let program = products.join("release").join("warpweft");
+    let program = products.join(target).join("release").join("warpweft");
     let mut simulate = Command::new(program);
     simulate.arg("simulate").args(arguments);
     // In the workspace, so that reports find the sources.

@@ -36,6 +36,15 @@ pub(crate) fn rustflags(cfg: Option<&str>) -> String {
     flags.trim().to_owned()
 }
 
+/// Returns the name of this machine's target.
+pub(crate) fn host() -> Result<String> {
+    let output = Command::new("rustc").arg("-vV").output().context("rustc -vV")?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let host = text.lines().find_map(|line| line.strip_prefix("host: "));
+    host.map(str::to_owned)
+        .with_context(|| format!("`rustc -vV` names no host: {text}"))
+}
+
 /// How a person would type it.
 pub(crate) fn echo(command: &Command) {
     let mut line = String::from("$");

@@ -9,7 +9,7 @@ pub use std::sync::atomic::Ordering;
 use std::sync::atomic::{self as real, Ordering::SeqCst};
 
 /// Charges an access.
-#[inline]
+#[inline(always)]
 #[track_caller]
 fn charge<T>(word: &T, access: Access) {
     let site = Location::caller();
@@ -17,7 +17,7 @@ fn charge<T>(word: &T, access: Access) {
 }
 
 /// A sequentially consistent store is a read-modify-write on the usual processors.
-#[inline]
+#[inline(always)]
 fn store_as(order: Ordering) -> Access {
     if order == SeqCst {
         Access::Rmw
@@ -72,7 +72,7 @@ macro_rules! common {
             }
 
             /// Reads it.
-            #[inline]
+            #[inline(always)]
             #[track_caller]
             pub fn load(&self, order: Ordering) -> $type {
                 charge(self, Access::Load);
@@ -80,7 +80,7 @@ macro_rules! common {
             }
 
             /// Writes it.
-            #[inline]
+            #[inline(always)]
             #[track_caller]
             pub fn store(&self, value: $type, order: Ordering) {
                 charge(self, store_as(order));
@@ -88,7 +88,7 @@ macro_rules! common {
             }
 
             /// Exchanges it.
-            #[inline]
+            #[inline(always)]
             #[track_caller]
             pub fn swap(&self, value: $type, order: Ordering) -> $type {
                 charge(self, Access::Rmw);
@@ -100,7 +100,7 @@ macro_rules! common {
             /// # Errors
             ///
             /// The value that it has.
-            #[inline]
+            #[inline(always)]
             #[track_caller]
             pub fn compare_exchange(
                 &self,
@@ -118,7 +118,7 @@ macro_rules! common {
             /// # Errors
             ///
             /// The value that it has.
-            #[inline]
+            #[inline(always)]
             #[track_caller]
             pub fn compare_exchange_weak(
                 &self,
@@ -178,7 +178,7 @@ macro_rules! modify {
         impl $name {
             $(
                 /// As the method of `std`.
-                #[inline]
+                #[inline(always)]
                 #[track_caller]
                 pub fn $method(&self, value: $type, order: Ordering) -> $type {
                     charge(self, Access::Rmw);
@@ -219,7 +219,7 @@ pub struct AtomicPtr<T>(real::AtomicPtr<T>);
 common!(AtomicPtr, *mut T, T);
 
 /// Charges an access to memory that is not atomic: one that reads, or writes, the line at an address.
-#[inline]
+#[inline(always)]
 #[track_caller]
 pub fn plain(address: usize, writes: bool) {
     let access = if writes { Access::Store } else { Access::Load };

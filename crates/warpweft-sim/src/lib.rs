@@ -16,6 +16,7 @@
 //! | `run` | runs a program; the order of accesses |
 //! | `atomic`, `sync`, `thread` | what programs use in place of `std` |
 //! | `log`, `report` | what happened: its hash, and the lines that were waited for |
+//! | `blocks` | how much code runs between two accesses |
 //! | `hooks`, `owners` | parts of the program by name; which core had which line when |
 //!
 //! # Invariants
@@ -46,6 +47,7 @@
 //! ```
 
 mod atomic;
+mod blocks;
 mod hooks;
 mod lines;
 mod log;

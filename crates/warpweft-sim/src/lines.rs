@@ -11,7 +11,10 @@
 //!
 //! ```text
 //!  request ──── half the distance ────▶ leaves the owner ──── the other half ────▶ arrives
-//!     └─ behind another request: ──────▶ leaves once that one's access is over
+//!     ├─ behind one that has the line and only clears other copies:
+//!     │                                 leaves once that one's access is over
+//!     └─ behind one to which the line moves: that one holds it for a while, and the home is told first
+//!             arrival + hold ─────────▶ leaves ───────────── the whole distance ────▶ arrives
 //! ```
 //!
 //! # Invariants
@@ -79,10 +82,19 @@ pub(crate) struct CacheLine {
     sharers: Cores,
     /// The home answers the next request from then on.
     home_free: u64,
-    /// The core that gets the line exclusively as the last of those that have asked, and when.
-    last: (u16, u64),
+    /// The last exclusive request.
+    last: Exclusive,
     /// When the line leaves its owner for each request that has not arrived, and whether every copy goes.
     leaves: VecDeque<(u64, bool)>,
+}
+
+/// A request for a line with which all other copies go.
+#[derive(Debug, Clone, Copy)]
+struct Exclusive {
+    core: u16,
+    arrival: u64,
+    /// The core had no copy, and so the line moves.
+    moves: bool,
 }
 
 impl CacheLine {
@@ -92,7 +104,11 @@ impl CacheLine {
             exclusive: false,
             sharers: Cores::default(),
             home_free: 0,
-            last: (NOBODY, 0),
+            last: Exclusive {
+                core: NOBODY,
+                arrival: 0,
+                moves: false,
+            },
             leaves: VecDeque::new(),
         }
     }
@@ -206,8 +222,9 @@ impl Lines {
         let state = &mut self.lines[line];
         let start = now.max(state.home_free);
         state.home_free = start + model.occupancy;
-        let is_behind = state.last.1 > now;
-        let from = if is_behind { state.last.0 } else { state.owner };
+        let last = state.last;
+        let is_behind = last.arrival > now;
+        let from = if is_behind { last.core } else { state.owner };
         let distance = if from == NOBODY {
             model.memory
         } else if access == Access::Load || state.exclusive || is_behind {
@@ -219,8 +236,12 @@ impl Lines {
         };
         let distance = model.vary(distance, random).max(2);
         let mut leaves = start + distance / 2;
-        if is_behind {
-            leaves = leaves.max(state.last.1 + model.rmw_hit);
+        let mut transit = distance - distance / 2;
+        if is_behind && last.moves {
+            leaves = leaves.max(last.arrival + model.hold);
+            transit = distance;
+        } else if is_behind {
+            leaves = leaves.max(last.arrival + model.rmw_hit);
         }
         if from != NOBODY && self.sockets > 1 {
             let (a, b) = (model.socket_of(from.into()), model.socket_of(core));
@@ -230,9 +251,14 @@ impl Lines {
                 *link = leaves + model.link;
             }
         }
-        let arrival = leaves + distance - distance / 2;
+        let arrival = leaves + transit;
         if access != Access::Load {
-            state.last = (core as u16, arrival);
+            state.last = Exclusive {
+                core: core as u16,
+                arrival,
+                // A copy that it has goes by the request before.
+                moves: is_behind || !state.sharers.has(core),
+            };
         }
         state.leaves.push_back((leaves, access != Access::Load));
         arrival
@@ -289,6 +315,7 @@ mod tests {
             ("occupancy", 4.0),
             ("link", 0.0),
             ("rmw_hit", 5.0),
+            ("hold", 10.0),
             ("jitter", 0.0),
         ] {
             machine.set(name, value).expect("it makes sense");
@@ -339,7 +366,11 @@ mod tests {
         let first = request(&mut lines, 1);
         let second = request(&mut lines, 2);
         assert_eq!(first, 24 * TICKS);
-        assert_eq!(second - first, (5 + 12) * TICKS, "the snoop waits there already");
+        assert_eq!(
+            second - first,
+            (10 + 24) * TICKS,
+            "the first one holds it for a while"
+        );
         let rmw = |lines: &Lines, core, at| lines.is_hit(line, core, Access::Rmw, now + at);
         assert!(rmw(&lines, 0, 12 * TICKS - 1), "it has not gone yet");
         assert!(
@@ -347,10 +378,22 @@ mod tests {
             "it is on its way"
         );
         lines.arrive(line, 1, Access::Rmw);
-        assert!(rmw(&lines, 1, first) && rmw(&lines, 1, first + 5 * TICKS - 1));
-        assert!(!rmw(&lines, 1, first + 5 * TICKS), "the next one has it");
+        assert!(rmw(&lines, 1, first) && rmw(&lines, 1, first + 10 * TICKS - 1));
+        assert!(!rmw(&lines, 1, first + 10 * TICKS), "the next one has it");
         lines.arrive(line, 2, Access::Rmw);
         assert!(rmw(&lines, 2, u64::MAX - now) && !rmw(&lines, 1, second));
+    }
+
+    #[test]
+    fn behind_a_core_that_only_clears_copies_the_snoop_waits_there_already() {
+        let (model, mut lines) = (model(), Lines::new(&model()));
+        access(&mut lines, &model, 0, Access::Load, 0);
+        access(&mut lines, &model, 1, Access::Load, 1_000);
+        let line = lines.number(0x1000);
+        let now = 10_000 * TICKS;
+        let first = lines.request(&model, &mut chance(), line, 0, Access::Rmw, now) - now;
+        let second = lines.request(&model, &mut chance(), line, 1, Access::Load, now) - now;
+        assert_eq!((first, second - first), (24 * TICKS, (5 + 12) * TICKS));
     }
 
     #[test]

@@ -8,6 +8,8 @@ use std::thread;
 
 /// The parts of the virtual clock's unit in a nanosecond.
 pub(crate) const TICKS: u64 = 16;
+/// Blocks are that much shorter than ticks.
+const PARTS: u64 = 64;
 /// A line's readers are kept in as many bits.
 pub(crate) const MOST_CORES: usize = 256;
 
@@ -94,8 +96,12 @@ macro_rules! costs {
 }
 
 costs! {
-    /// Other instructions between two accesses.
+    /// Other instructions between two accesses, in a program that does not report its blocks.
     step,
+    /// A basic block, in a program that reports them.
+    block,
+    /// A wrong guess of the branch predictor, in such a program.
+    wrong_guess,
     /// A load that finds the line in the core's cache.
     load_hit,
     /// A store that finds the line there.
@@ -114,6 +120,8 @@ costs! {
     other_socket,
     /// A load from memory.
     memory,
+    /// How long a core keeps a line that has moved to it, if others wait.
+    hold,
     /// How long one request keeps a line's home from the next.
     occupancy,
     /// How long one line keeps the link between sockets from the next.
@@ -261,7 +269,7 @@ impl Machine {
     }
 }
 
-/// What the model calculates with: the costs in ticks, `smt` and `jitter` in 1/1024.
+/// What the model calculates with: the costs in ticks, `block` in 1/64 of one, `smt` and `jitter` in 1/1024.
 #[derive(Debug, Clone)]
 pub(crate) struct Model {
     pub(crate) machine: Machine,
@@ -294,6 +302,7 @@ impl Model {
         ] {
             *ticks = (*ticks).max(1);
         }
+        ticks.block = machine.cost.block.in_parts((TICKS * PARTS) as f64).max(PARTS);
         ticks.smt = machine.cost.smt.in_parts(1024.0);
         ticks.jitter = machine.cost.jitter.in_parts(1024.0);
         Self {
@@ -326,6 +335,11 @@ impl Model {
         } else {
             self.other_socket
         }
+    }
+
+    /// The time of this number of blocks.
+    pub(crate) fn of_blocks(&self, blocks: u64) -> u64 {
+        (blocks * self.block + PARTS / 2) / PARTS
     }
 
     /// A time that varies by chance.

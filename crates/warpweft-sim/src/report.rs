@@ -205,7 +205,8 @@ impl Names {
         });
         let line = site.line() as usize;
         let Some(name) = receiver(lines, line, site.column() as usize) else {
-            return "?".to_owned();
+            // Its source is not here: the program runs elsewhere than where it was built.
+            return format!("{}:{line}", site.file());
         };
         match (name.strip_prefix("self."), structure(lines, line)) {
             (Some(field), Some(structure)) => format!("{structure}.{field}"),

@@ -1,5 +1,6 @@
 //! Runs a program on a simulated machine: each simulated thread is a coroutine on the caller's thread.
 
+use crate::blocks::{self, Executed};
 use crate::lines::{Access, Lines};
 use crate::log::Step;
 use crate::machine::{Machine, Model, TICKS};
@@ -171,12 +172,35 @@ impl Drop for Leave {
 }
 
 /// Calls `f` with the simulation that the caller is in; `None` if it is in none.
-#[inline]
+#[inline(always)]
 pub(crate) fn here<R>(f: impl FnOnce(&Simulation) -> R) -> Option<R> {
+    enter(true, f)
+}
+
+/// As [`here`], for a caller that says itself what the code took that ran since the last call.
+#[inline(always)]
+pub(crate) fn here_declared<R>(f: impl FnOnce(&Simulation) -> R) -> Option<R> {
+    enter(false, f)
+}
+
+#[inline(always)]
+fn enter<R>(charges_code: bool, f: impl FnOnce(&Simulation) -> R) -> Option<R> {
+    // This is the first, so that what follows is not counted as the program's.
+    let executed = blocks::pause();
     let current = CURRENT.get();
+    if current.is_null() {
+        return None;
+    }
     // SAFETY: `try_run` sets the pointer to a value that outlives `Leave`, which resets it. Coroutines run
     // only in between, on the same thread.
-    (!current.is_null()).then(|| f(unsafe { &*current }))
+    let sim = unsafe { &*current };
+    if blocks::COUNTED {
+        sim.execute_blocks(if charges_code { executed } else { executed.place() });
+    }
+    let result = f(sim);
+    // Other threads may have run meanwhile. This one goes on where it was.
+    blocks::go_on(executed.place());
+    Some(result)
 }
 
 /// A simulation that runs.
@@ -215,6 +239,17 @@ impl Simulation {
             std::mem::forget(thread.body.take());
         }
         failure
+    }
+
+    /// Charges the code since the last call.
+    fn execute_blocks(&self, executed: Executed) {
+        // The world is in use while it drops or makes a value of the program.
+        if let Ok(mut world) = self.world.try_borrow_mut() {
+            let ticks = world.model.of_blocks(executed.blocks) + executed.wrong * world.model.wrong_guess;
+            world.advance(ticks);
+            let me = world.me();
+            me.now = me.now.max(me.busy);
+        }
     }
 
     fn context(&self, thread: ThreadId) -> Context {
@@ -304,8 +339,10 @@ impl Simulation {
     pub(crate) fn access(&self, address: usize, access: Access, site: &'static Location<'static>) {
         let mut world = self.world.borrow_mut();
         world.accesses += 1;
-        let step = world.model.step;
-        world.advance(step);
+        if !blocks::COUNTED {
+            let step = world.model.step;
+            world.advance(step);
+        }
         if access == Access::Rmw {
             world.drain_stores();
         }
@@ -327,13 +364,13 @@ impl Simulation {
                     world.model.slack
                 };
                 if is_first || now < first.saturating_add(slack) {
-                    let (step, cost) = match access {
-                        Access::Load => (Step::Load, world.model.load_hit),
-                        Access::Store => (Step::Store, world.model.store_hit),
-                        Access::Rmw => (Step::Rmw, world.model.rmw_hit),
+                    let step = match access {
+                        Access::Load => Step::Load,
+                        Access::Store => Step::Store,
+                        Access::Rmw => Step::Rmw,
                     };
                     world.log.note(step, thread, line, now);
-                    world.me().now += cost;
+                    world.finish(access);
                     return;
                 }
             } else if is_first {
@@ -343,10 +380,9 @@ impl Simulation {
                 if access == Access::Store {
                     // It goes into the store buffer, and the core goes on.
                     world.lines.arrive_at_once(line, core, access);
-                    let cost = world.model.store_hit;
                     let me = world.me();
                     me.stores = me.stores.max(arrival);
-                    me.now += cost;
+                    world.finish(access);
                     return;
                 }
                 world.me().now = arrival;
@@ -357,12 +393,7 @@ impl Simulation {
                     world = self.world.borrow_mut();
                 }
                 world.lines.arrive(line, core, access);
-                let cost = if access == Access::Rmw {
-                    world.model.rmw_hit
-                } else {
-                    world.model.load_hit
-                };
-                world.me().now += cost;
+                world.finish(access);
                 return;
             }
             world.set_event(thread, now);

@@ -1,8 +1,9 @@
 //! Threads, their own variables, and time.
 
+use crate::blocks;
 use crate::lines::Access;
 use crate::machine::TICKS;
-use crate::run::{Simulation, here};
+use crate::run::{Simulation, here, here_declared};
 use crate::sync::deadline;
 use crate::world::{State, ThreadId, Why};
 use std::any::Any;
@@ -197,9 +198,9 @@ pub fn random_below(bound: usize) -> usize {
     here(|sim| sim.world.borrow_mut().random.usize(..bound.max(1))).unwrap_or(0)
 }
 
-/// Computes for `ns` nanoseconds: what the code between two accesses takes, in place of running it.
+/// Computes for `ns` nanoseconds. They stand for the code since the last access, too.
 pub fn compute(ns: u64) {
-    here(|sim| sim.compute(ns.saturating_mul(TICKS)));
+    here_declared(|sim| sim.compute(ns.saturating_mul(TICKS)));
 }
 
 /// Reads a range of memory: its lines come from where they are.
@@ -318,7 +319,10 @@ impl<T: 'static> LocalKey<T> {
     pub fn with<R>(&'static self, f: impl FnOnce(&T) -> R) -> R {
         let value = here(|sim| self.value(&mut sim.world.borrow_mut().me().locals));
         let value = value.unwrap_or_else(|| LOCALS.with_borrow_mut(|locals| self.value(locals)));
-        f(value.downcast_ref().expect("it has the key's type"))
+        let known = blocks::uncounted(|| value.downcast_ref().expect("it has the key's type"));
+        let result = f(known);
+        blocks::uncounted(|| drop(value));
+        result
     }
 }
 

@@ -15,6 +15,7 @@
 //! - Events happen in the order of their times. Among equal times the seed decides.
 //! - Time of a thread never goes back.
 
+use crate::blocks;
 use crate::hooks::Hooks;
 use crate::lines::{Access, Lines};
 use crate::log::{Log, Step};
@@ -58,6 +59,8 @@ pub(crate) struct Thread {
     pub(crate) allowed: Option<Rc<[usize]>>,
     /// Until then its stores are on their way; a read-modify-write and a fence wait for them.
     pub(crate) stores: u64,
+    /// Until then its last stores and read-modify-writes take. Other code runs meanwhile.
+    pub(crate) busy: u64,
     /// What interrupts have taken, and it has not paid yet.
     pub(crate) debt: u64,
     /// Changes with each event of the thread, so that older ones are known.
@@ -163,6 +166,24 @@ impl World {
         let me = self.me();
         let debt = std::mem::take(&mut me.debt);
         me.now += ticks * factor / 1024 + debt;
+    }
+
+    /// Charges the access itself, of a line that the present thread's core has.
+    pub(crate) fn finish(&mut self, access: Access) {
+        let model = &self.model;
+        let cost = match access {
+            Access::Rmw => model.rmw_hit,
+            // It is one of the instructions of its block, and others run meanwhile.
+            Access::Load if blocks::COUNTED => 0,
+            Access::Load => model.load_hit,
+            Access::Store => model.store_hit,
+        };
+        let me = self.me();
+        if blocks::COUNTED {
+            me.busy = me.now.max(me.busy) + cost;
+        } else {
+            me.now += cost;
+        }
     }
 
     /// Notes that the present thread misses a line at `now`, and returns when it arrives.
@@ -390,6 +411,7 @@ impl World {
             cpu,
             allowed,
             stores: 0,
+            busy: 0,
             debt: 0,
             events: 0,
             woken: false,

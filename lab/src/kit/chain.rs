@@ -79,6 +79,21 @@ pub(crate) trait Feed: Copy + Send + Sync + 'static {
     fn handle(self, packet: &[u8]) -> Counts;
 }
 
+/// A copy of a packet.
+pub(crate) fn allocated(packet: &[u8]) -> Vec<u8> {
+    let copy = packet.to_vec();
+    host::takes(ALLOCATE_NS);
+    host::reads(packet);
+    host::writes(&copy);
+    copy
+}
+
+/// The end of a copy.
+pub(crate) fn freed(copy: Vec<u8>) {
+    host::takes(FREE_NS);
+    drop(copy);
+}
+
 /// A copy of a packet on its way to its handler.
 pub(crate) struct Packet<F> {
     feed: F,
@@ -93,13 +108,9 @@ impl<F: Feed> Source for F {
         let mut packets = self.packets(spawner);
         move |recorder, _| {
             let packet = packets.next().expect("packets have no end");
-            let copy = packet.to_vec();
-            host::takes(ALLOCATE_NS);
-            host::reads(packet);
-            host::writes(&copy);
             Packet {
                 feed: self,
-                copy,
+                copy: allocated(packet),
                 started: recorder.now(),
             }
         }
@@ -116,8 +127,7 @@ impl<F: Feed> Item for Packet<F> {
     fn arrive(self, recorder: &'static TaskRecorder) {
         host::reads(&self.copy);
         let counts = self.feed.handle(&self.copy);
-        host::takes(FREE_NS);
-        drop(self.copy);
+        freed(self.copy);
         recorder.finish(self.started, counts);
     }
 }

@@ -39,6 +39,8 @@ mod here {
         from.recv()
     }
 
+    pub(crate) use crate::kit::burn::burn;
+
     #[inline(always)]
     pub(crate) fn takes(_nanos: u64) {}
 
@@ -90,6 +92,11 @@ mod here {
         }
     }
 
+    pub(crate) fn burn(take: Duration) -> Duration {
+        sim::compute(take.as_nanos() as u64);
+        take
+    }
+
     pub(crate) fn takes(nanos: u64) {
         sim::compute(nanos);
     }
@@ -104,7 +111,8 @@ mod here {
 }
 
 pub(crate) use here::{
-    AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, reads, spin_loop, takes, thread_slot, writes,
+    AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, burn, reads, spin_loop, takes, thread_slot,
+    writes,
 };
 
 /// This moment.

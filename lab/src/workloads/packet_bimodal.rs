@@ -16,13 +16,11 @@
 //! effect handlers for efficient parallel scheduling*, 2022, section 5.3.3).
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::packet_cache::{PacketItem, Reading};
-use crate::kit::burn::burn;
 use crate::kit::chain::{Item, Launch, Listening, OfJobs, OfTasks, Source, heavy_ones};
+use crate::kit::host::{self, AtomicU32, Ordering};
 use crate::kit::packets::Packets;
 use crate::kit::task_recorder::{Recorded, TaskRecorder};
 use crate::prelude::*;
@@ -70,11 +68,11 @@ impl<L: Launch> Start for Closure<L> {
     fn start(self, children: Arc<Children>) {
         self.launch.launch(move || {
             let took = if self.spins {
-                burn(self.take)
+                host::burn(self.take)
             } else {
-                let start = Instant::now();
-                thread::sleep(self.take);
-                start.elapsed()
+                let start = host::now();
+                host::sleep(self.take);
+                host::since(start)
             };
             children.end(took < self.take);
         });
@@ -91,9 +89,9 @@ struct Waiting<T> {
 impl<T: Sleeps> Start for Waiting<T> {
     fn start(self, children: Arc<Children>) {
         self.tasks.launch(async move {
-            let deadline = Instant::now() + self.take;
+            let deadline = host::now() + self.take;
             T::sleep_until(deadline).await;
-            children.end(Instant::now() < deadline);
+            children.end(host::now() < deadline);
         });
     }
 }
@@ -209,6 +207,7 @@ impl Program for Plan {
         ..About::NEW
     };
 
+    const SIMULATES: bool = true;
     const ALSO: &[&str] = &["go", "steal-one", "threads"];
     const REFUSALS: &[(&str, &str)] = &[(
         "may",
@@ -226,6 +225,12 @@ impl Program for Plan {
     }
 
     fn refusal(request: &Request) -> Result<Option<&'static str>, LabError> {
+        if request.simulation.is_some() && request.params.is("form", "network") {
+            return Err(LabError::Usage(String::from(
+                "the deadlines of form=network are the host's, and a simulated machine has its own time: \
+                 form=compute or form=blocking",
+            )));
+        }
         let closures = ["rayon", "rayon-fifo", "steal-one"].contains(&request.runtime.as_str());
         let waits = Self::idiom(&request.params) == Idiom::Sleeps;
         Ok((waits && closures)
@@ -324,7 +329,7 @@ mod tests {
 
     #[test]
     fn a_heavy_packet_ends_with_its_second() {
-        let recorder = TaskRecorder::leaked(Instant::now(), 0);
+        let recorder = TaskRecorder::leaked(host::now(), 0);
         let children = Children {
             recorder,
             started: 0,

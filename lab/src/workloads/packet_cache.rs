@@ -4,7 +4,8 @@
 //! with the packet says, and then spawns its successor. The result of a chain depends on nothing but the
 //! packet and its number, so the sum over all chains is known beforehand.
 
-use crate::kit::chain::{Item, Listening, Source, sends};
+use crate::kit::chain::{Item, Listening, Source, allocated, freed, sends};
+use crate::kit::host;
 use crate::kit::packets::{POOL, Packets};
 use crate::kit::task_recorder::{Recorded, TaskRecorder};
 use crate::prelude::*;
@@ -57,11 +58,13 @@ fn work(packet: &[u8], state: u64) -> u64 {
             .map(|_| {
                 random = scramble(random);
                 // The high half times the length: a place in the packet without a division.
-                let place = ((random >> 32) * packet.len() as u64) >> 32;
-                u64::from(packet[place as usize])
+                let place = (((random >> 32) * packet.len() as u64) >> 32) as usize;
+                host::reads(&packet[place..=place]);
+                u64::from(packet[place])
             })
             .sum()
     } else {
+        host::reads(packet);
         packet.iter().map(|byte| u64::from(*byte)).sum::<u64>()
     };
     scramble(state ^ read)
@@ -90,7 +93,7 @@ impl Item for PacketItem {
             started,
             ..
         } = self;
-        drop(packet);
+        freed(packet);
         recorder.finish(started, [state, 0, 0, 0]);
     }
 }
@@ -107,7 +110,7 @@ impl Reading {
     #[inline]
     pub(super) fn item(self, recorder: &TaskRecorder, spawner: u64, number: u64) -> PacketItem {
         let (index, state) = first_state(spawner, number);
-        let packet = self.packets.packets[index].clone();
+        let packet = allocated(&self.packets.packets[index]);
         PacketItem {
             packet,
             state,
@@ -157,6 +160,7 @@ impl Program for Plan {
     };
 
     const IDIOM: Idiom = Idiom::Jobs;
+    const SIMULATES: bool = true;
     const ALSO: &[&str] = &["go", "steal-one"];
 
     fn load(request: &Request) -> Result<Self, LabError> {

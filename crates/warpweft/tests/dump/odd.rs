@@ -57,11 +57,11 @@ fn dumps_of_a_runtime_that_ends_and_has_ended() {
     assert!(dump.to_string().contains(", closed"), "{dump}");
 }
 
-/// Tasks begin, wait for locks, fibers and joins, and end, while ten thousand dumps look at them, or as many
+/// Tasks begin, wait for locks, fibers and joins, and end, while a thousand dumps look at them, or as many
 /// as `WARPWEFT_DUMPS` says.
 #[test]
-fn ten_thousand_dumps_under_load() {
-    let dumps = std::env::var("WARPWEFT_DUMPS").map_or(10_000, |text| text.parse().expect("a number"));
+fn a_thousand_dumps_beside_tasks() {
+    let dumps = std::env::var("WARPWEFT_DUMPS").map_or(1_000, |text| text.parse().expect("a number"));
     let runtime = Runtime::builder().workers(2).build().expect("a runtime");
     let over = Arc::new(AtomicBool::new(false));
     let lock = Arc::new(Mutex::new(0_u64));

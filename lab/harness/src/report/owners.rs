@@ -13,6 +13,9 @@ const TOP: f64 = 64.0;
 
 /// The picture as a file of its own. `title` says what was run; it is simulated, and says so.
 pub(crate) fn svg(title: &str, lines: &[OwnedLine]) -> String {
+    // A line that moved at other times only has nothing to show.
+    let moved = |line: &&OwnedLine| !line.arrivals.is_empty();
+    let lines: Vec<_> = lines.iter().filter(moved).collect();
     let times = || {
         lines
             .iter()
@@ -45,14 +48,13 @@ pub(crate) fn svg(title: &str, lines: &[OwnedLine]) -> String {
         );
         for (place, &(ns, core, alone)) in line.arrivals.iter().enumerate() {
             let until = line.arrivals.get(place + 1).map_or(end, |next| next.0);
-            let light = if alone { 45 } else { 82 };
             let _ = write!(
                 svg,
-                "<rect x=\"{:.2}\" y=\"{y}\" width=\"{:.2}\" height=\"{STRIP}\" fill=\"hsl({},70%,{light}%)\">\
+                "<rect x=\"{:.2}\" y=\"{y}\" width=\"{:.2}\" height=\"{STRIP}\" fill=\"{}\">\
                  <title>{:.3} µs: core {core}{}</title></rect>",
                 x(ns),
                 (x(until) - x(ns)).max(0.2),
-                hue(core),
+                colour(core, alone),
                 (ns - begin) as f64 / 1e3,
                 if alone { "" } else { ", a copy" }
             );
@@ -69,9 +71,18 @@ pub(crate) fn svg(title: &str, lines: &[OwnedLine]) -> String {
     svg
 }
 
-/// Neighbours of a cache have hues that are near each other, and caches are far apart.
-fn hue(core: usize) -> usize {
-    (core / 4 * 67 + core % 4 * 9) % 360
+/// A core's colour, pale for a copy. Neighbours of a cache have hues that are near each other, and caches are
+/// far apart. Not all programs that show a picture know colours by their hues, so this is red, green and blue.
+fn colour(core: usize, alone: bool) -> String {
+    let hue = ((core / 4 * 67 + core % 4 * 9) % 360) as f64;
+    let (saturation, light) = if alone { (0.7, 0.45) } else { (0.7, 0.82) };
+    let part = |offset: f64| {
+        let turned = (offset + hue / 30.0) % 12.0;
+        let bend = (turned - 3.0).min(9.0 - turned).clamp(-1.0, 1.0);
+        let value = light - saturation * f64::min(light, 1.0 - light) * bend;
+        (value * 255.0).round() as u8
+    };
+    format!("#{:02x}{:02x}{:02x}", part(0.0), part(8.0), part(4.0))
 }
 
 #[cfg(test)]
@@ -84,12 +95,25 @@ mod tests {
             name: String::from("Queue<T>.head"),
             arrivals: vec![(1_000, 3, true), (2_000, 64, false), (4_000, 0, true)],
         };
-        let svg = svg("packet", &[line]);
+        let elsewhen = OwnedLine {
+            name: String::from("Queue<T>.tail"),
+            arrivals: Vec::new(),
+        };
+        let svg = svg("packet", &[line, elsewhen]);
         assert!(
             svg.contains("Simulated.") && svg.contains("Queue&lt;T&gt;.head"),
             "{svg}"
         );
         assert_eq!(svg.matches("<title>").count(), 3);
         assert!(svg.contains("core 64, a copy"));
+        assert!(!svg.contains("tail"), "it did not move");
+    }
+
+    #[test]
+    fn a_colour_is_that_of_its_hue() {
+        assert_eq!(colour(0, true), "#c32222", "a red");
+        let caches: std::collections::HashSet<_> =
+            (0..128).step_by(4).map(|core| colour(core, true)).collect();
+        assert_eq!(caches.len(), 32, "each cache has its own");
     }
 }

@@ -1,0 +1,247 @@
+//! Counts the basic blocks that the program executes, if the compiler was told to report them.
+//!
+//! A basic block is a piece of straight code that ends with a jump. With the flags below the compiler calls a
+//! function of this file in each of them, after it has optimised the code. So the time between two accesses
+//! follows from the code that ran between them. Without the flags it is a constant.
+//!
+//! ```text
+//! RUSTFLAGS="--cfg warpweft_sim --cfg warpweft_sim_blocks -C passes=sancov-module
+//!            -C llvm-args=-sanitizer-coverage-level=2 -C llvm-args=-sanitizer-coverage-prune-blocks=0
+//!            -C llvm-args=-sanitizer-coverage-trace-pc-guard" cargo build --target x86_64-unknown-linux-gnu
+//! ```
+//!
+//! They are for the target alone, and so `--target` must be given: build scripts and macros have no such
+//! function.
+//!
+//! A processor runs several blocks at once while it guesses right which one comes next. So wrong guesses are
+//! counted, too, by a predictor as processors have them. After a random choice it guesses wrong, and it learns
+//! what repeats.
+//!
+//! ```text
+//!   this block, those before it ──▶ long table ── sure ─────────▶ guess
+//!   this block ───────────────────▶ short table ── otherwise ───▶ guess
+//! ```
+//!
+//! The simulator's own blocks are not counted: between [`pause`] and [`go_on`] none is.
+
+/// Whether the program reports its blocks.
+pub(crate) const COUNTED: bool = cfg!(warpweft_sim_blocks);
+
+/// What ran, and where the calling thread was.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Executed {
+    /// The number of blocks.
+    pub(crate) blocks: u64,
+    /// How often another one came than the predictor guessed.
+    pub(crate) wrong: u64,
+    /// The last block, and a mixture of those before it.
+    last: u32,
+    history: u64,
+}
+
+/// Stops counting, and returns what ran since the last call; nothing in a program that does not report it.
+#[inline(always)]
+pub(crate) fn pause() -> Executed {
+    #[cfg(warpweft_sim_blocks)]
+    {
+        reports::pause()
+    }
+    #[cfg(not(warpweft_sim_blocks))]
+    {
+        Executed::default()
+    }
+}
+
+/// Counts again, with the history that the calling thread had. `counted` is what ran already.
+#[inline]
+pub(crate) fn go_on(counted: Executed) {
+    #[cfg(warpweft_sim_blocks)]
+    reports::go_on(counted);
+    #[cfg(not(warpweft_sim_blocks))]
+    let _ = counted;
+}
+
+impl Executed {
+    /// The same place of the program, and nothing that ran.
+    #[inline]
+    pub(crate) fn place(self) -> Self {
+        Self {
+            blocks: 0,
+            wrong: 0,
+            ..self
+        }
+    }
+}
+
+/// Calls `f`, whose blocks are not those of the program.
+#[inline]
+pub(crate) fn uncounted<R>(f: impl FnOnce() -> R) -> R {
+    let before = pause();
+    let result = f();
+    go_on(before);
+    result
+}
+
+#[cfg(any(test, warpweft_sim_blocks))]
+mod predictor {
+    use super::Executed;
+    use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+    /// Entries of a table. A program has some thousand blocks that run often, each with some histories.
+    const ENTRIES: usize = 1 << 16;
+    /// From this count on an entry of the long table is sure.
+    const SURE: u32 = 2;
+    /// The count of an entry, how often it was right of late, is its lowest two bits.
+    const COUNT: u32 = 3;
+
+    /// The block that comes next, with a count below it. Only threads of the host that run side by side could
+    /// disturb each other, and a simulation runs on one.
+    struct Entry(AtomicU32);
+
+    impl Entry {
+        fn guess(&self) -> (u32, u32) {
+            let entry = self.0.load(Relaxed);
+            (entry >> 2, entry & COUNT)
+        }
+
+        fn learn(&self, next: u32) {
+            let (guess, count) = self.guess();
+            let entry = if guess == next {
+                guess << 2 | (count + 1).min(COUNT)
+            } else if count == 0 {
+                next << 2
+            } else {
+                guess << 2 | (count - 1)
+            };
+            self.0.store(entry, Relaxed);
+        }
+    }
+
+    pub(super) struct Predictor {
+        short: [Entry; ENTRIES],
+        long: [Entry; ENTRIES],
+    }
+
+    impl Predictor {
+        pub(super) const fn new() -> Self {
+            Self {
+                short: [const { Entry(AtomicU32::new(0)) }; ENTRIES],
+                long: [const { Entry(AtomicU32::new(0)) }; ENTRIES],
+            }
+        }
+
+        /// Goes on to a block. Returns true if the guess was another one.
+        #[inline(always)]
+        pub(super) fn step(&self, at: &mut Executed, next: u32) -> bool {
+            let short = &self.short[at.last as usize % ENTRIES];
+            let mixed = (at.history ^ u64::from(at.last)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let long = &self.long[(mixed >> 40) as usize % ENTRIES];
+            let guess = match long.guess() {
+                (guess, SURE..) => guess,
+                _ => short.guess().0,
+            };
+            short.learn(next);
+            long.learn(next);
+            // It is as long as a word: the last sixteen blocks.
+            at.history = at.history << 4 ^ u64::from(at.last);
+            at.last = next;
+            guess != next
+        }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::{Executed, Predictor};
+
+        /// Returns how many of the last thousand guesses were wrong.
+        fn wrong(blocks: impl Iterator<Item = u32>) -> usize {
+            static PREDICTORS: [Predictor; 3] = [const { Predictor::new() }; 3];
+            static NEXT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+            let new = &PREDICTORS[NEXT.fetch_add(1, super::Relaxed)];
+            let mut at = Executed::default();
+            let guesses: Vec<bool> = blocks
+                .take(100_000)
+                .map(|block| new.step(&mut at, block))
+                .collect();
+            guesses.iter().rev().take(1000).filter(|wrong| **wrong).count()
+        }
+
+        #[test]
+        fn what_repeats_is_learnt_and_chance_is_not() {
+            assert_eq!(wrong((0..).map(|n| n % 7 + 1)), 0, "a loop");
+            // The second visit of 1 goes elsewhere than the first one.
+            assert_eq!(wrong([1, 2, 1, 3].into_iter().cycle()), 0, "a pattern");
+            let mut random = fastrand::Rng::with_seed(1);
+            // Every second block is one of two by chance.
+            let chance = (0..).map(|n| if n % 2 == 0 { 1 } else { random.u32(2..4) });
+            let wrong = wrong(chance);
+            assert!((150..350).contains(&wrong), "{wrong} of 500 by chance");
+        }
+    }
+}
+
+#[cfg(warpweft_sim_blocks)]
+mod reports {
+    use super::Executed;
+    use super::predictor::Predictor;
+    use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+    static PREDICTOR: Predictor = Predictor::new();
+    static COUNTS: AtomicBool = AtomicBool::new(false);
+    static BLOCKS: AtomicU64 = AtomicU64::new(0);
+    static WRONG: AtomicU64 = AtomicU64::new(0);
+    static LAST: AtomicU32 = AtomicU32::new(0);
+    static HISTORY: AtomicU64 = AtomicU64::new(0);
+    /// Where the compiler's numbers of blocks begin.
+    static FIRST: AtomicUsize = AtomicUsize::new(0);
+
+    #[inline(always)]
+    pub(super) fn pause() -> Executed {
+        COUNTS.store(false, Relaxed);
+        let executed = Executed {
+            blocks: BLOCKS.load(Relaxed),
+            wrong: WRONG.load(Relaxed),
+            last: LAST.load(Relaxed),
+            history: HISTORY.load(Relaxed),
+        };
+        BLOCKS.store(0, Relaxed);
+        WRONG.store(0, Relaxed);
+        executed
+    }
+
+    #[inline]
+    pub(super) fn go_on(at: Executed) {
+        BLOCKS.store(at.blocks, Relaxed);
+        WRONG.store(at.wrong, Relaxed);
+        LAST.store(at.last, Relaxed);
+        HISTORY.store(at.history, Relaxed);
+        COUNTS.store(true, Relaxed);
+    }
+
+    // SAFETY: the compiler's calls expect this name and signature, and no library of this build has it: the
+    // flags that ask for the calls come with the cfg.
+    #[unsafe(no_mangle)]
+    extern "C" fn __sanitizer_cov_trace_pc_guard(guard: *mut u32) {
+        if !COUNTS.load(Relaxed) {
+            return;
+        }
+        let block = (guard.addr() - FIRST.load(Relaxed)) / size_of::<u32>();
+        let mut at = Executed {
+            last: LAST.load(Relaxed),
+            history: HISTORY.load(Relaxed),
+            ..Executed::default()
+        };
+        let wrong = PREDICTOR.step(&mut at, block as u32);
+        LAST.store(at.last, Relaxed);
+        HISTORY.store(at.history, Relaxed);
+        // No read-modify-write: it would take longer than most blocks.
+        BLOCKS.store(BLOCKS.load(Relaxed) + 1, Relaxed);
+        WRONG.store(WRONG.load(Relaxed) + u64::from(wrong), Relaxed);
+    }
+
+    // SAFETY: as above. The compiler calls it before `main`, perhaps often, with the same range each time.
+    #[unsafe(no_mangle)]
+    extern "C" fn __sanitizer_cov_trace_pc_guard_init(first: *mut u32, _end: *mut u32) {
+        FIRST.store(first.addr(), Relaxed);
+    }
+}
