@@ -31,8 +31,8 @@ mod elsewhere {
     /// Names the program that is built for the simulator.
     const VARIABLE: &str = "WARPWEFT_SIMULATOR";
 
-    /// The compiler's flags. By some of them the program reports its basic blocks, so that the simulator knows
-    /// how much code runs between two accesses.
+    /// The compiler's flags. By some of them the program reports its basic blocks, so that the simulator
+    /// knows how much code runs between two accesses.
     const FLAGS: &str = include_str!("../simulator-flags.txt");
 
     /// Finds the program that is built for the simulator, or builds it.
@@ -64,10 +64,11 @@ mod elsewhere {
     pub(super) fn missing(sources: &Path) -> String {
         format!(
             "the simulator is another build of this program, and its sources are not at {} any more. Install it:\n  \
-             RUSTFLAGS=\"--cfg warpweft_sim\" cargo install warpweft-lab --root FOLDER\n\
-             and name it: {VARIABLE}=FOLDER/bin/warpweft warpweft simulate …\n\
+             RUSTFLAGS=\"{}\" cargo install warpweft-lab --target TARGET --root FOLDER\n\
+             where TARGET is the host that `rustc -vV` names, and name it: {VARIABLE}=FOLDER/bin/warpweft warpweft simulate …\n\
              Or copy it to warpweft-simulator, beside this program",
-            sources.display()
+            sources.display(),
+            FLAGS.lines().collect::<Vec<_>>().join(" ")
         )
     }
 

@@ -2,7 +2,7 @@
 //! they are those of `std`.
 
 use crate::lines::Access;
-use crate::run::{Simulation, here};
+use crate::simulation::{Simulation, here};
 use std::fmt;
 use std::panic::Location;
 pub use std::sync::atomic::Ordering;

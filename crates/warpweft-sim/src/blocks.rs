@@ -13,8 +13,8 @@
 //! They are for the target alone, and so `--target` must be given: build scripts and macros have no such
 //! function.
 //!
-//! A processor runs several blocks at once while it guesses right which one comes next. So wrong guesses are
-//! counted, too, by a predictor as processors have them. After a random choice it guesses wrong, and it learns
+//! A processor runs several blocks at once while it guesses right which one comes next. So wrong guesses
+//! count, too, by a predictor as processors have them. After a random choice it guesses wrong, and it learns
 //! what repeats.
 //!
 //! ```text
@@ -35,7 +35,9 @@ pub(crate) struct Executed {
     /// How often another one came than the predictor guessed.
     pub(crate) wrong: u64,
     /// The last block, and a mixture of those before it.
+    #[cfg(any(test, warpweft_sim_blocks))]
     last: u32,
+    #[cfg(any(test, warpweft_sim_blocks))]
     history: u64,
 }
 
@@ -64,12 +66,9 @@ pub(crate) fn go_on(counted: Executed) {
 impl Executed {
     /// The same place of the program, and nothing that ran.
     #[inline]
-    pub(crate) fn place(self) -> Self {
-        Self {
-            blocks: 0,
-            wrong: 0,
-            ..self
-        }
+    pub(crate) fn place(mut self) -> Self {
+        (self.blocks, self.wrong) = (0, 0);
+        self
     }
 }
 

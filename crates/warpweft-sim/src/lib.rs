@@ -16,6 +16,7 @@
 //! | `run` | runs a program; the order of accesses |
 //! | `atomic`, `sync`, `thread` | what programs use in place of `std` |
 //! | `log`, `report` | what happened: its hash, and the lines that were waited for |
+//! | `simulation`, `charge` | how a program comes in, and what its code and accesses cost |
 //! | `blocks` | how much code runs between two accesses |
 //! | `hooks`, `owners` | parts of the program by name; which core had which line when |
 //!
@@ -48,6 +49,7 @@
 
 mod atomic;
 mod blocks;
+mod charge;
 mod hooks;
 mod lines;
 mod log;
@@ -55,6 +57,7 @@ mod machine;
 mod owners;
 mod report;
 mod run;
+mod simulation;
 mod sync;
 mod thread;
 mod world;

@@ -167,8 +167,10 @@ impl fmt::Display for MachineError {
 impl std::error::Error for MachineError {}
 
 /// The machines that are built in.
-const BUILT_IN: [(&str, &str); 2] = [
+const BUILT_IN: [(&str, &str); 4] = [
     ("epyc-7702x2", include_str!("../machines/epyc-7702x2.toml")),
+    ("epyc-7662x2", include_str!("../machines/epyc-7662x2.toml")),
+    ("xeon-8160x4", include_str!("../machines/xeon-8160x4.toml")),
     ("desktop", include_str!("../machines/desktop.toml")),
 ];
 

@@ -1,16 +1,17 @@
 //! Runs a program on a simulated machine: each simulated thread is a coroutine on the caller's thread.
 
-use crate::blocks::{self, Executed};
+use crate::blocks;
 use crate::lines::{Access, Lines};
 use crate::log::Step;
 use crate::machine::{Machine, Model, TICKS};
 use crate::owners::Owners;
 use crate::report::{LineReport, Names, Report};
+use crate::simulation::{Entered, Simulation, here};
 use crate::world::{State, ThreadId, Why, World};
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 use std::any::Any;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::fmt::{self, Write as _};
 use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 use std::rc::Rc;
@@ -127,7 +128,7 @@ pub fn try_run<T: 'static>(
     settings: &Settings,
     closure: impl FnOnce() -> T + 'static,
 ) -> Result<(T, Report), Failure> {
-    assert!(CURRENT.get().is_null(), "a simulation runs no simulation");
+    assert!(here(|_| ()).is_none(), "a simulation runs no simulation");
     let result = Rc::new(RefCell::new(None));
     let sim = Simulation {
         world: RefCell::new(World::new(
@@ -143,11 +144,10 @@ pub fn try_run<T: 'static>(
         let ended = catch_unwind(AssertUnwindSafe(closure));
         *slot.borrow_mut() = Some(ended);
     });
-    CURRENT.set(&raw const sim);
-    let leave = Leave;
+    let entered = Entered::new(&sim);
     sim.world.borrow_mut().start(Some("main".into()), STACK, body, 0);
     let failure = sim.execute(settings);
-    drop(leave);
+    drop(entered);
     let report = sim.report(settings);
     let ended = result.borrow_mut().take();
     match (failure, ended) {
@@ -156,58 +156,6 @@ pub fn try_run<T: 'static>(
         (Some(failure), None) => Err(failure),
         (None, None) => unreachable!("without a failure the first thread has ended"),
     }
-}
-
-thread_local! {
-    static CURRENT: Cell<*const Simulation> = const { Cell::new(std::ptr::null()) };
-}
-
-/// Ends the simulation of the calling thread.
-struct Leave;
-
-impl Drop for Leave {
-    fn drop(&mut self) {
-        CURRENT.set(std::ptr::null());
-    }
-}
-
-/// Calls `f` with the simulation that the caller is in; `None` if it is in none.
-#[inline(always)]
-pub(crate) fn here<R>(f: impl FnOnce(&Simulation) -> R) -> Option<R> {
-    enter(true, f)
-}
-
-/// As [`here`], for a caller that says itself what the code took that ran since the last call.
-#[inline(always)]
-pub(crate) fn here_declared<R>(f: impl FnOnce(&Simulation) -> R) -> Option<R> {
-    enter(false, f)
-}
-
-#[inline(always)]
-fn enter<R>(charges_code: bool, f: impl FnOnce(&Simulation) -> R) -> Option<R> {
-    // This is the first, so that what follows is not counted as the program's.
-    let executed = blocks::pause();
-    let current = CURRENT.get();
-    if current.is_null() {
-        return None;
-    }
-    // SAFETY: `try_run` sets the pointer to a value that outlives `Leave`, which resets it. Coroutines run
-    // only in between, on the same thread.
-    let sim = unsafe { &*current };
-    if blocks::COUNTED {
-        sim.execute_blocks(if charges_code { executed } else { executed.place() });
-    }
-    let result = f(sim);
-    // Other threads may have run meanwhile. This one goes on where it was.
-    blocks::go_on(executed.place());
-    Some(result)
-}
-
-/// A simulation that runs.
-pub(crate) struct Simulation {
-    pub(crate) world: RefCell<World>,
-    /// By thread, how its coroutine is suspended.
-    yielders: RefCell<Vec<*const Yielder<(), ()>>>,
 }
 
 impl Simulation {
@@ -239,17 +187,6 @@ impl Simulation {
             std::mem::forget(thread.body.take());
         }
         failure
-    }
-
-    /// Charges the code since the last call.
-    fn execute_blocks(&self, executed: Executed) {
-        // The world is in use while it drops or makes a value of the program.
-        if let Ok(mut world) = self.world.try_borrow_mut() {
-            let ticks = world.model.of_blocks(executed.blocks) + executed.wrong * world.model.wrong_guess;
-            world.advance(ticks);
-            let me = world.me();
-            me.now = me.now.max(me.busy);
-        }
     }
 
     fn context(&self, thread: ThreadId) -> Context {

@@ -2,7 +2,7 @@
 
 use crate::lines::Access;
 use crate::machine::{Model, TICKS};
-use crate::run::{Simulation, here};
+use crate::simulation::{Simulation, here};
 use crate::world::{ThreadId, Why};
 use std::collections::VecDeque;
 use std::fmt;

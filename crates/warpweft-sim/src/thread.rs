@@ -3,7 +3,7 @@
 use crate::blocks;
 use crate::lines::Access;
 use crate::machine::TICKS;
-use crate::run::{Simulation, here, here_declared};
+use crate::simulation::{Simulation, here, here_declared};
 use crate::sync::deadline;
 use crate::world::{State, ThreadId, Why};
 use std::any::Any;

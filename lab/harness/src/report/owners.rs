@@ -72,7 +72,7 @@ pub(crate) fn svg(title: &str, lines: &[OwnedLine]) -> String {
 }
 
 /// A core's colour, pale for a copy. Neighbours of a cache have hues that are near each other, and caches are
-/// far apart. Not all programs that show a picture know colours by their hues, so this is red, green and blue.
+/// far apart. Some programs that show pictures know no colours by their hues: this is red, green and blue.
 fn colour(core: usize, alone: bool) -> String {
     let hue = ((core / 4 * 67 + core % 4 * 9) % 360) as f64;
     let (saturation, light) = if alone { (0.7, 0.45) } else { (0.7, 0.82) };
