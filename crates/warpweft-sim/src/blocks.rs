@@ -75,6 +75,11 @@ impl Executed {
 /// Calls `f`, whose blocks are not those of the program.
 #[inline]
 pub(crate) fn uncounted<R>(f: impl FnOnce() -> R) -> R {
+    // Outside of a simulation nothing is counted, and it stays so.
+    #[cfg(warpweft_sim_blocks)]
+    if !reports::counts() {
+        return f();
+    }
     let before = pause();
     let result = f();
     go_on(before);
@@ -183,10 +188,15 @@ mod predictor {
 mod reports {
     use super::Executed;
     use super::predictor::Predictor;
-    use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+    use std::cell::Cell;
+    use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+    thread_local! {
+        /// Other threads of the host, which wait for the simulation, are not counted.
+        static COUNTS: Cell<bool> = const { Cell::new(false) };
+    }
 
     static PREDICTOR: Predictor = Predictor::new();
-    static COUNTS: AtomicBool = AtomicBool::new(false);
     static BLOCKS: AtomicU64 = AtomicU64::new(0);
     static WRONG: AtomicU64 = AtomicU64::new(0);
     static LAST: AtomicU32 = AtomicU32::new(0);
@@ -195,8 +205,13 @@ mod reports {
     static FIRST: AtomicUsize = AtomicUsize::new(0);
 
     #[inline(always)]
+    pub(super) fn counts() -> bool {
+        COUNTS.get()
+    }
+
+    #[inline(always)]
     pub(super) fn pause() -> Executed {
-        COUNTS.store(false, Relaxed);
+        COUNTS.set(false);
         let executed = Executed {
             blocks: BLOCKS.load(Relaxed),
             wrong: WRONG.load(Relaxed),
@@ -214,14 +229,14 @@ mod reports {
         WRONG.store(at.wrong, Relaxed);
         LAST.store(at.last, Relaxed);
         HISTORY.store(at.history, Relaxed);
-        COUNTS.store(true, Relaxed);
+        COUNTS.set(true);
     }
 
     // SAFETY: the compiler's calls expect this name and signature, and no library of this build has it: the
     // flags that ask for the calls come with the cfg.
     #[unsafe(no_mangle)]
     extern "C" fn __sanitizer_cov_trace_pc_guard(guard: *mut u32) {
-        if !COUNTS.load(Relaxed) {
+        if !COUNTS.get() {
             return;
         }
         let block = (guard.addr() - FIRST.load(Relaxed)) / size_of::<u32>();

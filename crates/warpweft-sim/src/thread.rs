@@ -203,6 +203,12 @@ pub fn compute(ns: u64) {
     here_declared(|sim| sim.compute(ns.saturating_mul(TICKS)));
 }
 
+/// Calls `f`, whose code takes no time: it is not the program's, or its time is charged otherwise. Accesses in it
+/// cost what they cost.
+pub fn uncounted<R>(f: impl FnOnce() -> R) -> R {
+    blocks::uncounted(f)
+}
+
 /// Reads a range of memory: its lines come from where they are.
 pub fn touch(range: &[u8]) {
     here(|sim| sim.touch(range.as_ptr().addr(), range.len(), Access::Load));

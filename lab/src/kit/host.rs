@@ -31,6 +31,11 @@ mod here {
         Instant::now()
     }
 
+    #[inline]
+    pub(super) fn between(moment: Instant, now: Instant) -> Duration {
+        now.saturating_duration_since(moment)
+    }
+
     pub(super) fn sleep(time: Duration) {
         std::thread::sleep(time);
     }
@@ -74,7 +79,13 @@ mod here {
     }
 
     pub(super) fn now() -> Instant {
-        *ZERO.get_or_init(Instant::now) + Duration::from_nanos(sim::now_ns())
+        let time = Duration::from_nanos(sim::now_ns());
+        // The length of this code depends on the host's clock.
+        sim::uncounted(|| *ZERO.get_or_init(Instant::now) + time)
+    }
+
+    pub(super) fn between(moment: Instant, now: Instant) -> Duration {
+        sim::uncounted(|| now.saturating_duration_since(moment))
     }
 
     pub(super) fn sleep(time: Duration) {
@@ -124,7 +135,7 @@ pub(crate) fn now() -> Instant {
 /// The time since a moment.
 #[inline]
 pub(crate) fn since(moment: Instant) -> Duration {
-    now().saturating_duration_since(moment)
+    here::between(moment, now())
 }
 
 /// Lets the calling thread, which is no worker, sleep.

@@ -2,7 +2,7 @@
 
 use crate::admission::settings::QueueDelayError;
 use crate::threads::affinity::PinError;
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt;
 use std::io;
@@ -292,7 +292,8 @@ impl std::error::Error for BuildError {
 ///
 /// Two names are equal.
 pub(crate) fn unique<'a>(names: impl Iterator<Item = &'a String>) -> Result<(), BuildError> {
-    let mut seen = HashSet::new();
+    // No hash set: a simulated run is not to depend on a random state.
+    let mut seen = BTreeSet::new();
     for name in names {
         if !seen.insert(name) {
             let name = name.clone();
