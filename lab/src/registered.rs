@@ -9,7 +9,7 @@ use crate::peers;
 use crate::program::{Program, of};
 
 /// The workloads that can be simulated; a test compares.
-const SIMULATED: [&str; 11] = [
+const SIMULATED: [&str; 13] = [
     "call",
     "churn",
     "cycle",
@@ -18,6 +18,8 @@ const SIMULATED: [&str; 11] = [
     "locality",
     "mapreducefib",
     "packet",
+    "packet-bimodal",
+    "packet-cache",
     "pingpong",
     "transfer",
     "yield",

@@ -199,6 +199,7 @@ mod here {
         let mut settings = Settings::new(&machine(simulation)?, simulation.seed);
         settings.lines = simulation.lines;
         settings.owners = simulation.owners;
+        settings.is_main_free = true;
         let start = Instant::now();
         let (outcome, report) = try_run(&settings, run).map_err(|failure| request.failed(&failure))?;
         let mut outcome = outcome?;

@@ -188,13 +188,9 @@ mod predictor {
 mod reports {
     use super::Executed;
     use super::predictor::Predictor;
-    use std::cell::Cell;
-    use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
-
-    thread_local! {
-        /// Other threads of the host, which wait for the simulation, are not counted.
-        static COUNTS: Cell<bool> = const { Cell::new(false) };
-    }
+    #[cfg(target_arch = "x86_64")]
+    use std::arch::asm;
+    use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
     static PREDICTOR: Predictor = Predictor::new();
     static BLOCKS: AtomicU64 = AtomicU64::new(0);
@@ -203,15 +199,52 @@ mod reports {
     static HISTORY: AtomicU64 = AtomicU64::new(0);
     /// Where the compiler's numbers of blocks begin.
     static FIRST: AtomicUsize = AtomicUsize::new(0);
+    /// Whether blocks count just now. On x86-64 it is read and written without a call: what is called may
+    /// report its blocks, and so call the reader. Elsewhere the program must be optimised, so that nothing is
+    /// called.
+    static COUNTS: AtomicBool = AtomicBool::new(false);
 
     #[inline(always)]
     pub(super) fn counts() -> bool {
-        COUNTS.get()
+        #[cfg(target_arch = "x86_64")]
+        {
+            let counts: u32;
+            // SAFETY: it reads a byte that is there for ever, as a relaxed atomic access does.
+            unsafe {
+                asm!(
+                    "movzx {0:e}, byte ptr [rip + {1}]",
+                    out(reg) counts,
+                    sym COUNTS,
+                    options(nostack, preserves_flags)
+                );
+            }
+            counts != 0
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        {
+            COUNTS.load(Relaxed)
+        }
+    }
+
+    #[inline(always)]
+    fn set_counts(counts: bool) {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: it writes 0 or 1 to a byte that is there for ever, as a relaxed atomic access does.
+        unsafe {
+            asm!(
+                "mov byte ptr [rip + {1}], {0}",
+                in(reg_byte) counts as u8,
+                sym COUNTS,
+                options(nostack, preserves_flags)
+            );
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        COUNTS.store(counts, Relaxed);
     }
 
     #[inline(always)]
     pub(super) fn pause() -> Executed {
-        COUNTS.set(false);
+        set_counts(false);
         let executed = Executed {
             blocks: BLOCKS.load(Relaxed),
             wrong: WRONG.load(Relaxed),
@@ -223,22 +256,24 @@ mod reports {
         executed
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn go_on(at: Executed) {
         BLOCKS.store(at.blocks, Relaxed);
         WRONG.store(at.wrong, Relaxed);
         LAST.store(at.last, Relaxed);
         HISTORY.store(at.history, Relaxed);
-        COUNTS.set(true);
+        set_counts(true);
     }
 
     // SAFETY: the compiler's calls expect this name and signature, and no library of this build has it: the
     // flags that ask for the calls come with the cfg.
     #[unsafe(no_mangle)]
     extern "C" fn __sanitizer_cov_trace_pc_guard(guard: *mut u32) {
-        if !COUNTS.get() {
+        if !counts() {
             return;
         }
+        // What is called from here may report its own blocks, and they do not count.
+        set_counts(false);
         let block = (guard.addr() - FIRST.load(Relaxed)) / size_of::<u32>();
         let mut at = Executed {
             last: LAST.load(Relaxed),
@@ -251,6 +286,7 @@ mod reports {
         // No read-modify-write: it would take longer than most blocks.
         BLOCKS.store(BLOCKS.load(Relaxed) + 1, Relaxed);
         WRONG.store(WRONG.load(Relaxed) + u64::from(wrong), Relaxed);
+        set_counts(true);
     }
 
     // SAFETY: as above. The compiler calls it before `main`, perhaps often, with the same range each time.

@@ -73,5 +73,6 @@ pub use run::{Failure, Settings, run, try_run};
 pub use sync::{Arc, Condvar, LockResult, Mutex, MutexGuard, TryLockError, TryLockResult, barrier};
 pub use thread::{
     Builder, CpuLocation, InHook, JoinHandle, LocalKey, allowed, compute, current_name, in_hook,
-    keep_until_exit, now_ns, pin, places, random_below, sleep, spawn, touch, touch_to_write, uncounted, yield_now,
+    keep_until_exit, now_ns, pin, places, random_below, sleep, spawn, touch, touch_to_write, uncounted,
+    yield_now,
 };

@@ -39,6 +39,9 @@ pub struct Settings {
     pub lines: usize,
     /// The report says which core had those lines when.
     pub owners: bool,
+    /// The code of the first thread takes no time, because it only starts what is simulated and waits for it.
+    /// Its accesses cost what they cost.
+    pub is_main_free: bool,
 }
 
 impl Settings {
@@ -52,6 +55,7 @@ impl Settings {
             most_accesses: u64::MAX,
             lines: 10,
             owners: false,
+            is_main_free: false,
         }
     }
 }
@@ -139,6 +143,7 @@ pub fn try_run<T: 'static>(
         yielders: RefCell::default(),
     };
     sim.world.borrow_mut().owners = settings.owners.then(Owners::default);
+    sim.world.borrow_mut().is_main_free = settings.is_main_free;
     let slot = Rc::clone(&result);
     let body = Box::new(move || {
         let ended = catch_unwind(AssertUnwindSafe(closure));

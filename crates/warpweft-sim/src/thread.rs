@@ -203,8 +203,8 @@ pub fn compute(ns: u64) {
     here_declared(|sim| sim.compute(ns.saturating_mul(TICKS)));
 }
 
-/// Calls `f`, whose code takes no time: it is not the program's, or its time is charged otherwise. Accesses in it
-/// cost what they cost.
+/// Calls `f`, whose code takes no time: it is not the program's, or its time is charged otherwise. Accesses
+/// in it cost what they cost.
 pub fn uncounted<R>(f: impl FnOnce() -> R) -> R {
     blocks::uncounted(f)
 }

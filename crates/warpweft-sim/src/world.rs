@@ -97,6 +97,8 @@ pub(crate) struct World {
     pub(crate) log: Log,
     pub(crate) contention: Contention,
     pub(crate) hooks: Hooks,
+    /// The code of the first thread takes no time.
+    pub(crate) is_main_free: bool,
     /// The arrivals of lines, if they are wanted.
     pub(crate) owners: Option<Owners>,
     pub(crate) current: ThreadId,
@@ -119,6 +121,7 @@ impl World {
             log: Log::new(keep),
             contention: Contention::default(),
             hooks: Hooks::default(),
+            is_main_free: false,
             owners: None,
             current: 0,
             switches: 0,
