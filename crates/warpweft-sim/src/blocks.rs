@@ -91,8 +91,11 @@ mod predictor {
     use super::Executed;
     use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-    /// Entries of a table. A program has some thousand blocks that run often, each with some histories.
-    const ENTRIES: usize = 1 << 16;
+    /// Entries of the short table: one for each block of a large program.
+    const SHORT: usize = 1 << 19;
+    /// Entries of the long one. A loop has hundreds of histories, and two that share an entry cost a wrong guess
+    /// in each round: among these entries there is hardly such a pair.
+    const LONG: usize = 1 << 20;
     /// From this count on an entry of the long table is sure.
     const SURE: u32 = 2;
     /// The count of an entry, how often it was right of late, is its lowest two bits.
@@ -122,24 +125,24 @@ mod predictor {
     }
 
     pub(super) struct Predictor {
-        short: [Entry; ENTRIES],
-        long: [Entry; ENTRIES],
+        short: [Entry; SHORT],
+        long: [Entry; LONG],
     }
 
     impl Predictor {
         pub(super) const fn new() -> Self {
             Self {
-                short: [const { Entry(AtomicU32::new(0)) }; ENTRIES],
-                long: [const { Entry(AtomicU32::new(0)) }; ENTRIES],
+                short: [const { Entry(AtomicU32::new(0)) }; SHORT],
+                long: [const { Entry(AtomicU32::new(0)) }; LONG],
             }
         }
 
         /// Goes on to a block. Returns true if the guess was another one.
         #[inline(always)]
         pub(super) fn step(&self, at: &mut Executed, next: u32) -> bool {
-            let short = &self.short[at.last as usize % ENTRIES];
+            let short = &self.short[at.last as usize % SHORT];
             let mixed = (at.history ^ u64::from(at.last)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            let long = &self.long[(mixed >> 40) as usize % ENTRIES];
+            let long = &self.long[(mixed >> 40) as usize % LONG];
             let guess = match long.guess() {
                 (guess, SURE..) => guess,
                 _ => short.guess().0,
