@@ -93,8 +93,8 @@ mod predictor {
 
     /// Entries of the short table: one for each block of a large program.
     const SHORT: usize = 1 << 19;
-    /// Entries of the long one. A loop has hundreds of histories, and two that share an entry cost a wrong guess
-    /// in each round: among these entries there is hardly such a pair.
+    /// Entries of the long one. A loop has hundreds of histories, and two that share an entry cost a wrong
+    /// guess in each round: among these entries there is hardly such a pair.
     const LONG: usize = 1 << 20;
     /// From this count on an entry of the long table is sure.
     const SURE: u32 = 2;
