@@ -22,7 +22,8 @@
 //!   this block ───────────────────▶ short table ── otherwise ───▶ guess
 //! ```
 //!
-//! The simulator's own blocks are not counted: between [`pause`] and [`go_on`] none is.
+//! The simulator's own blocks are not counted: between [`pause`] and [`go_on`] none is. Those of the host's
+//! other threads would be, so they should sleep while a simulation runs.
 
 /// Whether the program reports its blocks.
 pub(crate) const COUNTED: bool = cfg!(warpweft_sim_blocks);
