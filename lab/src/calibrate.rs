@@ -107,16 +107,20 @@ fn costs() -> Vec<Cost> {
         ),
         (
             "block",
-            0.1,
+            0.05,
             "fitted on another machine to one worker of cycle with fifo",
         ),
         (
             "wrong_guess",
-            10.0,
+            8.0,
             "fitted on another machine to one worker of cycle with negele",
         ),
         ("load_hit", chase(512, 2_000_000), LOOP),
-        ("store_hit", 0.5, "assumed: a store retires into the store buffer"),
+        (
+            "store_hit",
+            fastest(|| word.store(black_box(1), Ordering::Relaxed)),
+            LOOP,
+        ),
         (
             "rmw_hit",
             fastest(|| black_box(word.fetch_add(1, Ordering::AcqRel))),

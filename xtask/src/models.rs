@@ -180,11 +180,16 @@ pub(crate) fn run_with(
 /// The compiler's flags for a program that reports its basic blocks to the simulator.
 const SIMULATOR_FLAGS: &str = include_str!("../../lab/simulator-flags.txt");
 
+/// All flags for such a program. They are for the target alone: build scripts do not have what the compiler
+/// calls.
+fn simulator_flags() -> String {
+    let flags = run::rustflags(None) + " " + &SIMULATOR_FLAGS.replace('\n', " ");
+    flags.trim().to_owned()
+}
+
 /// Builds the laboratory's program for the simulator, and runs its `simulate` with these arguments.
 pub(crate) fn simulate(repo: &Repo, arguments: &[String]) -> Result<()> {
     let products = repo.target.join("simulate");
-    let flags = run::rustflags(None) + " " + &SIMULATOR_FLAGS.replace('\n', " ");
-    // Those flags are for the target alone: build scripts do not have what the compiler calls.
     let target = run::host()?;
     let mut command = run::cargo(&repo.root);
     command.args([
@@ -198,7 +203,7 @@ pub(crate) fn simulate(repo: &Repo, arguments: &[String]) -> Result<()> {
         &target,
     ]);
     command
-        .env("RUSTFLAGS", flags.trim())
+        .env("RUSTFLAGS", simulator_flags())
         .env("CARGO_TARGET_DIR", &products);
     fast_to_build(&mut command);
     run::run(&mut command)?;
@@ -306,8 +311,14 @@ pub(crate) fn try_build(
             test => command.args(["--test", test]),
         };
     }
+    if workshop.checker == Checker::Sim {
+        command
+            .args(["--target", &run::host()?])
+            .env("RUSTFLAGS", simulator_flags());
+    } else {
+        command.env("RUSTFLAGS", run::rustflags(workshop.checker.cfg()));
+    }
     command
-        .env("RUSTFLAGS", run::rustflags(workshop.checker.cfg()))
         .env("CARGO_TARGET_DIR", &workshop.products)
         .env("CARGO_BUILD_BUILD_DIR", &workshop.intermediates);
     // It would be paid for each file of models.

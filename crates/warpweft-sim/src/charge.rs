@@ -5,6 +5,9 @@ use crate::lines::Access;
 use crate::log::Step;
 use crate::world::World;
 
+/// The stores that a core's buffer has room for, as on most machines of today.
+const BUFFERED: u64 = 64;
+
 impl World {
     /// Charges the code since the last call, and what the last accesses take beside it.
     pub(crate) fn execute(&mut self, executed: Executed) {
@@ -36,10 +39,12 @@ impl World {
             Access::Store => model.store_hit,
         };
         let me = self.me();
-        if blocks::COUNTED {
-            me.busy = me.now.max(me.busy) + cost;
-        } else {
+        if !blocks::COUNTED {
             me.now += cost;
+        } else if access == Access::Store {
+            (me.now, me.retired) = retire(me.now, me.retired, cost);
+        } else {
+            me.busy = me.now.max(me.busy) + cost;
         }
     }
 
@@ -70,10 +75,34 @@ impl World {
     /// Lets the present thread wait until its stores have arrived.
     pub(crate) fn drain_stores(&mut self) {
         let me = &mut self.threads[self.current];
-        let ticks = me.stores.saturating_sub(me.now);
+        let ticks = me.stores.max(me.retired).saturating_sub(me.now);
         if ticks > 0 {
             me.now += ticks;
             self.note_wait(ticks, false);
         }
+    }
+}
+
+/// A store leaves the buffer behind those before it, and only a full buffer delays the code. Returns the
+/// present time, and when the store has left.
+fn retire(now: u64, retired: u64, cost: u64) -> (u64, u64) {
+    let retired = now.max(retired) + cost;
+    (now.max(retired.saturating_sub(BUFFERED * cost)), retired)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BUFFERED, retire};
+
+    #[test]
+    fn stores_delay_code_once_the_buffer_is_full() {
+        let (mut now, mut retired) = (100, 0);
+        for _ in 0..BUFFERED {
+            (now, retired) = retire(now, retired, 4);
+        }
+        assert_eq!((now, retired), (100, 100 + 4 * BUFFERED), "all of them fit");
+        assert_eq!(retire(now, retired, 4), (104, retired + 4), "one more waits");
+        let later = retired + 50;
+        assert_eq!(retire(later, retired, 4), (later, later + 4), "an empty buffer");
     }
 }

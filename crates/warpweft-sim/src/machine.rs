@@ -304,7 +304,7 @@ impl Model {
         ] {
             *ticks = (*ticks).max(1);
         }
-        ticks.block = machine.cost.block.in_parts((TICKS * PARTS) as f64).max(PARTS);
+        ticks.block = machine.cost.block.in_parts((TICKS * PARTS) as f64).max(PARTS / 2);
         ticks.smt = machine.cost.smt.in_parts(1024.0);
         ticks.jitter = machine.cost.jitter.in_parts(1024.0);
         Self {

@@ -60,6 +60,8 @@ pub(crate) struct Thread {
     pub(crate) stores: u64,
     /// Until then its last stores and read-modify-writes take. Other code runs meanwhile.
     pub(crate) busy: u64,
+    /// When its last store to a line that it has leaves the store buffer.
+    pub(crate) retired: u64,
     /// What interrupts have taken, and it has not paid yet.
     pub(crate) debt: u64,
     /// Changes with each event of the thread, so that older ones are known.
@@ -350,6 +352,7 @@ impl World {
             allowed,
             stores: 0,
             busy: 0,
+            retired: 0,
             debt: 0,
             events: 0,
             woken: false,

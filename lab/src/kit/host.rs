@@ -16,6 +16,7 @@ mod here {
 
     pub(crate) use std::hint::spin_loop;
     pub(crate) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+    pub(crate) use std::thread::yield_now;
 
     thread_local! {
         static NUMBER: Cell<usize> = const { Cell::new(usize::MAX) };
@@ -65,7 +66,9 @@ mod here {
 
     use warpweft::sim;
 
-    pub(crate) use warpweft::sim::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, spin_loop};
+    pub(crate) use warpweft::sim::{
+        AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, spin_loop, yield_now,
+    };
 
     /// How often an external thread looks for a message.
     const LOOK: Duration = Duration::from_micros(50);
@@ -123,7 +126,7 @@ mod here {
 
 pub(crate) use here::{
     AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, burn, reads, spin_loop, takes, thread_slot,
-    writes,
+    writes, yield_now,
 };
 
 /// This moment.

@@ -1,24 +1,32 @@
-//! *lines*: two tasks on two workers want one cache line, and nothing else. It says what the line's way
-//! between two cores takes, and how near the simulator comes to it.
+//! *lines*: two tasks on two workers want one cache line, or the two ends of a queue, and nothing else. It
+//! says what a line's way between two cores takes, and how near the simulator comes to it.
 //!
 //! ```text
 //!  store   A stores 1 ──▶ B sees it, stores 2 ──▶ A sees it, stores 3 …      an operation is a round trip
 //!  cas     the same, and each one tries by compare-and-swap until it succeeds
 //!  faa     both add to the word, over and over                              an operation is an addition
 //!  poll    A stores over and over, and B looks                              an operation is a store
+//!  ends    A pushes two numbers into a queue and pops two, over and over    an operation is a push and its pop
+//!  steal   the same, and B steals one whenever there is one                 the same
 //! ```
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
+use warpweft_queue::{Fifo, Owner, Thief};
+
 use crate::kit::check::each;
-use crate::kit::host::{self, AtomicU64, Ordering, spin_loop};
+use crate::kit::host::{self, AtomicBool, AtomicU64, Ordering, spin_loop};
 use crate::kit::task_bench::Apart;
 use crate::prelude::*;
 
+/// Places of the queue.
+const PLACES: usize = 64;
 /// Looks after which a task gives way: the other one may be behind it.
 const LOOKS: u32 = 10_000;
 
+/// What two tasks do with a line.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     Store,
@@ -27,9 +35,23 @@ enum Form {
     Poll,
 }
 
+/// What the two tasks want.
+#[derive(Clone, Copy)]
+enum Wanted {
+    Line(Form),
+    Queue { thief: bool },
+}
+
 /// The workload, ready to run.
 #[derive(Clone, Copy)]
 pub(crate) struct Plan {
+    n: u64,
+    wanted: Wanted,
+}
+
+/// A line, and what two tasks do with it.
+#[derive(Clone, Copy)]
+struct Line {
     n: u64,
     form: Form,
 }
@@ -37,19 +59,21 @@ pub(crate) struct Plan {
 impl Program for Plan {
     const ABOUT: About = About {
         name: "lines",
-        about: "two tasks on two workers that want one cache line",
+        about: "two tasks on two workers that want one cache line, or the ends of a queue",
         unit: "operations",
         params: params! {
             count("200k", "operations of each task", 1_000_000_000);
-            Param::word("form", "store", &["store", "cas", "faa", "poll"],
+            Param::word("form", "store", &["store", "cas", "faa", "poll", "ends", "steal"],
                 "store: to and fro by loads and stores; cas: by compare-and-swap; faa: both add; poll: one \
-                 stores, and one looks");
+                 stores, and one looks; ends: one pushes into a queue and pops; steal: and one steals");
         },
         variants: variants! {
             Variant::new("store", &[], "to and fro by loads and stores (the default)");
             Variant::new("cas", &[("form", "cas")], "to and fro by compare-and-swap");
             Variant::new("faa", &[("form", "faa")], "both add to it");
             Variant::new("poll", &[("form", "poll")], "one stores, and one looks");
+            Variant::new("ends", &[("form", "ends")], "one pushes into a queue and pops, alone");
+            Variant::new("steal", &[("form", "steal")], "the same, and the other one steals");
         },
         smoke: &[("n", "500")],
         ..About::NEW
@@ -70,11 +94,13 @@ impl Program for Plan {
         let params = &request.params;
         Ok(Self {
             n: params.number("n"),
-            form: match params.word("form") {
-                "cas" => Form::Cas,
-                "faa" => Form::Faa,
-                "poll" => Form::Poll,
-                _ => Form::Store,
+            wanted: match params.word("form") {
+                "cas" => Wanted::Line(Form::Cas),
+                "faa" => Wanted::Line(Form::Faa),
+                "poll" => Wanted::Line(Form::Poll),
+                "ends" => Wanted::Queue { thief: false },
+                "steal" => Wanted::Queue { thief: true },
+                _ => Wanted::Line(Form::Store),
             },
         })
     }
@@ -87,29 +113,51 @@ impl Program for Plan {
     }
 
     fn tasks<P: TaskPool>(&self, pool: &P) -> Result<Outcome, LabError> {
-        let (tasks, plan) = (pool.tasks(), *self);
-        let (elapsed, last) = inside(pool, async move {
-            let word = Arc::new(Apart(AtomicU64::new(0)));
-            let other = tasks.spawn(plan.side(Arc::clone(&word), 1, tasks));
-            // Not before the other one runs: it says so by the first value.
-            wait(&word.0, |value| value != 0, tasks).await;
-            let start = host::now();
-            plan.side(Arc::clone(&word), 0, tasks).await;
-            let elapsed = host::since(start);
-            other.await;
-            (elapsed, word.0.load(Ordering::Relaxed))
-        })?;
-        check("the last value of the line", &last, &self.last())?;
-        Ok(self.outcome(elapsed))
+        let (tasks, n) = (pool.tasks(), self.n);
+        let (elapsed, operations) = match self.wanted {
+            Wanted::Line(form) => {
+                let line = Line { n, form };
+                let (elapsed, last) = inside(pool, line.both(tasks))?;
+                check("the last value of the line", &last, &line.last())?;
+                (elapsed, line.operations())
+            }
+            Wanted::Queue { thief } => {
+                let (elapsed, taken) = inside(pool, ends(tasks, n, thief))?;
+                check("elements of the queue", &taken, &(2 * n.div_ceil(2)))?;
+                (elapsed, taken)
+            }
+        };
+        Ok(each(operations, elapsed, "ns_each"))
     }
 }
 
-impl Plan {
+impl Line {
+    /// The line's time with both tasks, and its last value.
+    async fn both<T: SpawnApi>(self, tasks: T) -> (Duration, u64) {
+        let word = Arc::new(Apart(AtomicU64::new(0)));
+        let other = tasks.spawn(self.side(Arc::clone(&word), 1, tasks));
+        // Not before the other one runs: it says so by the first value.
+        wait(&word.0, |value| value != 0, tasks).await;
+        let start = host::now();
+        self.side(Arc::clone(&word), 0, tasks).await;
+        let elapsed = host::since(start);
+        other.await;
+        (elapsed, word.0.load(Ordering::Relaxed))
+    }
+
     /// The value that the line has in the end. The other task begins with 1.
-    fn last(&self) -> u64 {
+    fn last(self) -> u64 {
         match self.form {
             Form::Store | Form::Cas | Form::Faa => 2 * self.n + 1,
             Form::Poll => self.n + 1,
+        }
+    }
+
+    /// The operations of both tasks.
+    fn operations(self) -> u64 {
+        match self.form {
+            Form::Faa => 2 * self.n,
+            Form::Store | Form::Cas | Form::Poll => self.n,
         }
     }
 
@@ -153,14 +201,6 @@ impl Plan {
             Form::Poll => wait(word, |now| now == self.n + 1, tasks).await,
         }
     }
-
-    fn outcome(&self, elapsed: Duration) -> Outcome {
-        let operations = match self.form {
-            Form::Faa => 2 * self.n,
-            Form::Store | Form::Cas | Form::Poll => self.n,
-        };
-        each(operations, elapsed, "ns_each")
-    }
 }
 
 /// Looks until the word is as it should be.
@@ -174,4 +214,54 @@ async fn wait<T: SpawnApi>(word: &AtomicU64, so: impl Fn(u64) -> bool, tasks: T)
             tasks.yield_now().await;
         }
     }
+}
+
+/// Pushes elements into a queue and pops them, two by two, perhaps beside a thief. Returns how long it took,
+/// and how many elements were popped or stolen.
+async fn ends<T: SpawnApi>(tasks: T, n: u64, with_thief: bool) -> (Duration, u64) {
+    let mut queue = Fifo::with_capacity(PLACES).expect("memory for a few words");
+    let thief = queue.thief();
+    let runs = Arc::new(Apart(AtomicBool::new(!with_thief)));
+    let is_over = Arc::new(Apart(AtomicBool::new(false)));
+    let other = with_thief.then(|| {
+        let (runs, is_over) = (Arc::clone(&runs), Arc::clone(&is_over));
+        tasks.spawn(async move {
+            runs.0.store(true, Ordering::Release);
+            steal(&thief, &is_over.0)
+        })
+    });
+    while !runs.0.load(Ordering::Acquire) {
+        tasks.yield_now().await;
+    }
+    let mut popped = 0;
+    let start = host::now();
+    for _ in 0..n.div_ceil(2) {
+        for _ in 0..2 {
+            // The thief may have claimed a place that it has not emptied yet.
+            while queue.push(NonZeroUsize::MIN).is_err() {
+                spin_loop();
+            }
+        }
+        popped += (0..2).filter_map(|_| queue.pop()).count();
+    }
+    let elapsed = host::since(start);
+    is_over.0.store(true, Ordering::Release);
+    let stolen = match other {
+        Some(other) => other.await,
+        None => 0,
+    };
+    (elapsed, popped as u64 + stolen)
+}
+
+/// Steals until the owner is done, and returns how many elements. The owner leaves none behind.
+fn steal(thief: &impl Thief<NonZeroUsize>, is_over: &AtomicBool) -> u64 {
+    let mut stolen = 0;
+    // Ordering: Acquire pairs with the owner's store, so that nothing is pushed after it.
+    while !is_over.load(Ordering::Acquire) {
+        match thief.steal_one().taken() {
+            Some(_) => stolen += 1,
+            None => spin_loop(),
+        }
+    }
+    stolen
 }

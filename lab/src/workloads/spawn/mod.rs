@@ -4,9 +4,10 @@
 //! Runtimes without handles count the tasks that ran instead; their rows say so. A scope has no handles by
 //! design.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::kit::check::each;
+use crate::kit::host;
 use crate::kit::task_recorder::TaskRecorder;
 use crate::prelude::*;
 use crate::program::not_for;
@@ -71,6 +72,7 @@ impl Program for Plan {
     };
 
     const ALSO: &[&str] = &["go"];
+    const SIMULATES: bool = true;
 
     fn idiom(params: &Params) -> Idiom {
         if params.word("mode") == "scope" {
@@ -83,6 +85,9 @@ impl Program for Plan {
     fn refusal(request: &Request) -> Result<Option<&'static str>, LabError> {
         let outside = request.params.word("from") == "outside";
         Ok(match Self::idiom(&request.params) {
+            _ if request.simulation.is_some() && request.params.word("mode") == "backlog" => {
+                Some("what tasks take of memory is not simulated")
+            }
             Idiom::Scope if outside => Some("a scope is opened by a task of the pool: from=inside"),
             Idiom::Jobs if outside && request.runtime == "go" => {
                 Some("all its threads are its own: there is no outside")
@@ -129,7 +134,7 @@ impl Program for Plan {
         let (tasks, n) = (pool.tasks(), self.n);
         let (elapsed, joined) = match (self.mode, self.inside) {
             (Mode::Batch, true) => inside(pool, async move {
-                let start = Instant::now();
+                let start = host::now();
                 let mut handles = Vec::with_capacity(n as usize);
                 handles.extend((0..n).map(|_| tasks.spawn_job(|| ())));
                 let mut joined = 0;
@@ -137,32 +142,32 @@ impl Program for Plan {
                     handle.await;
                     joined += 1;
                 }
-                (start.elapsed(), joined)
+                (host::since(start), joined)
             })?,
             (Mode::One, true) => inside(pool, async move {
-                let start = Instant::now();
+                let start = host::now();
                 let mut joined = 0;
                 for _ in 0..n {
                     tasks.spawn_job(|| ()).await;
                     joined += 1;
                 }
-                (start.elapsed(), joined)
+                (host::since(start), joined)
             })?,
             (Mode::Fire, true) => {
                 let recorder = TaskRecorder::leaked(base(), 0);
                 inside(pool, async move {
-                    let start = Instant::now();
+                    let start = host::now();
                     for _ in 0..n {
                         tasks.launch_job(move || recorder.count());
                     }
                     while recorder.done() < n {
                         tasks.yield_now().await;
                     }
-                    (start.elapsed(), recorder.done())
+                    (host::since(start), recorder.done())
                 })?
             }
             (Mode::Batch, false) => {
-                let start = Instant::now();
+                let start = host::now();
                 let mut handles = Vec::with_capacity(n as usize);
                 handles.extend((0..n).map(|_| pool.submit(|| ())));
                 let joined = pool.block_on(async {
@@ -173,10 +178,10 @@ impl Program for Plan {
                     }
                     joined
                 });
-                (start.elapsed(), joined)
+                (host::since(start), joined)
             }
             (Mode::One, false) => {
-                let start = Instant::now();
+                let start = host::now();
                 let joined = pool.block_on(async {
                     let mut joined = 0;
                     for _ in 0..n {
@@ -185,18 +190,18 @@ impl Program for Plan {
                     }
                     joined
                 });
-                (start.elapsed(), joined)
+                (host::since(start), joined)
             }
             (Mode::Backlog, inside) => return backlog::tasks(pool, n, inside),
             (Mode::Scope { .. }, _) => return Err(not_for("tasks that outlive their scope")),
             (Mode::Fire, false) => {
                 let recorder = TaskRecorder::leaked(base(), 0);
-                let start = Instant::now();
+                let start = host::now();
                 for _ in 0..n {
                     pool.submit_and_forget(move || recorder.count());
                 }
                 wait_for(recorder, n);
-                (start.elapsed(), recorder.done())
+                (host::since(start), recorder.done())
             }
         };
         self.outcome(elapsed, joined)
@@ -211,7 +216,7 @@ impl Program for Plan {
         let one_by_one = self.mode == Mode::One;
         let (elapsed, joined) = if self.inside {
             inside_job(pool, move || {
-                let start = Instant::now();
+                let start = host::now();
                 for launched in 1..=n {
                     jobs.launch(move || recorder.count());
                     while one_by_one && recorder.done() < launched {
@@ -221,10 +226,10 @@ impl Program for Plan {
                 while recorder.done() < n {
                     jobs.yield_now();
                 }
-                (start.elapsed(), recorder.done())
+                (host::since(start), recorder.done())
             })?
         } else {
-            let start = Instant::now();
+            let start = host::now();
             for launched in 1..=n {
                 pool.start(move || recorder.count());
                 if one_by_one {
@@ -232,7 +237,7 @@ impl Program for Plan {
                 }
             }
             wait_for(recorder, n);
-            (start.elapsed(), recorder.done())
+            (host::since(start), recorder.done())
         };
         self.outcome(elapsed, joined)
     }
@@ -259,6 +264,6 @@ impl Plan {
 /// An external thread waits until `n` tasks have run: it lets others run, then looks again.
 fn wait_for(recorder: &TaskRecorder, n: u64) {
     while recorder.done() < n {
-        std::thread::yield_now();
+        host::yield_now();
     }
 }
