@@ -106,6 +106,7 @@
 mod admission;
 pub mod cancel;
 mod cancel_tree;
+mod chunks;
 pub mod compose;
 pub mod cooperative;
 mod coroutine;

@@ -18,9 +18,10 @@
 //! - A slot is linked exactly while its waiter is in the list; the links form one list from `head` to `tail`.
 //! - A waiter in the list without a waker was woken to look again, and has not done so yet.
 //!
-//! A waiter costs one slot (56 bytes and its item). Slots are used again, and surplus slots are freed when
+//! A waiter costs one slot (32 bytes and its item). Slots are used again, and surplus slots are freed when
 //! the list becomes empty.
 
+use crate::chunks::Chunks;
 use crate::execution::current_task::current_task;
 use crate::execution::fiber_waker::is_of_fiber;
 use crate::observe::raw::{RawWait, RawWhat};
@@ -32,6 +33,61 @@ use warpweft_task::task_of;
 const NONE: u32 = u32::MAX;
 /// The number of slots that an empty list keeps.
 const KEPT: usize = 32;
+/// The nanoseconds of a unit of [`Since`], as a power of two: about what the coarse clock resolves.
+const SINCE_BITS: u32 = 22;
+
+/// When a waiter came, in units of 4.2 ms: the lower half of a clock's reading. What is longer ago than 104
+/// days looks as if it had just begun.
+#[derive(Debug, Clone, Copy)]
+struct Since(u32);
+
+impl Since {
+    #[allow(clippy::cast_possible_truncation, reason = "the lower half is what is kept")]
+    fn at(ns: u64) -> Self {
+        Self((ns >> SINCE_BITS) as u32)
+    }
+
+    /// Returns the time as it is on the clock that shows `now_ns`.
+    fn ns(self, now_ns: u64) -> u64 {
+        let ago = Self::at(now_ns).0.wrapping_sub(self.0);
+        // The waiter's clock may have been ahead of the reader's.
+        let ago = if ago > u32::MAX / 2 { 0 } else { ago };
+        now_ns.saturating_sub(u64::from(ago) << SINCE_BITS)
+    }
+}
+
+/// What wakes a waiter.
+#[derive(Debug)]
+enum Waking {
+    /// Its waker.
+    By(Waker),
+    /// It was woken, or is not there. The address is that of the waker's data.
+    Woken(usize),
+}
+
+const _: () = assert!(size_of::<Waking>() == size_of::<Waker>());
+
+impl Waking {
+    fn is_woken(&self) -> bool {
+        matches!(self, Self::Woken(_))
+    }
+
+    /// Returns the address of the waker's data.
+    fn waiter(&self) -> usize {
+        match self {
+            Self::By(waker) => waker.data().addr(),
+            Self::Woken(waiter) => *waiter,
+        }
+    }
+
+    fn take(&mut self) -> Option<Waker> {
+        let waiter = self.waiter();
+        match std::mem::replace(self, Self::Woken(waiter)) {
+            Self::By(waker) => Some(waker),
+            Self::Woken(_) => None,
+        }
+    }
+}
 
 /// A waiter's place. Not `Clone`, so that its owner leaves once.
 #[derive(Debug)]
@@ -48,13 +104,8 @@ impl WaiterId {
 struct WaiterSlot<I> {
     /// `None` if the slot is free.
     item: Option<I>,
-    waker: Option<Waker>,
-    /// The address of the waker's data, also after the waker was taken.
-    waiter: usize,
-    /// What identifies the task that came, if the waker does not; otherwise 0.
-    task: usize,
-    /// When it came, on the coarse clock.
-    since_ns: u64,
+    waking: Waking,
+    since: Since,
     before: u32,
     /// The next waiter, or the next free slot.
     after: u32,
@@ -64,7 +115,10 @@ struct WaiterSlot<I> {
 /// A list of waiters, each with an item: what it brings, wants, or is given.
 #[derive(Debug)]
 pub(crate) struct WaitList<I> {
-    slots: Vec<WaiterSlot<I>>,
+    slots: Chunks<WaiterSlot<I>>,
+    /// By slot, what identifies the task that came, if its waker does not; otherwise 0. It is only as long as
+    /// it must be: most lists have no such waiter.
+    tasks: Chunks<usize>,
     occupied: usize,
     head: u32,
     tail: u32,
@@ -127,7 +181,8 @@ fn is_own(waker: &Waker) -> bool {
 impl<I> WaitList<I> {
     pub(crate) fn new() -> Self {
         Self {
-            slots: Vec::new(),
+            slots: Chunks::new(),
+            tasks: Chunks::new(),
             occupied: 0,
             head: NONE,
             tail: NONE,
@@ -151,17 +206,11 @@ impl<I> WaitList<I> {
     ///
     /// 2³² - 1 tasks wait already, with 200 GiB of slots.
     pub(crate) fn push(&mut self, waker: Waker, item: I) -> WaiterId {
-        let Waiter {
-            waiter,
-            task,
-            since_ns,
-        } = waiter(&waker);
+        let Waiter { task, since_ns, .. } = waiter(&waker);
         let slot = WaiterSlot {
             item: Some(item),
-            waiter,
-            task,
-            waker: Some(waker),
-            since_ns,
+            waking: Waking::By(waker),
+            since: Since::at(since_ns),
             before: self.tail,
             after: NONE,
             in_line: true,
@@ -187,7 +236,18 @@ impl<I> WaitList<I> {
         }
         self.tail = place;
         self.occupied += 1;
+        if task != 0 || self.tasks.len() > 0 {
+            self.note_task(place as usize, task);
+        }
         WaiterId(place)
+    }
+
+    #[cold]
+    fn note_task(&mut self, place: usize, task: usize) {
+        while self.tasks.len() <= place {
+            self.tasks.push(0);
+        }
+        self.tasks[place] = task;
     }
 
     fn slot(&mut self, place: u32) -> &mut WaiterSlot<I> {
@@ -196,14 +256,15 @@ impl<I> WaitList<I> {
 
     /// Calls `see` for each waiter, those included that were granted and have not left.
     pub(crate) fn each(&self, object: usize, what: impl Fn(&I) -> RawWhat, see: &mut dyn FnMut(RawWait)) {
-        for slot in &self.slots {
+        let now_ns = coarse_ns();
+        for (place, slot) in self.slots.iter().enumerate() {
             if let Some(item) = &slot.item {
                 see(RawWait {
-                    waiter: slot.waiter,
-                    task: slot.task,
+                    waiter: slot.waking.waiter(),
+                    task: self.tasks.get(place).copied().unwrap_or(0),
                     object,
-                    since_ns: Some(slot.since_ns),
-                    told: !slot.in_line || slot.waker.is_none(),
+                    since_ns: Some(slot.since.ns(now_ns)),
+                    told: !slot.in_line || slot.waking.is_woken(),
                     what: what(item),
                 });
             }
@@ -219,12 +280,12 @@ impl<I> WaitList<I> {
     pub(crate) fn front_is_woken(&self) -> bool {
         self.slots
             .get(self.head as usize)
-            .is_some_and(|slot| slot.waker.is_none())
+            .is_some_and(|slot| slot.waking.is_woken())
     }
 
     /// Takes the first waiter's waker; the waiter stays in the list. `None` also if it was woken already.
     pub(crate) fn wake_front(&mut self) -> Option<Waker> {
-        self.slots.get_mut(self.head as usize)?.waker.take()
+        self.slots.get_mut(self.head as usize)?.waking.take()
     }
 
     /// Takes the first waiter out of the list. It finds its item, which the caller may change, when it looks.
@@ -232,14 +293,14 @@ impl<I> WaitList<I> {
         let place = self.head;
         self.unlink(place);
         let slot = self.slots.get_mut(place as usize)?;
-        let waker = slot.waker.take();
+        let waker = slot.waking.take();
         Some((slot.item.as_mut()?, waker))
     }
 
     pub(crate) fn look(&self, place: &WaiterId, waker: &Waker) -> WaiterState {
         let slot = &self.slots[place.number()];
         if slot.in_line {
-            let will_wake = slot.waker.as_ref().is_some_and(|own| own.will_wake(waker));
+            let will_wake = matches!(&slot.waking, Waking::By(own) if own.will_wake(waker));
             WaiterState::InLine { will_wake }
         } else {
             WaiterState::Granted
@@ -249,7 +310,7 @@ impl<I> WaitList<I> {
     /// Returns true if the waiter is in the list and was woken to look again.
     pub(crate) fn is_woken(&self, place: &WaiterId) -> bool {
         let slot = &self.slots[place.number()];
-        slot.in_line && slot.waker.is_none()
+        slot.in_line && slot.waking.is_woken()
     }
 
     pub(crate) fn item_mut(&mut self, place: &WaiterId) -> Option<&mut I> {
@@ -258,9 +319,10 @@ impl<I> WaitList<I> {
 
     /// Replaces the waiter's waker, and returns the old one.
     pub(crate) fn set_waker(&mut self, place: &WaiterId, waker: Waker) -> Option<Waker> {
-        let slot = self.slot(place.0);
-        slot.waiter = waker.data().addr();
-        slot.waker.replace(waker)
+        match std::mem::replace(&mut self.slot(place.0).waking, Waking::By(waker)) {
+            Waking::By(waker) => Some(waker),
+            Waking::Woken(_) => None,
+        }
     }
 
     /// Gives the place up.
@@ -275,7 +337,7 @@ impl<I> WaitList<I> {
         let Some(item) = slot.item.take() else {
             unreachable!("a place is occupied until its owner leaves")
         };
-        let waker = slot.waker.take();
+        let waker = slot.waking.take();
         slot.after = free;
         self.free = place.0;
         self.occupied -= 1;
@@ -306,7 +368,8 @@ impl<I> WaitList<I> {
 
 #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
 mod tests {
-    use super::{KEPT, WaitList, WaiterSlot, WaiterState};
+    use super::{KEPT, SINCE_BITS, Since, WaitList, WaiterSlot, WaiterState, behind};
+    use crate::observe::raw::RawWhat;
     use std::collections::VecDeque;
     use std::task::Waker;
 
@@ -352,7 +415,44 @@ mod tests {
 
     #[test]
     fn a_slot_is_small() {
-        assert!(size_of::<WaiterSlot<usize>>() <= 56 + size_of::<Option<usize>>());
+        assert!(size_of::<WaiterSlot<usize>>() <= 32 + size_of::<Option<usize>>());
+    }
+
+    #[test]
+    fn the_time_since_when_one_waits_wraps() {
+        const UNIT: u64 = 1 << SINCE_BITS;
+        for came in [0, 1, UNIT, UNIT << 31, UNIT << 32, (UNIT << 33) + 7] {
+            for ago in [0, 1, UNIT - 1, UNIT, 1000 * UNIT, (UNIT << 31) - UNIT] {
+                let since = Since::at(came).ns(came + ago);
+                assert!(since.abs_diff(came) < UNIT, "{came} {ago}: {since}");
+            }
+            let ahead = Since::at(came + 5 * UNIT).ns(came);
+            assert_eq!(ahead, came, "not from before the clock began");
+        }
+    }
+
+    #[test]
+    fn a_list_knows_the_task_behind_a_strange_waker() {
+        let mut list = WaitList::new();
+        let places: Vec<_> = (0..3).map(|n| list.push(Waker::noop().clone(), n)).collect();
+        let tasks = |list: &WaitList<i32>| {
+            let mut tasks = Vec::new();
+            list.each(0, |_| RawWhat::Timer { until_ns: 0 }, &mut |wait| {
+                tasks.push(wait.task)
+            });
+            tasks
+        };
+        list.note_task(1, 71);
+        // What comes here is no task: the thread stands for it.
+        let own = behind(Waker::noop());
+        assert_eq!(tasks(&list), [own, 71, own]);
+        for place in places {
+            list.leave(place);
+        }
+        // The slots are used again.
+        list.push(Waker::noop().clone(), 3);
+        list.push(Waker::noop().clone(), 4);
+        assert_eq!(tasks(&list), [own, own]);
     }
 
     #[test]
