@@ -180,7 +180,7 @@ impl Count {
             Self::Nodes => "nodes",
             Self::Rebalanced => "rebalanced",
             Self::FiberTurns => "fiber_turns",
-            Self::SpawnedLocal => "spawned_local",
+            Self::SpawnedLocal => "spawned_here",
             Self::GivenBack => "given_back",
         }
     }

@@ -126,9 +126,9 @@ const PANICS: &[Direction] = &[
         TaskBuilder::new().spawn_fiber(move || drop(counted)).detach();
         End::Fine
     }),
-    ("TaskBuilder::spawn_fiber_local", |counted| {
+    ("TaskBuilder::spawn_fiber_here", |counted| {
         let builder = TaskBuilder::new();
-        builder.spawn_fiber_local(move || drop(counted)).detach();
+        builder.spawn_fiber_here(move || drop(counted)).detach();
         End::Fine
     }),
     ("TaskBuilder::try_spawn_fiber", |counted| {
@@ -139,8 +139,8 @@ const PANICS: &[Direction] = &[
         fiber::spawn(move || drop(counted)).detach();
         End::Fine
     }),
-    ("fiber::spawn_local", |counted| {
-        fiber::spawn_local(move || drop(counted)).detach();
+    ("fiber::spawn_here", |counted| {
+        fiber::spawn_here(move || drop(counted)).detach();
         End::Fine
     }),
     ("fiber::scope", |counted| {

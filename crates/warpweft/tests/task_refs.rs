@@ -460,7 +460,7 @@ fn a_policy_that_keeps_nothing_is_not_blamed() {
             let _ = task.wait();
         }
         let _ = runtime.broadcast(|worker| worker);
-        let fiber = runtime.spawn_fiber(|| warpweft::fiber::spawn_local(|| 1).wait());
+        let fiber = runtime.spawn_fiber(|| warpweft::fiber::spawn_here(|| 1).wait());
         assert!(matches!(fiber.wait(), Ok(Ok(1))));
         let first = runtime.first().clone();
         drop(runtime);

@@ -87,7 +87,7 @@ pub trait SpawnApi: Copy + Send + Sync + Unpin + 'static {
     fn spawn<T: Send + 'static>(self, future: impl Future<Output = T> + Send + 'static) -> Self::Handle<T>;
 
     /// The same, on the worker of the calling task and nowhere else, where there is such a thing.
-    fn spawn_local<T: Send + 'static>(
+    fn spawn_here<T: Send + 'static>(
         self,
         future: impl Future<Output = T> + Send + 'static,
     ) -> Self::Handle<T> {

@@ -180,7 +180,7 @@ impl Window {
                     let lead = |first: usize| {
                         let (task, bench) = (Arc::clone(&task), Arc::clone(&bench));
                         tasks.spawn(async move {
-                            let beside = |slot| tasks.spawn_local(task(Arc::clone(&bench), slot));
+                            let beside = |slot| tasks.spawn_here(task(Arc::clone(&bench), slot));
                             (first..first + group).map(beside).collect::<Vec<_>>()
                         })
                     };

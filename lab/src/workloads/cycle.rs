@@ -35,7 +35,7 @@ impl Program for Plan {
             STYLE;
             Param::word("start", "apart", &["apart", "together"],
                 "who starts warpweft's fibers: whoever takes them, one by one; or a ring's together, on one \
-                 thread, by `fiber::spawn_local`. The others have nothing of the kind");
+                 thread, by `fiber::spawn_here`. The others have nothing of the kind");
         },
         variants: variants! {
             Variant::new("one", &[("rings", "1")], "a ring for each worker: nothing else is ready");

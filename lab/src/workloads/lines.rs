@@ -6,7 +6,7 @@
 //!  cas     the same, and each one tries by compare-and-swap until it succeeds
 //!  faa     both add to the word, over and over                              an operation is an addition
 //!  poll    A stores over and over, and B looks                              an operation is a store
-//!  ends    A pushes two numbers into a queue and pops two, over and over    an operation is a push and its pop
+//!  ends    A pushes two numbers into a queue, and pops two                  an operation is a push and its pop
 //!  steal   the same, and B steals one whenever there is one                 the same
 //! ```
 
@@ -38,7 +38,7 @@ enum Form {
 /// What the two tasks want.
 #[derive(Clone, Copy)]
 enum Wanted {
-    Line(Form),
+    Word(Form),
     Queue { thief: bool },
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct Plan {
 
 /// A line, and what two tasks do with it.
 #[derive(Clone, Copy)]
-struct Line {
+struct SharedWord {
     n: u64,
     form: Form,
 }
@@ -95,12 +95,12 @@ impl Program for Plan {
         Ok(Self {
             n: params.number("n"),
             wanted: match params.word("form") {
-                "cas" => Wanted::Line(Form::Cas),
-                "faa" => Wanted::Line(Form::Faa),
-                "poll" => Wanted::Line(Form::Poll),
+                "cas" => Wanted::Word(Form::Cas),
+                "faa" => Wanted::Word(Form::Faa),
+                "poll" => Wanted::Word(Form::Poll),
                 "ends" => Wanted::Queue { thief: false },
                 "steal" => Wanted::Queue { thief: true },
-                _ => Wanted::Line(Form::Store),
+                _ => Wanted::Word(Form::Store),
             },
         })
     }
@@ -115,8 +115,8 @@ impl Program for Plan {
     fn tasks<P: TaskPool>(&self, pool: &P) -> Result<Outcome, LabError> {
         let (tasks, n) = (pool.tasks(), self.n);
         let (elapsed, operations) = match self.wanted {
-            Wanted::Line(form) => {
-                let line = Line { n, form };
+            Wanted::Word(form) => {
+                let line = SharedWord { n, form };
                 let (elapsed, last) = inside(pool, line.both(tasks))?;
                 check("the last value of the line", &last, &line.last())?;
                 (elapsed, line.operations())
@@ -131,7 +131,7 @@ impl Program for Plan {
     }
 }
 
-impl Line {
+impl SharedWord {
     /// The line's time with both tasks, and its last value.
     async fn both<T: SpawnApi>(self, tasks: T) -> (Duration, u64) {
         let word = Arc::new(Apart(AtomicU64::new(0)));

@@ -77,7 +77,7 @@ impl fmt::Display for StackError {
 #[non_exhaustive]
 pub struct Fibers {
     /// Fibers that belong to a thread and have not ended: they have waited at least once, or were spawned
-    /// [on the thread](crate::fiber::spawn_local) of such a fiber.
+    /// [on the thread](crate::fiber::spawn_here) of such a fiber.
     pub live: usize,
     /// Stacks that were ever made.
     pub stacks: usize,

@@ -20,7 +20,7 @@
 //! | `bodies`, `body_link` | the handled bodies that run on this thread |
 //! | `blocking` | closures that may block: another thread takes the worker over |
 //! | `enter_guard` | a thread enters a pool without being one of its threads |
-//! | `spawn_local` | fibers that start on the thread of the fiber that spawns them |
+//! | `spawn_here` | fibers that start on the thread of the fiber that spawns them |
 //! | `forked` | a thread of a pool in a child made by `fork()` |
 //! | `worker_claim` | a thread without a worker whose fiber is ready claims one |
 //!
@@ -46,7 +46,7 @@ pub(crate) mod forked;
 #[cfg(doctest)]
 mod must_not_compile;
 pub(crate) mod offer_fork;
-pub(crate) mod spawn_local;
+pub(crate) mod spawn_here;
 pub(crate) mod stack_context;
 pub(crate) mod thread_fibers;
 pub(crate) mod token;

@@ -21,7 +21,7 @@ pub(crate) mod starting;
 
 use super::class_mix::ClassMix;
 use super::fiber::Fiber;
-use super::spawn_local::SpawnLocal;
+use super::spawn_here::SpawnHere;
 use super::stack_context::StackContext;
 use crate::coroutine::Input;
 use crate::coroutine::stack::{Reserved, StackError, StackMemory, StackPermit};
@@ -72,7 +72,7 @@ pub(crate) struct ThreadFibers {
     mailbox_was_first: Cell<bool>,
     class_mix: ClassMix,
     /// The fibers that will start here.
-    local_spawns: SpawnLocal,
+    local_spawns: SpawnHere,
     warm: RefCell<Vec<NonNull<Fiber>>>,
     /// True if the use of a stack needs a claim.
     is_limited: bool,
@@ -109,7 +109,7 @@ impl ThreadFibers {
             on: Cell::new(ptr::null()),
             turns_left: Cell::new(0),
             mailbox_was_first: Cell::new(false),
-            local_spawns: SpawnLocal::default(),
+            local_spawns: SpawnHere::default(),
             warm: RefCell::default(),
             bare: RefCell::default(),
             turn: Cell::new(0),

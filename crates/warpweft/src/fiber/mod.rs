@@ -107,7 +107,7 @@ where
 /// let sum = runtime.spawn_fiber(|| {
 ///     let (numbers, taken) = sync::channel::bounded(0);
 ///     // Each number is a switch to the other fiber and back, and no other thread is woken.
-///     let producer = fiber::spawn_local(move || {
+///     let producer = fiber::spawn_here(move || {
 ///         for n in 1..=100u64 {
 ///             numbers.send(n).wait().ok();
 ///         }
@@ -126,12 +126,12 @@ where
 ///
 /// As [`spawn`].
 #[track_caller]
-pub fn spawn_local<T, F>(body: F) -> JoinHandle<T>
+pub fn spawn_here<T, F>(body: F) -> JoinHandle<T>
 where
     T: Send + 'static,
     F: FnOnce() -> T + Send + 'static,
 {
-    TaskBuilder::new().spawn_fiber_local(body)
+    TaskBuilder::new().spawn_fiber_here(body)
 }
 
 /// The same as [`spawn`], but reserves the stack at once.

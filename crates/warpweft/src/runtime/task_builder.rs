@@ -165,7 +165,7 @@ impl<'a> TaskBuilder<'a> {
     }
 
     /// Spawns a fiber that starts on the thread of the calling one: see
-    /// [`fiber::spawn_local`](crate::fiber::spawn_local). If the caller is not a fiber of the chosen pool,
+    /// [`fiber::spawn_here`](crate::fiber::spawn_here). If the caller is not a fiber of the chosen pool,
     /// this is [`spawn_fiber`](Self::spawn_fiber).
     ///
     /// The policy does not decide where it starts, so a [priority](Self::priority) has no effect.
@@ -173,7 +173,7 @@ impl<'a> TaskBuilder<'a> {
     /// # Panics
     ///
     /// As [`spawn`](crate::spawn).
-    pub fn spawn_fiber_local<T, F>(self, body: F) -> JoinHandle<T>
+    pub fn spawn_fiber_here<T, F>(self, body: F) -> JoinHandle<T>
     where
         T: Send + 'static,
         F: FnOnce() -> T + Send + 'static,

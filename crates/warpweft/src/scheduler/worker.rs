@@ -237,7 +237,7 @@ impl<P: Policy> Worker<P> {
         result
     }
 
-    /// Contract: as [`WorkerVtable::is_only_ready`].
+    /// Contract: as [`WorkerVtable::alone`].
     unsafe fn alone_of_ref(worker_ref: &WorkerRef) -> bool {
         // SAFETY: by contract the reference belongs to a worker of this table, so of this type.
         let worker = unsafe { Self::from_ref(worker_ref) };

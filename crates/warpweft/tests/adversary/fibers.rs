@@ -283,7 +283,7 @@ fn chains_of_fibers_on_one_thread() {
         if depth == 0 {
             return 0;
         }
-        let next = fiber::spawn_local(move || chain(depth - 1));
+        let next = fiber::spawn_here(move || chain(depth - 1));
         if depth.is_multiple_of(7) {
             next.cancel();
         }

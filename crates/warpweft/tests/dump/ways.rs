@@ -463,11 +463,11 @@ fn of_free_functions() -> Vec<Row> {
         row!(["fiber::try_spawn"], [FIBER], |case| case.inside(|gate| drop(
             fiber::try_spawn(move || gate.wait()).expect("room")
         ))),
-        row!(["fiber::spawn_local"], [FIBER], |case| case
-            .inside(|gate| drop(fiber::spawn_local(move || gate.wait())))),
-        row!(["runtime::TaskBuilder::spawn_fiber_local"], [FIBER], |case| case
+        row!(["fiber::spawn_here"], [FIBER], |case| case
+            .inside(|gate| drop(fiber::spawn_here(move || gate.wait())))),
+        row!(["runtime::TaskBuilder::spawn_fiber_here"], [FIBER], |case| case
             .inside(|gate| {
-                drop(TaskBuilder::new().spawn_fiber_local(move || gate.wait()));
+                drop(TaskBuilder::new().spawn_fiber_here(move || gate.wait()));
             })),
         row!(["runtime::TaskBuilder::spawn_pinned"], [JOB], |case| {
             drop(case.builder().spawn_pinned(1, case.gate.closure()));

@@ -9,5 +9,5 @@ mod everywhere;
 mod fast_paths;
 mod in_turn;
 mod local_futures;
-mod spawn_local;
+mod spawn_here;
 mod waiting;

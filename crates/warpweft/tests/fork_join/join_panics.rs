@@ -214,7 +214,7 @@ fn the_second_half_may_wait() {
             // On the same thread, where this is a fiber.
             &|| {
                 let (to, from) = warpweft::sync::channel::bounded(0);
-                let beside = fiber::spawn_local(move || {
+                let beside = fiber::spawn_here(move || {
                     for n in 0..10 {
                         to.send(n).wait().expect("it is received");
                     }

@@ -121,7 +121,7 @@ fn what_is_asked_of_the_parents_runtime_is_an_error() {
         is_forked(&runtime.spawn_blocking(|| ()).wait());
         is_forked(&spawn_job(|| ()).wait());
         is_forked(&fiber::spawn(|| ()).wait());
-        is_forked(&fiber::spawn_local(|| ()).wait());
+        is_forked(&fiber::spawn_here(|| ()).wait());
         assert_eq!(runtime.try_spawn_job(|| ()).err(), Some(SpawnError::Forked));
         assert_eq!(runtime.install(|_| ()), Err(SpawnError::Forked));
         assert_eq!(runtime.broadcast(|_| ()), Err(SpawnError::Forked));

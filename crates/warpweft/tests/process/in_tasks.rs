@@ -229,7 +229,7 @@ fn fibers_that_are_to_start_on_the_thread_start_once() {
         let leader = runtime.spawn_fiber(move || {
             let others: Vec<_> = (0..10)
                 .map(|n| {
-                    fiber::spawn_local(move || {
+                    fiber::spawn_here(move || {
                         fiber::yield_now();
                         ran.count(n);
                     })

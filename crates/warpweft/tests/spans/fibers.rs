@@ -118,7 +118,7 @@ fn a_fiber_that_waits_for_a_half_takes_its_spans_along() {
     let fiber = runtime.spawn_fiber(|| {
         let (go, gone) = oneshot::channel();
         // It starts on this thread, when this fiber waits.
-        let beside = fiber::spawn_local(move || {
+        let beside = fiber::spawn_here(move || {
             info!("beside a join");
             go.send(()).expect("the other half waits");
         });

@@ -29,7 +29,7 @@ fn others(of: &str) -> &'static [&'static str] {
     match of {
         // It names a worker, or the caller's thread, or an order: that is a choice like a name or a priority.
         "TaskBuilder" => &[
-            "spawn_fiber_local",
+            "spawn_fiber_here",
             // A pool may be bounded, so one may wait for a permit.
             "spawn_with_permit",
             "spawn_job_with_permit",

@@ -24,8 +24,8 @@ impl SpawnApi for FiberApi {
         Joined(fiber::spawn(move || fiber::wait(future)))
     }
 
-    fn spawn_local<T: Send + 'static>(self, future: impl Future<Output = T> + Send + 'static) -> Handle<T> {
-        Joined(fiber::spawn_local(move || fiber::wait(future)))
+    fn spawn_here<T: Send + 'static>(self, future: impl Future<Output = T> + Send + 'static) -> Handle<T> {
+        Joined(fiber::spawn_here(move || fiber::wait(future)))
     }
 
     fn spawn_job<T: Send + 'static>(self, job: impl FnOnce() -> T + Send + 'static) -> Handle<T> {

@@ -1,5 +1,5 @@
-//! Fibers that are spawned locally, under every schedule that a seed can make: each starts, or ends with its
-//! pool.
+//! Fibers that are spawned on their thread, under every schedule that a seed can make: each starts, or ends
+//! with its pool.
 #![cfg(warpweft_shuttle)]
 
 #[path = "support/models.rs"]
@@ -19,7 +19,7 @@ fn a_local_fiber_starts_while_its_thread_is_blocked() {
         let (waits, opens) = (gate.clone(), gate);
         let spawner = runtime.spawn_fiber(move || {
             let job = warpweft::spawn_job(move || block_on(waits));
-            fiber::spawn_local(move || {
+            fiber::spawn_here(move || {
                 fiber::yield_now();
                 opens.open();
             })
@@ -57,7 +57,7 @@ fn a_pool_closes_over_fibers_that_have_not_started() {
             };
             let handles: Vec<_> = (0..2)
                 .map(waits)
-                .map(fiber::spawn_local)
+                .map(fiber::spawn_here)
                 .chain((0..2).map(waits).map(fiber::spawn))
                 .collect();
             fiber::yield_now();

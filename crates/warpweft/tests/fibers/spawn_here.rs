@@ -33,11 +33,11 @@ fn it_starts_on_the_thread_of_the_caller() {
                     let fibers = here();
                     let beside: Vec<_> = (0..5)
                         .map(|_| {
-                            fiber::spawn_local(|| {
+                            fiber::spawn_here(|| {
                                 let first = here();
                                 fiber::yield_now();
                                 // Those beside it, too.
-                                let next = fiber::spawn_local(here).wait().expect("no panic");
+                                let next = fiber::spawn_here(here).wait().expect("no panic");
                                 (first, next)
                             })
                         })
@@ -60,7 +60,7 @@ fn it_starts_though_the_caller_has_ended_and_nobody_waits() {
     everywhere(|runtime| {
         let (tell, told) = oneshot::channel();
         let caller = runtime.spawn_fiber(move || {
-            fiber::spawn_local(move || tell.send(here()).expect("somebody waits")).detach();
+            fiber::spawn_here(move || tell.send(here()).expect("somebody waits")).detach();
             here()
         });
         assert_eq!(told.wait().expect("it starts"), caller.wait().expect("no panic"));
@@ -73,10 +73,10 @@ fn elsewhere_it_is_spawned_as_usual() {
         let outside = TaskBuilder::new()
             .on(runtime)
             .name("outside")
-            .spawn_fiber_local(|| 1);
+            .spawn_fiber_here(|| 1);
         assert_eq!(outside.info().name(), Some("outside"));
-        let job = runtime.spawn_job(|| fiber::spawn_local(|| 2).wait().expect("no panic"));
-        let future = runtime.spawn(async { fiber::spawn_local(|| 3).await.expect("no panic") });
+        let job = runtime.spawn_job(|| fiber::spawn_here(|| 2).wait().expect("no panic"));
+        let future = runtime.spawn(async { fiber::spawn_here(|| 3).await.expect("no panic") });
         assert_eq!(outside.wait().expect("no panic"), 1);
         assert_eq!(job.wait().expect("no panic"), 2);
         assert_eq!(future.wait().expect("no panic"), 3);
@@ -89,7 +89,7 @@ fn on_another_runtime_it_is_spawned_as_usual() {
     let other = Arc::new(other);
     let theirs = other.spawn_job(here).wait().expect("no panic");
     let told = one.spawn_fiber(move || {
-        let there = TaskBuilder::new().on(&other).spawn_fiber_local(here);
+        let there = TaskBuilder::new().on(&other).spawn_fiber_here(here);
         (here(), there.wait().expect("no panic"))
     });
     let (ours, there) = told.wait().expect("no panic");
@@ -104,7 +104,7 @@ fn in_blocking_it_is_spawned_as_usual() {
         let caller = runtime.spawn_fiber(|| {
             blocking(|| {
                 let (tell, told) = std::sync::mpsc::channel();
-                fiber::spawn_local(move || tell.send(()).expect("somebody waits")).detach();
+                fiber::spawn_here(move || tell.send(()).expect("somebody waits")).detach();
                 told.recv().expect("it starts on another thread");
             });
         });
@@ -120,7 +120,7 @@ fn it_starts_though_its_thread_is_blocked_by_a_job() {
         let caller = runtime.spawn_fiber(|| {
             let (tell, told) = oneshot::channel();
             let job = spawn_job(move || told.wait().expect("it starts"));
-            fiber::spawn_local(move || {
+            fiber::spawn_here(move || {
                 fiber::yield_now();
                 tell.send(1).expect("the job waits");
             })
@@ -142,7 +142,7 @@ fn it_starts_among_those_that_give_way() {
             runtime.spawn_fiber(move || {
                 let yields = |_| {
                     let over = Arc::clone(&over);
-                    fiber::spawn_local(move || {
+                    fiber::spawn_here(move || {
                         while !over.load(Ordering::Relaxed) {
                             fiber::yield_now();
                         }
@@ -151,7 +151,7 @@ fn it_starts_among_those_that_give_way() {
                 let busy: Vec<_> = (0..10).map(yields).collect();
                 fiber::yield_now();
                 let flag = Arc::clone(&over);
-                fiber::spawn_local(move || flag.store(true, Ordering::Relaxed)).detach();
+                fiber::spawn_here(move || flag.store(true, Ordering::Relaxed)).detach();
                 busy
             })
         };
@@ -169,7 +169,7 @@ fn it_starts_among_those_that_give_way() {
 fn starts_do_not_keep_those_away_that_are_ready() {
     fn goes_on(over: Arc<AtomicBool>) {
         if !over.load(Ordering::Relaxed) {
-            fiber::spawn_local(move || goes_on(over)).detach();
+            fiber::spawn_here(move || goes_on(over)).detach();
         }
     }
     everywhere(|runtime| {
@@ -178,7 +178,7 @@ fn starts_do_not_keep_those_away_that_are_ready() {
         let (flag, counts) = (Arc::clone(&over), Arc::clone(&turns));
         let caller = runtime.spawn_fiber(move || {
             let relay = Arc::clone(&flag);
-            fiber::spawn_local(move || goes_on(relay)).detach();
+            fiber::spawn_here(move || goes_on(relay)).detach();
             while !flag.load(Ordering::Relaxed) {
                 fiber::yield_now();
                 counts.fetch_add(1, Ordering::Relaxed);
@@ -198,8 +198,8 @@ fn starts_do_not_keep_those_away_that_are_ready() {
 fn its_panic_and_its_cancellation_are_its_own() {
     everywhere(|runtime| {
         let caller = runtime.spawn_fiber(|| {
-            let panics = fiber::spawn_local(|| panic!("as told"));
-            let cancelled = fiber::spawn_local(|| unreachable!("nobody runs it"));
+            let panics = fiber::spawn_here(|| panic!("as told"));
+            let cancelled = fiber::spawn_here(|| unreachable!("nobody runs it"));
             // The caller has not given way since.
             cancelled.cancel();
             let error = panics.wait().expect_err("it panics");
@@ -217,7 +217,7 @@ fn a_cancelled_callers_fibers_go_on() {
         let (tell, told) = oneshot::channel();
         let (begun, begins) = oneshot::channel();
         let caller = runtime.spawn_fiber(move || {
-            fiber::spawn_local(move || {
+            fiber::spawn_here(move || {
                 fiber::yield_now();
                 tell.send(1).expect("somebody waits");
             })
@@ -251,7 +251,7 @@ fn a_pool_that_closes_drops_those_that_have_not_started() {
         let caller = runtime.spawn_fiber(move || {
             let spawn = |_| {
                 let counts = Counts(Arc::clone(&counted));
-                fiber::spawn_local(move || drop(counts))
+                fiber::spawn_here(move || drop(counts))
             };
             let handles: Vec<_> = (0..10).map(spawn).collect();
             begun.send(()).expect("somebody waits");
@@ -260,7 +260,7 @@ fn a_pool_that_closes_drops_those_that_have_not_started() {
             }
             // From here on there is nobody who could take it.
             let counts = Counts(Arc::clone(&counted));
-            let late = fiber::spawn_local(move || drop(counts));
+            let late = fiber::spawn_here(move || drop(counts));
             (handles, late)
         });
         begins.recv().expect("it begins");

@@ -6,13 +6,13 @@ use warpweft_task::Runnable;
 
 /// The fibers of one thread that have not started, oldest first.
 #[derive(Debug, Default)]
-pub(crate) struct SpawnLocal {
+pub(crate) struct SpawnHere {
     tasks: RefCell<VecDeque<Runnable>>,
     /// True if the last turn was a start.
     had_turn: Cell<bool>,
 }
 
-impl SpawnLocal {
+impl SpawnHere {
     pub(crate) fn is_empty(&self) -> bool {
         self.tasks.borrow().is_empty()
     }
