@@ -6,7 +6,7 @@
 //!  cas     the same, and each one tries by compare-and-swap until it succeeds
 //!  faa     both add to the word, over and over                              an operation is an addition
 //!  poll    A stores over and over, and B looks                              an operation is a store
-//!  ends    A pushes two numbers into a queue, and pops two                  an operation is a push and its pop
+//!  ends    A pushes two numbers into a queue, and pops two                  an operation is a push and a pop
 //!  steal   the same, and B steals one whenever there is one                 the same
 //! ```
 

@@ -106,8 +106,8 @@ impl<P: Policy> Worker<P> {
     }
 
     /// Pushes a spawned task. With `KEPT` the policy keeps spawned tasks.
-    /// Contract: as [`WorkerVtable::push`](crate::pool::current::WorkerVtable::push), and no hook of the policy
-    /// is on the thread's stack.
+    /// Contract: as [`WorkerVtable::push`](crate::pool::current::WorkerVtable::push), and no hook of the
+    /// policy is on the thread's stack.
     pub(crate) unsafe fn spawned<const KEPT: bool>(worker_ref: &WorkerRef, task: Runnable) {
         // SAFETY: by contract the reference belongs to a worker of this table, so of this type.
         let worker = unsafe { Self::from_ref(worker_ref) };
