@@ -87,6 +87,9 @@ const LOOKS: u32 = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
     20
 };
 
+/// The number of looks of a worker whose last sleeps were long.
+const FEW_LOOKS: u32 = 2;
+
 /// The largest number of searchers that register, in a pool of any size. A few are enough to keep pushes from
 /// waking sleepers, and each registration and its end take the cache line that every push reads. See
 /// `docs/decisions/0086-contention-that-the-simulator-found.md`.
@@ -128,7 +131,7 @@ impl Idle {
         let no_sleeper = self.events.snapshot().1 == 0;
         let mut registered = !no_sleeper && self.events.try_search();
         let mut searching = registered || no_sleeper || self.unregistered;
-        let mut rounds = self.rounds;
+        let mut rounds = self.patience(searcher);
         // A sleep that is expected to be short begins as a brief park, which spares the barrier.
         let mut brief = searcher.sleep_history().expects_a_short_one();
         let mut asleep_ns = None;
@@ -196,7 +199,7 @@ impl Idle {
                     rounds = if at_most_ns.is_some() && !woken {
                         1
                     } else {
-                        self.rounds
+                        self.patience(searcher)
                     };
                     // A watcher looks again soon in any case.
                     brief = watch_ns.is_some();
@@ -240,6 +243,16 @@ impl Idle {
     /// Sets the function that wakes a worker that sleeps in the poller.
     pub(crate) fn unpark_by(&self, unpark: impl Fn() + Send + Sync + 'static) {
         self.events.unpark_by(unpark);
+    }
+
+    /// Returns how often a worker looks before it announces sleep: hardly, if nothing came for long after its
+    /// last searches.
+    fn patience<S: Searcher>(&self, searcher: &S) -> u32 {
+        if searcher.sleep_history().expects_a_long_one() {
+            self.rounds.min(FEW_LOOKS)
+        } else {
+            self.rounds
+        }
     }
 
     fn search<S: Searcher>(rounds: u32, searcher: &mut S) -> Option<S::Found> {

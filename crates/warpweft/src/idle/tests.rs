@@ -1,6 +1,6 @@
 //! Tests of how long a worker searches and how it sleeps, with searchers that only count.
 
-use super::{IN_VAIN, Idle, LINGERS, PollerPark, REGISTERED, Searcher, SleepHistory, Waited};
+use super::{FEW_LOOKS, IN_VAIN, Idle, LINGERS, PollerPark, REGISTERED, Searcher, SleepHistory, Waited};
 use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -82,9 +82,22 @@ impl<S: Fn(u32) -> bool, L: Fn(u32) -> bool> Searcher for Looks<'_, S, L> {
     }
 }
 
-/// Runs worker `w` until it finds `"late"` in its last look or `"found"` at look number `at`. Returns
-/// what it found and the number of its looks.
+/// Runs a worker without a history until it finds `"late"` in its last look or `"found"` at look number `at`.
+/// Returns what it found and the number of its looks.
 fn looks(
+    w: usize,
+    idle: &Idle,
+    at: u32,
+    stops: impl Fn(u32) -> bool,
+    in_haste: bool,
+    leaves: impl Fn(u32) -> bool,
+) -> (Option<&'static str>, u32) {
+    looks_after(SleepHistory::default(), w, idle, at, stops, in_haste, leaves)
+}
+
+/// The same after sleeps.
+fn looks_after(
+    sleeps: SleepHistory,
     w: usize,
     idle: &Idle,
     at: u32,
@@ -100,7 +113,7 @@ fn looks(
         stops,
         in_haste,
         leaves,
-        sleeps: SleepHistory::default(),
+        sleeps,
     };
     let found = match idle.wait(w, &mut searcher) {
         Waited::Found(found) => Some(found),
@@ -125,6 +138,21 @@ fn a_searcher_that_sees_lone_tasks_lingers() {
     assert_eq!(found, (Some("late"), spins));
     let found = looks(0, &idle, NEVER, |_| false, false, |looked| looked <= spins);
     assert_eq!(found, (Some("late"), spins + IN_VAIN));
+    assert_eq!(idle.snapshot(), (0, 0));
+}
+
+#[test]
+fn after_long_sleeps_a_worker_hardly_searches() {
+    let idle = Idle::new(2);
+    let after = |lengths_us: &[u64]| {
+        let sleeps = SleepHistory::default();
+        lengths_us.iter().for_each(|us| sleeps.slept(0, us * 1000));
+        looks_after(sleeps, 0, &idle, NEVER, |_| false, false, |_| false)
+    };
+    assert_eq!(after(&[100, 5_000]), (Some("late"), FEW_LOOKS));
+    for lengths in [[5_000, 99], [99, 5_000]] {
+        assert_eq!(after(&lengths), (Some("late"), idle.rounds), "{lengths:?}");
+    }
     assert_eq!(idle.snapshot(), (0, 0));
 }
 

@@ -369,9 +369,11 @@ impl<I> WaitList<I> {
 #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
 mod tests {
     use super::{KEPT, SINCE_BITS, Since, WaitList, WaiterSlot, WaiterState, behind};
+    use crate::Runtime;
     use crate::observe::raw::RawWhat;
     use std::collections::VecDeque;
-    use std::task::Waker;
+    use std::future::poll_fn;
+    use std::task::{Poll, Waker};
 
     #[test]
     fn a_line_is_a_queue_from_which_one_may_leave() {
@@ -449,10 +451,15 @@ mod tests {
         for place in places {
             list.leave(place);
         }
-        // The slots are used again.
-        list.push(Waker::noop().clone(), 3);
-        list.push(Waker::noop().clone(), 4);
-        assert_eq!(tasks(&list), [own, own]);
+        // The slots are used again, by a task that its waker identifies.
+        list.note_task(0, 71);
+        let runtime = Runtime::builder().workers(1).build().expect("a runtime");
+        let enter = poll_fn(move |cx| {
+            list.push(cx.waker().clone(), 3);
+            list.push(cx.waker().clone(), 4);
+            Poll::Ready(tasks(&list))
+        });
+        assert_eq!(runtime.spawn(enter).wait().expect("no panic"), [0, 0]);
     }
 
     #[test]
