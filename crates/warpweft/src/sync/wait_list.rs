@@ -440,7 +440,7 @@ mod tests {
         let tasks = |list: &WaitList<i32>| {
             let mut tasks = Vec::new();
             list.each(0, |_| RawWhat::Timer { until_ns: 0 }, &mut |wait| {
-                tasks.push(wait.task)
+                tasks.push(wait.task);
             });
             tasks
         };
