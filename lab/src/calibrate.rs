@@ -4,6 +4,7 @@
 //! |---|---|
 //! | hits, fence, pause, clock | the fastest of some loops |
 //! | distances | a line that goes to and fro between two CPUs; in the model that takes three transfers and 16 ns |
+//! | hold | two CPUs that add to one word, over and over |
 //! | memory | loads that depend on each other, all over 128 MiB |
 //! | wake-ups | a thread that parks, and another one that unparks it |
 //! | the rest | assumed, and the file says so |
@@ -17,6 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use core_affinity::CoreId;
 use harness::{LabError, line_round_trip};
 
 /// Of a round trip in the model, besides its transfers: the looks and steps of both sides.
@@ -57,10 +59,14 @@ pub(crate) fn machine() -> Result<String, LabError> {
     let middle = with(&|cpu| cpu.package == first.package && cpu.cache != first.cache);
     let far = with(&|cpu| cpu.package != first.package);
     let known = near.or(middle).or(far).ok_or_else(unable)?;
+    let other = rest.iter().find(|cpu| is_other_core(cpu)).ok_or_else(unable)?;
     let near = near.unwrap_or(known);
     let middle = middle.unwrap_or(near).max(near);
     let distances = [near, middle, far.unwrap_or(middle).max(middle)];
-    Ok(text(&cpus, distances, &costs()))
+    let mut costs = costs();
+    let add_ns = contended_add(first.number, other.number);
+    costs.extend(add_ns.map(|ns| hold(ns, distances[0], &costs)));
+    Ok(text(&cpus, distances, &costs))
 }
 
 /// The CPUs of this machine, by number.
@@ -134,11 +140,6 @@ fn costs() -> Vec<Cost> {
             "measured: loads that depend on each other, over 128 MiB",
         ),
         (
-            "hold",
-            10.0,
-            "what two CPUs that add to a word, and two that exchange it, take on two other machines",
-        ),
-        (
             "occupancy",
             4.0,
             "assumed: a directory takes a request in some ten cycles of its clock",
@@ -178,6 +179,44 @@ fn costs() -> Vec<Cost> {
         ),
         ("jitter", 0.05, "assumed"),
     ]
+}
+
+/// Nanoseconds of an addition while two CPUs add to one word, over those of both; `None` if no thread can be
+/// put onto a CPU. The median of some runs.
+fn contended_add(first: usize, second: usize) -> Option<f64> {
+    const ADDITIONS: u64 = 300_000;
+    let run = || {
+        // With room around it: its line holds nothing else.
+        let words = Arc::new([const { AtomicU64::new(0) }; 32]);
+        let sides = [first, second].map(|cpu| {
+            let words = Arc::clone(&words);
+            thread::spawn(move || {
+                let is_there = core_affinity::set_for_current(CoreId { id: cpu });
+                words[31].fetch_add(1, Ordering::AcqRel);
+                while words[31].load(Ordering::Acquire) < 2 {
+                    spin_loop();
+                }
+                let start = Instant::now();
+                for _ in 0..ADDITIONS {
+                    words[15].fetch_add(1, Ordering::Relaxed);
+                }
+                is_there.then(|| start.elapsed().as_nanos() as f64)
+            })
+        });
+        let times = sides.map(|side| side.join().ok().flatten());
+        Some((times[0]? + times[1]?) / 2.0 / (2 * ADDITIONS) as f64)
+    };
+    let times: Option<Vec<f64>> = (0..9).map(|_| run()).collect();
+    times.map(median)
+}
+
+/// How long a contended line stays with a core. While it does, the core adds `hold / rmw_hit` times, and then
+/// the line is on its way: so an addition takes `(hold + way) / (hold / rmw_hit)`.
+fn hold(add_ns: f64, way_ns: f64, costs: &[Cost]) -> Cost {
+    let rmw_ns = costs.iter().find(|(name, ..)| *name == "rmw_hit").map_or(5.0, |cost| cost.1);
+    let most = 10.0 * way_ns;
+    let ns = if add_ns > rmw_ns { way_ns * rmw_ns / (add_ns - rmw_ns) } else { most };
+    ("hold", ns.min(most), "measured: two CPUs that add to one word, the median")
 }
 
 /// Nanoseconds of a call, in the fastest of some loops.
@@ -321,6 +360,14 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("[cost.same_socket]\nvalue = 90.00"), "{text}");
+    }
+
+    #[test]
+    fn a_line_is_held_for_as_long_as_the_additions_say() {
+        let costs = [("rmw_hit", 2.0, "measured")];
+        // Five additions in 10 ns, and 15 ns on the way: 5 ns for each.
+        assert_eq!(hold(5.0, 15.0, &costs).1, 10.0);
+        assert_eq!(hold(1.0, 15.0, &costs).1, 150.0, "it never seems to leave");
     }
 
     #[test]

@@ -56,16 +56,14 @@ impl Since {
     }
 }
 
-/// What wakes a waiter.
+/// What wakes a waiter. It is as large as a waker.
 #[derive(Debug)]
 enum Waking {
     /// Its waker.
     By(Waker),
-    /// It was woken, or is not there. The address is that of the waker's data.
+    /// It was woken, or has left. The address is that of the waker's data, by which a report knows the task.
     Woken(usize),
 }
-
-const _: () = assert!(size_of::<Waking>() == size_of::<Waker>());
 
 impl Waking {
     fn is_woken(&self) -> bool {
