@@ -213,10 +213,21 @@ fn contended_add(first: usize, second: usize) -> Option<f64> {
 /// How long a contended line stays with a core. While it does, the core adds `hold / rmw_hit` times, and then
 /// the line is on its way: so an addition takes `(hold + way) / (hold / rmw_hit)`.
 fn hold(add_ns: f64, way_ns: f64, costs: &[Cost]) -> Cost {
-    let rmw_ns = costs.iter().find(|(name, ..)| *name == "rmw_hit").map_or(5.0, |cost| cost.1);
+    let rmw_ns = costs
+        .iter()
+        .find(|(name, ..)| *name == "rmw_hit")
+        .map_or(5.0, |cost| cost.1);
     let most = 10.0 * way_ns;
-    let ns = if add_ns > rmw_ns { way_ns * rmw_ns / (add_ns - rmw_ns) } else { most };
-    ("hold", ns.min(most), "measured: two CPUs that add to one word, the median")
+    let ns = if add_ns > rmw_ns {
+        way_ns * rmw_ns / (add_ns - rmw_ns)
+    } else {
+        most
+    };
+    (
+        "hold",
+        ns.min(most),
+        "measured: two CPUs that add to one word, the median",
+    )
 }
 
 /// Nanoseconds of a call, in the fastest of some loops.
