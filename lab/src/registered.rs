@@ -9,7 +9,7 @@ use crate::peers;
 use crate::program::{Program, of};
 
 /// The workloads that can be simulated; a test compares.
-const SIMULATED: [&str; 13] = [
+const SIMULATED: [&str; 14] = [
     "call",
     "churn",
     "cycle",
@@ -21,6 +21,7 @@ const SIMULATED: [&str; 13] = [
     "packet-bimodal",
     "packet-cache",
     "pingpong",
+    "spawn",
     "transfer",
     "yield",
 ];
