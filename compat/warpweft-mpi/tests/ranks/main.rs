@@ -9,7 +9,8 @@ mod calls;
 use std::env;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 use warpweft::{Runtime, spawn, spawn_job};
 use warpweft_mpi::{Bag, Comm, Mpi, MpiErrorKind, Reduce, Source};
 
@@ -99,6 +100,11 @@ fn main() -> ExitCode {
         MpiErrorKind::Library,
         "a second beginning is an error"
     );
+    // A thread that the monitor has just started has the monitor's name, until it takes its own.
+    let start = Instant::now();
+    while monitors() != 1 && start.elapsed() < Duration::from_secs(5) {
+        thread::sleep(Duration::from_millis(10));
+    }
     assert_eq!(monitors(), 1, "the sockets of the ranks are in this runtime");
     match names.first().map(String::as_str) {
         Some("end-early") => end_early(mpi),
