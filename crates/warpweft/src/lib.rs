@@ -106,7 +106,6 @@
 mod admission;
 pub mod cancel;
 mod cancel_tree;
-mod chunks;
 pub mod compose;
 pub mod cooperative;
 mod coroutine;

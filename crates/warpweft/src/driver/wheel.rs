@@ -36,7 +36,6 @@
 //! - An entry's generation changes when its timer is removed: a `EntryId` finds its own timer or none.
 
 use super::timers::NEVER;
-use crate::chunks::Chunks;
 use std::task::Waker;
 
 /// The nanoseconds of a tick, as a power of two.
@@ -65,7 +64,7 @@ pub(crate) struct Wheel {
     now: [u8; LEVELS],
     /// The first tick of what is ahead of each level.
     from: [u64; LEVELS],
-    entries: Chunks<WheelEntry>,
+    entries: Vec<WheelEntry>,
     /// The first vacant entry.
     vacant: u32,
 }
@@ -121,7 +120,7 @@ fn digit(tick: u64, level: usize) -> usize {
 impl Wheel {
     /// Calls `see` with the deadline and the waker of each timer.
     pub(crate) fn each(&self, mut see: impl FnMut(u64, &Waker)) {
-        for entry in self.entries.iter() {
+        for entry in &self.entries {
             if let Some(waker) = &entry.waker {
                 see(entry.deadline, waker);
             }
@@ -142,7 +141,7 @@ impl Wheel {
             sets: Box::new([[level; LEVELS]; 2]),
             now: [0; LEVELS],
             from: [0; LEVELS],
-            entries: Chunks::new(),
+            entries: Vec::new(),
             vacant: NONE,
         }
     }

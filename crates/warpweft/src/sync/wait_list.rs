@@ -21,7 +21,6 @@
 //! A waiter costs one slot (32 bytes and its item). Slots are used again, and surplus slots are freed when
 //! the list becomes empty.
 
-use crate::chunks::Chunks;
 use crate::execution::current_task::current_task;
 use crate::execution::fiber_waker::is_of_fiber;
 use crate::observe::raw::{RawWait, RawWhat};
@@ -78,8 +77,12 @@ impl Waking {
         }
     }
 
+    #[inline]
     fn take(&mut self) -> Option<Waker> {
-        let waiter = self.waiter();
+        let Self::By(waker) = self else {
+            return None;
+        };
+        let waiter = waker.data().addr();
         match std::mem::replace(self, Self::Woken(waiter)) {
             Self::By(waker) => Some(waker),
             Self::Woken(_) => None,
@@ -113,10 +116,10 @@ struct WaiterSlot<I> {
 /// A list of waiters, each with an item: what it brings, wants, or is given.
 #[derive(Debug)]
 pub(crate) struct WaitList<I> {
-    slots: Chunks<WaiterSlot<I>>,
+    slots: Vec<WaiterSlot<I>>,
     /// By slot, what identifies the task that came, if its waker does not; otherwise 0. It is only as long as
     /// it must be: most lists have no such waiter.
-    tasks: Chunks<usize>,
+    tasks: Vec<usize>,
     occupied: usize,
     head: u32,
     tail: u32,
@@ -179,8 +182,8 @@ fn is_own(waker: &Waker) -> bool {
 impl<I> WaitList<I> {
     pub(crate) fn new() -> Self {
         Self {
-            slots: Chunks::new(),
-            tasks: Chunks::new(),
+            slots: Vec::new(),
+            tasks: Vec::new(),
             occupied: 0,
             head: NONE,
             tail: NONE,
@@ -224,8 +227,10 @@ impl<I> WaitList<I> {
             self.slots.push(slot);
             place
         } else {
-            self.free = self.slot(place).after;
-            *self.slot(place) = slot;
+            let vacant = self.slot(place);
+            let next = vacant.after;
+            *vacant = slot;
+            self.free = next;
             place
         };
         match self.tail {
@@ -234,7 +239,7 @@ impl<I> WaitList<I> {
         }
         self.tail = place;
         self.occupied += 1;
-        if task != 0 || self.tasks.len() > 0 {
+        if task != 0 || !self.tasks.is_empty() {
             self.note_task(place as usize, task);
         }
         WaiterId(place)
@@ -289,8 +294,14 @@ impl<I> WaitList<I> {
     /// Takes the first waiter out of the list. It finds its item, which the caller may change, when it looks.
     pub(crate) fn grant_front(&mut self) -> Option<(&mut I, Option<Waker>)> {
         let place = self.head;
-        self.unlink(place);
-        let slot = self.slots.get_mut(place as usize)?;
+        let after = self.slots.get(place as usize)?.after;
+        self.head = after;
+        match after {
+            NONE => self.tail = NONE,
+            after => self.slot(after).before = NONE,
+        }
+        let slot = self.slot(place);
+        slot.in_line = false;
         let waker = slot.waking.take();
         Some((slot.item.as_mut()?, waker))
     }
@@ -326,12 +337,13 @@ impl<I> WaitList<I> {
     /// Gives the place up.
     #[allow(clippy::needless_pass_by_value, reason = "a place is given up once")]
     pub(crate) fn leave(&mut self, place: WaiterId) -> Left<I> {
-        let granted = !self.slots[place.number()].in_line;
+        let free = self.free;
+        let mut slot = self.slot(place.0);
+        let granted = !slot.in_line;
         if !granted {
             self.unlink(place.0);
+            slot = self.slot(place.0);
         }
-        let free = self.free;
-        let slot = self.slot(place.0);
         let Some(item) = slot.item.take() else {
             unreachable!("a place is occupied until its owner leaves")
         };
