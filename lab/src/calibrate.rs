@@ -59,13 +59,21 @@ pub(crate) fn machine() -> Result<String, LabError> {
     let middle = with(&|cpu| cpu.package == first.package && cpu.cache != first.cache);
     let far = with(&|cpu| cpu.package != first.package);
     let known = near.or(middle).or(far).ok_or_else(unable)?;
-    let other = rest.iter().find(|cpu| is_other_core(cpu)).ok_or_else(unable)?;
+    let is_near = |cpu: &&Cpu| is_other_core(cpu) && cpu.cache == first.cache;
+    let other = rest
+        .iter()
+        .find(is_near)
+        .or(rest.iter().find(|cpu| is_other_core(cpu)));
+    let other = other.ok_or_else(unable)?;
     let near = near.unwrap_or(known);
     let middle = middle.unwrap_or(near).max(near);
     let distances = [near, middle, far.unwrap_or(middle).max(middle)];
     let mut costs = costs();
     let add_ns = contended_add(first.number, other.number);
-    costs.extend(add_ns.map(|ns| hold(ns, distances[0], &costs)));
+    costs.push(match add_ns {
+        Some(ns) => hold(ns, distances[0], &costs),
+        None => ("hold", 10.0, "assumed: no thread could be put onto a CPU"),
+    });
     Ok(text(&cpus, distances, &costs))
 }
 
