@@ -16,8 +16,8 @@
 //! # Which worker notices an offer
 //!
 //! A worker that searches notices it, or the *watcher*. The watcher is one worker without work that parks
-//! with a time-out instead of sleeping while it sees an offer that is not ripe. So an owner whose small forks
-//! come and go wakes no worker, unless there is no watcher.
+//! with a time-out instead of sleeping while it sees an offer that is not ripe, or while more than a few came
+//! since its last look. So an owner whose small forks come and go wakes no worker, unless there is no watcher.
 //!
 //! ```text
 //!   owner:    offer; light barrier; is there a watcher? no: wake a sleeper, unless a worker searches
@@ -215,8 +215,11 @@ impl OfferBoard {
             .fold(0, |sum: u64, offer| sum.wrapping_add(offer.turns()));
         let offered = self.offers.iter().filter(|offer| offer.look().is_some()).count();
         let come = turns.wrapping_sub(seen.turns.replace(turns));
-        if offered == 0 {
-            let watched = seen.watches.get();
+        let watched = seen.watches.get();
+        // An owner of tiny trees has nothing on offer half of the time. A watcher that left it then would be
+        // woken by the next offer.
+        let come_and_go = watched && come > FEW && RIPE_NS.is_some();
+        if offered == 0 && !come_and_go {
             self.stop_watching(seen);
             // Not asleep yet: the next announcement orders a last look after this.
             return watched.then_some(0);
@@ -225,7 +228,7 @@ impl OfferBoard {
         let timed_park = RIPE_NS.filter(|_| come <= few).unwrap_or(PARK_TIMEOUT_NS);
         // Ordering: Relaxed; an owner that reads true relies on the next look of the watcher, which comes
         // later.
-        let watches = seen.watches.get() || !self.watched.swap(true, Ordering::Relaxed);
+        let watches = watched || !self.watched.swap(true, Ordering::Relaxed);
         seen.watches.set(watches);
         watches.then_some(timed_park)
     }
@@ -290,7 +293,8 @@ impl OfferBoard {
 
 #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
 mod tests {
-    use super::{LARGE_NS, OfferView};
+    use super::{FEW, LARGE_NS, OfferBoard, OfferView, PARK_TIMEOUT_NS};
+    use std::ptr::{self, NonNull};
     use warpweft_platform::clock::now_ns;
 
     #[test]
@@ -323,5 +327,31 @@ mod tests {
         // It ends before it begins, so that no pause of this thread makes it a large one.
         thief.learn(now_ns() + LARGE_NS);
         assert_eq!(look(4), None);
+    }
+
+    #[test]
+    fn a_watcher_stays_while_forks_come_and_go() {
+        let (board, watcher) = (OfferBoard::new(2, 2), OfferView::default());
+        let come_and_go = |forks: u64| {
+            for _ in 0..forks {
+                board.offers[0].publish(NonNull::dangling(), ptr::null());
+                assert!(board.offers[0].withdraw());
+            }
+        };
+        come_and_go(FEW + 1);
+        assert_eq!(
+            board.park_timeout_ns(&watcher),
+            None,
+            "who does not watch sees no offer"
+        );
+        board.offers[0].publish(NonNull::dangling(), ptr::null());
+        assert!(board.park_timeout_ns(&watcher).is_some());
+        assert!(board.offers[0].withdraw());
+        come_and_go(FEW + 1);
+        assert_eq!(board.park_timeout_ns(&watcher), Some(PARK_TIMEOUT_NS));
+        assert!(!board.is_unwatched());
+        come_and_go(FEW);
+        assert_eq!(board.park_timeout_ns(&watcher), Some(0), "too few came");
+        assert!(board.is_unwatched());
     }
 }
