@@ -16,8 +16,8 @@
 //! # Which worker notices an offer
 //!
 //! A worker that searches notices it, or the *watcher*. The watcher is one worker without work that parks
-//! with a time-out instead of sleeping while it sees an offer that is not ripe, or while more than a few came
-//! since its last look. So an owner whose small forks come and go wakes no worker, unless there is no watcher.
+//! with a time-out instead of sleeping while it sees an offer that is not ripe, or while many came since its
+//! last look. So an owner whose small forks come and go wakes no worker, unless there is no watcher.
 //!
 //! ```text
 //!   owner:    offer; light barrier; is there a watcher? no: wake a sleeper, unless a worker searches
