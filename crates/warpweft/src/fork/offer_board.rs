@@ -49,7 +49,7 @@ const PARK_TIMEOUT_NS: u64 = 40_000;
 const LARGE_NS: u64 = 30_000;
 
 /// The number of forks between two looks, for each worker that offers one, above which the watcher does not
-/// wait for one to ripen.
+/// wait for one to ripen. A watcher that sees no offer stays if more than this many came.
 const FEW: u64 = 4;
 
 /// By victim, a turn and the time since when it is known.
