@@ -1,6 +1,6 @@
 //! The memory of a task: a header, and behind it the work that becomes the result.
 
-use crate::header::{Header, Step, TaskVtable, UNREGISTERED};
+use crate::header::{Header, JoinerSlot, Step, TaskVtable, UNREGISTERED, joiner_waker};
 use crate::on_stack::OnStackJob;
 use crate::origin::Origin;
 use crate::outcome;
@@ -51,10 +51,12 @@ impl TaskAlloc for SpawnInfo {
     }
 }
 
-/// A task of one kind. It is `repr(C)`, so a pointer to the header is a pointer to the cell.
+/// A task of one kind, with a place for a joiner's waker or without. It is `repr(C)`, so a pointer to the
+/// header is a pointer to the cell, and the waker is where [`joiner_waker`] looks for it.
 #[repr(C)]
-struct Cell<W: Work> {
+struct Cell<W: Work, J: JoinerSlot> {
     header: Header,
+    waker: J,
     stage: UnsafeCell<Stage<W>>,
 }
 
@@ -64,30 +66,30 @@ union Stage<W: Work> {
     result: ManuallyDrop<W::Output>,
 }
 
-/// Allocates a fresh task. The caller owns its runnable, and its handle if it asked for one.
-pub(crate) fn allocate<W: Work>(work: W, info: impl TaskAlloc, handle: bool) -> NonNull<Header> {
+/// Allocates a fresh task. The caller owns its runnable, and its handle if it has one.
+pub(crate) fn allocate<W: Work, J: JoinerSlot>(work: W, info: impl TaskAlloc) -> NonNull<Header> {
     let cell = Box::new_uninit();
     let SpawnInfo { pool, location, name } = info.info();
     let cell = Box::write(
         cell,
         Cell {
             header: Header {
-                state: State::new(handle),
+                state: State::new(J::HAS_HANDLE),
                 vtable: const {
                     &TaskVtable {
-                        step: if W::ON_STACK { job::<W> } else { step::<W> },
-                        abandon: abandon::<W>,
-                        take: take::<W>,
-                        drop_result: drop_result::<W>,
-                        free: free::<W>,
+                        step: if W::ON_STACK { job::<W, J> } else { step::<W, J> },
+                        abandon: abandon::<W, J>,
+                        take: take::<W, J>,
+                        drop_result: drop_result::<W, J>,
+                        free: free::<W, J>,
                     }
                 },
                 pool: UnsafeCell::new(pool),
                 policy: UnsafeCell::new(0),
                 origin: Origin::new(location, name, W::KIND),
                 link: UnsafeCell::new(UNREGISTERED),
-                waker: UnsafeCell::new(MaybeUninit::uninit()),
             },
+            waker: J::vacant(),
             stage: UnsafeCell::new(Stage {
                 work: ManuallyDrop::new(work),
             }),
@@ -98,18 +100,18 @@ pub(crate) fn allocate<W: Work>(work: W, info: impl TaskAlloc, handle: bool) -> 
 
 /// # Safety
 ///
-/// `header` is the front of a live `Cell<W>`.
-unsafe fn stage<'a, W: Work>(header: NonNull<Header>) -> &'a UnsafeCell<Stage<W>> {
-    let cell = header.cast::<Cell<W>>();
+/// `header` is the front of a live `Cell<W, J>`.
+unsafe fn stage<'a, W: Work, J: JoinerSlot>(header: NonNull<Header>) -> &'a UnsafeCell<Stage<W>> {
+    let cell = header.cast::<Cell<W, J>>();
     // SAFETY: by contract the cell is alive; only the field's address is taken, through a shared reference to
     // it.
     unsafe { &(*cell.as_ptr()).stage }
 }
 
 /// Contract: as [`TaskVtable::step`].
-unsafe fn step<W: Work>(header: NonNull<Header>) -> Step {
+unsafe fn step<W: Work, J: JoinerSlot>(header: NonNull<Header>) -> Step {
     // SAFETY: the runnable keeps the cell alive.
-    let stage = unsafe { stage::<W>(header) };
+    let stage = unsafe { stage::<W, J>(header) };
     let outcome = stage.with_mut(|stage| {
         // SAFETY: only the holder of the runnable touches the work, which is there until its last step. The
         // allocation never moves, so it is pinned.
@@ -133,18 +135,18 @@ unsafe fn step<W: Work>(header: NonNull<Header>) -> Step {
     };
     // SAFETY: the caller passed its runnable on. The work is gone, and the result is in its place, or the
     // outcome says why not.
-    unsafe { finish::<W>(header, outcome) };
+    unsafe { finish::<W, J>(header, outcome) };
     Step::Ended
 }
 
 /// The loop calls this instead of [`step`] where the work runs on another stack.
 /// Contract: as [`TaskVtable::step`].
-unsafe fn job<W: Work>(header: NonNull<Header>) -> Step {
+unsafe fn job<W: Work, J: JoinerSlot>(header: NonNull<Header>) -> Step {
     // SAFETY: the runnable keeps the cell alive.
-    let stage = unsafe { stage::<W>(header) };
+    let stage = unsafe { stage::<W, J>(header) };
     let work = stage.with_mut(<*mut Stage<W>>::cast::<W>);
     // SAFETY: the caller passed its runnable on, and the step is of the task's kind.
-    let on_stack_job = unsafe { OnStackJob::new(header, step::<W>) };
+    let on_stack_job = unsafe { OnStackJob::new(header, step::<W, J>) };
     // SAFETY: the work is there until its one step, and only the holder of the runnable uses it.
     unsafe { W::job(work, on_stack_job) };
     Step::Ended
@@ -260,9 +262,9 @@ unsafe fn panicked_in_drop(header: NonNull<Header>, kind: TaskKind, payload: Box
 }
 
 /// Contract: as [`TaskVtable::abandon`].
-unsafe fn abandon<W: Work>(header: NonNull<Header>, outcome: usize) {
+unsafe fn abandon<W: Work, J: JoinerSlot>(header: NonNull<Header>, outcome: usize) {
     // SAFETY: the runnable keeps the cell alive.
-    let stage = unsafe { stage::<W>(header) };
+    let stage = unsafe { stage::<W, J>(header) };
     let work = stage.with_mut(<*mut Stage<W>>::cast::<W>);
     // Unwind: the task ends in any case.
     let dropped = catch_unwind(AssertUnwindSafe(|| {
@@ -275,11 +277,11 @@ unsafe fn abandon<W: Work>(header: NonNull<Header>, outcome: usize) {
         unsafe { panicked_in_drop(header, W::KIND, payload) };
     }
     // SAFETY: the caller passed its runnable on, and the work is gone.
-    unsafe { finish::<W>(header, outcome) };
+    unsafe { finish::<W, J>(header, outcome) };
 }
 
 /// Contract: as [`TaskVtable::take`].
-unsafe fn take<W: Work>(header: NonNull<Header>, to: *mut ()) {
+unsafe fn take<W: Work, J: JoinerSlot>(header: NonNull<Header>, to: *mut ()) {
     // SAFETY: the handle's reference keeps the cell alive.
     let outcome = unsafe { header.as_ref() }.link.with(|link| {
         // SAFETY: after the end the link belongs to the handle.
@@ -290,7 +292,7 @@ unsafe fn take<W: Work>(header: NonNull<Header>, to: *mut ()) {
         Some(error) => Err(error),
         None => {
             // SAFETY: the handle's reference keeps the cell alive.
-            let stage = unsafe { stage::<W>(header) };
+            let stage = unsafe { stage::<W, J>(header) };
             // SAFETY: the outcome says that the result is there, and by contract it was not taken before.
             Ok(stage.with(|stage| unsafe { stage.cast::<W::Output>().read() }))
         }
@@ -301,10 +303,10 @@ unsafe fn take<W: Work>(header: NonNull<Header>, to: *mut ()) {
 }
 
 /// Contract: as [`TaskVtable::drop_result`].
-unsafe fn drop_result<W: Work>(header: NonNull<Header>) {
+unsafe fn drop_result<W: Work, J: JoinerSlot>(header: NonNull<Header>) {
     let mut outcome = MaybeUninit::<Result<W::Output, JoinError>>::uninit();
     // SAFETY: the caller owns the result, and the place is valid for a write.
-    unsafe { take::<W>(header, outcome.as_mut_ptr().cast()) };
+    unsafe { take::<W, J>(header, outcome.as_mut_ptr().cast()) };
     // SAFETY: `take` has written it.
     let outcome = unsafe { outcome.assume_init() };
     match outcome {
@@ -325,19 +327,19 @@ fn drop_error(error: JoinError) {
 }
 
 /// Contract: as [`TaskVtable::free`].
-unsafe fn free<W: Work>(header: NonNull<Header>) {
+unsafe fn free<W: Work, J: JoinerSlot>(header: NonNull<Header>) {
     if are_tasks_held() {
         // SAFETY: by contract the last reference frees it, once, on any thread.
-        return unsafe { leave_task(header, free_now::<W>) };
+        return unsafe { leave_task(header, free_now::<W, J>) };
     }
     // SAFETY: as above.
-    unsafe { free_now::<W>(header) };
+    unsafe { free_now::<W, J>(header) };
 }
 
 /// Contract: as [`TaskVtable::free`].
 #[inline]
-unsafe fn free_now<W: Work>(header: NonNull<Header>) {
-    let cell = header.cast::<Cell<W>>();
+unsafe fn free_now<W: Work, J: JoinerSlot>(header: NonNull<Header>) {
+    let cell = header.cast::<Cell<W, J>>();
     // SAFETY: `allocate` made it from a box of this type, and by contract it is freed once. The stage is a
     // union of `ManuallyDrop`s and drops nothing.
     drop(unsafe { Box::from_raw(cell.as_ptr()) });
@@ -347,9 +349,9 @@ unsafe fn free_now<W: Work>(header: NonNull<Header>) {
 ///
 /// # Safety
 ///
-/// `header` is the front of a `Cell<W>` whose runnable the caller holds. The result is in its place if
+/// `header` is the front of a `Cell<W, J>` whose runnable the caller holds. The result is in its place if
 /// `outcome` says so.
-unsafe fn finish<W: Work>(header: NonNull<Header>, outcome: usize) {
+unsafe fn finish<W: Work, J: JoinerSlot>(header: NonNull<Header>, outcome: usize) {
     // SAFETY: the runnable keeps the task alive until `complete` below gives it up.
     let task = unsafe { header.as_ref() };
     let place = task.link.with_mut(|link| {
@@ -364,15 +366,15 @@ unsafe fn finish<W: Work>(header: NonNull<Header>, outcome: usize) {
         End::Sole => {
             // SAFETY: there is no handle, so the result belongs to the holder of the runnable. No other
             // thread has a reference.
-            unsafe { drop_result::<W>(header) };
+            unsafe { drop_result::<W, J>(header) };
             // SAFETY: the only reference is the runnable's, and work and result are gone.
-            unsafe { free::<W>(header) };
+            unsafe { free::<W, J>(header) };
         }
         End::Published => {}
         // SAFETY: the reference is still ours, and so is the waker now.
         End::Wake => unsafe { wake_joiner(header) },
         // SAFETY: by contract; the state is as it was.
-        End::Otherwise => unsafe { finish_otherwise::<W>(header, outcome) },
+        End::Otherwise => unsafe { finish_otherwise::<W, J>(header, outcome) },
     }
 }
 
@@ -380,7 +382,7 @@ unsafe fn finish<W: Work>(header: NonNull<Header>, outcome: usize) {
 /// Contract: as for [`finish`]; the task has left its pool's register, and its link says how it ended.
 #[cold]
 #[inline(never)]
-unsafe fn finish_otherwise<W: Work>(header: NonNull<Header>, outcome: usize) {
+unsafe fn finish_otherwise<W: Work, J: JoinerSlot>(header: NonNull<Header>, outcome: usize) {
     // SAFETY: the runnable keeps the task alive until `complete` below gives it up.
     let task = unsafe { header.as_ref() };
     let (mut unwanted, mut cancelled) = (false, outcome != outcome::RETURNED);
@@ -388,11 +390,11 @@ unsafe fn finish_otherwise<W: Work>(header: NonNull<Header>, outcome: usize) {
         match task.state.complete(unwanted, cancelled) {
             Completed::Published => return,
             // SAFETY: the last reference is ours, and the result was dropped before.
-            Completed::Free => return unsafe { free::<W>(header) },
+            Completed::Free => return unsafe { free::<W, J>(header) },
             Completed::Unwanted => {
                 // SAFETY: the handle is gone for good, so the result belongs to the holder of the runnable.
                 // `unwanted` makes this happen once.
-                unsafe { drop_result::<W>(header) };
+                unsafe { drop_result::<W, J>(header) };
                 unwanted = true;
             }
             Completed::Cancelled => {
@@ -400,7 +402,7 @@ unsafe fn finish_otherwise<W: Work>(header: NonNull<Header>, outcome: usize) {
                 // was promised that it would not come.
                 // SAFETY: the task is not complete, so its result belongs to the holder of the runnable.
                 // `cancelled` makes this happen once.
-                unsafe { drop_result::<W>(header) };
+                unsafe { drop_result::<W, J>(header) };
                 task.link.with_mut(|link| {
                     // SAFETY: before the end the link belongs to the holder of the runnable.
                     unsafe { *link = outcome::CANCELLED };
@@ -424,8 +426,8 @@ unsafe fn finish_otherwise<W: Work>(header: NonNull<Header>, outcome: usize) {
 )]
 #[inline(always)]
 unsafe fn wake_joiner(header: NonNull<Header>) {
-    // SAFETY: the reference is there until it is given up below.
-    let joiner = unsafe { header.as_ref() }.waker.with(|waker| {
+    // SAFETY: the reference is there until it is given up below, and a handle has set WAKER.
+    let joiner = unsafe { joiner_waker(header) }.with(|waker| {
         // SAFETY: completing over a set WAKER makes the waker ours; it was written before WAKER was set.
         unsafe { waker.cast::<Waker>().read() }
     });
@@ -433,4 +435,26 @@ unsafe fn wake_joiner(header: NonNull<Header>) {
     // SAFETY: this reference is the runnable's, given up here.
     unsafe { waker::drop_reference(header) };
     contain(|| joiner.wake());
+}
+
+#[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle, warpweft_sim))))]
+mod tests {
+    use super::Cell;
+    use crate::header::JoinerWaker;
+    use crate::kinds::Job;
+
+    /// Returns the size of a task of this closure, without a handle and with one.
+    fn sizes<F: FnOnce() + Send + 'static>(_: &F) -> (usize, usize) {
+        (
+            size_of::<Cell<Job<F, false, false>, ()>>(),
+            size_of::<Cell<Job<F, true, false>, JoinerWaker>>(),
+        )
+    }
+
+    #[test]
+    fn a_closure_of_two_words_without_a_handle_is_one_cache_line() {
+        let (first, second) = (1_usize, 2_usize);
+        assert_eq!(sizes(&move || drop((first, second))), (64, 80));
+        assert_eq!(sizes(&|| ()), (48, 64));
+    }
 }

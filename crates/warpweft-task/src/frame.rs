@@ -35,6 +35,7 @@ impl Who {
     /// task of the same name and spawn site has the memory by then, the words are of that one's joiner.
     #[cfg(not(any(warpweft_loom, warpweft_shuttle, warpweft_sim)))]
     pub fn joiner_of_running(self, read: impl Fn(usize) -> Option<u64>) -> Option<[usize; 2]> {
+        use crate::header::JOINER_WAKER;
         use crate::state::look::Snapshot;
         use std::mem::offset_of;
 
@@ -44,8 +45,7 @@ impl Who {
         if !is_same || state.complete || !state.has_joiner {
             return None;
         }
-        let part =
-            |index| usize::try_from(word(offset_of!(Header, waker) + index * size_of::<usize>())?).ok();
+        let part = |index| usize::try_from(word(JOINER_WAKER + index * size_of::<usize>())?).ok();
         Some([part(0)?, part(1)?])
     }
 

@@ -2,11 +2,14 @@
 //!
 //! ```text
 //!   one allocation
-//!  ┌───────┬────────┬──────┬────────┬────────┬──────┬───────────────┬────────────────────────────┐
-//!  │ state │ vtable │ pool │ policy │ origin │ link │ joiner's waker│ closure or future ─▶ result│
-//!  └───────┴────────┴──────┴────────┴────────┴──────┴───────────────┴────────────────────────────┘
-//!    8       8        8      8        8        8      16              as large as the larger one
+//!  ┌───────┬────────┬──────┬────────┬────────┬──────┬────────────────┬────────────────────────────┐
+//!  │ state │ vtable │ pool │ policy │ origin │ link │ joiner's waker │ closure or future ─▶ result│
+//!  └───────┴────────┴──────┴────────┴────────┴──────┴────────────────┴────────────────────────────┘
+//!    8       8        8      8        8        8      16, or nothing   as large as the larger one
 //! ```
+//!
+//! A task that is made without a handle has no place for a joiner's waker. So a closure of a word is a task
+//! of one cache line.
 //!
 //! # Access
 //!
@@ -48,7 +51,57 @@ pub struct Header {
     /// Before the end: the index in the pool's set of suspended tasks, or [`UNREGISTERED`]. After it: the
     /// outcome.
     pub(crate) link: UnsafeCell<usize>,
-    pub(crate) waker: UnsafeCell<MaybeUninit<Waker>>,
+}
+
+/// The place of the joiner's waker.
+pub(crate) type JoinerWaker = UnsafeCell<MaybeUninit<Waker>>;
+
+/// What is behind the header: a place for the joiner's waker if the task is made with a handle, or nothing.
+pub(crate) trait JoinerSlot {
+    /// True if the task is made with a handle.
+    const HAS_HANDLE: bool;
+
+    /// Creates it, without a waker.
+    fn vacant() -> Self;
+}
+
+impl JoinerSlot for JoinerWaker {
+    const HAS_HANDLE: bool = true;
+
+    #[inline]
+    fn vacant() -> Self {
+        Self::new(MaybeUninit::uninit())
+    }
+}
+
+impl JoinerSlot for () {
+    const HAS_HANDLE: bool = false;
+
+    #[inline]
+    fn vacant() {}
+}
+
+/// The front of a task that is made with a handle.
+#[repr(C)]
+struct JoinableHeader {
+    header: Header,
+    waker: JoinerWaker,
+}
+
+/// Where that place is behind the address of a task, in bytes.
+#[cfg(not(any(warpweft_loom, warpweft_shuttle, warpweft_sim)))]
+pub(crate) const JOINER_WAKER: usize = std::mem::offset_of!(JoinableHeader, waker);
+
+/// Returns the place of the joiner's waker.
+///
+/// # Safety
+///
+/// The task was made with a handle, and is alive for `'a`.
+#[inline]
+pub(crate) unsafe fn joiner_waker<'a>(header: NonNull<Header>) -> &'a JoinerWaker {
+    // SAFETY: by contract the place is behind the header, in the same allocation. The header's pointer is
+    // that of the allocation. Only the field's address is taken.
+    unsafe { &(*header.cast::<JoinableHeader>().as_ptr()).waker }
 }
 
 impl Header {

@@ -3,7 +3,7 @@
 //! It is also the *promise* of EBSL: `schedule` returns one, `await` redeems it.
 
 use crate::block_on::block_stoppably;
-use crate::header::Header;
+use crate::header::{Header, JoinerWaker, joiner_waker};
 use crate::info::TaskInfo;
 use crate::lending;
 use crate::outcome::JoinError;
@@ -133,7 +133,7 @@ impl<T: Send + 'static> JoinHandle<T> {
             self.begin_special()?;
         }
         if has_waker {
-            let same = task.waker.with(|place| {
+            let same = self.waker().with(|place| {
                 // SAFETY: WAKER is set, so the field is written; while it is set no thread writes it. A
                 // thread that completes the task meanwhile moves the waker out but leaves the bytes, and
                 // `will_wake` looks at nothing else.
@@ -143,18 +143,18 @@ impl<T: Send + 'static> JoinHandle<T> {
                 return Ok(());
             }
             task.state.unset_waker().map_err(|()| Over::Ended)?;
-            task.waker.with_mut(|place| {
+            self.waker().with_mut(|place| {
                 // SAFETY: WAKER is clear and the task unfinished, so the written field is the handle's.
                 unsafe { place.cast::<Waker>().drop_in_place() };
             });
         }
         let waker = waker.clone();
-        task.waker.with_mut(|place| {
+        self.waker().with_mut(|place| {
             // SAFETY: WAKER is clear, so the field is the handle's.
             unsafe { task_view::write_waker(place.cast(), waker) };
         });
         task.state.set_waker().map_err(|()| {
-            task.waker.with_mut(|place| {
+            self.waker().with_mut(|place| {
                 // SAFETY: WAKER was never set, so the field that we wrote is the handle's still.
                 unsafe { place.cast::<Waker>().drop_in_place() };
             });
@@ -167,6 +167,11 @@ impl<T> JoinHandle<T> {
     fn header(&self) -> &Header {
         // SAFETY: the handle has a reference.
         unsafe { self.task.as_ref() }
+    }
+
+    fn waker(&self) -> &JoinerWaker {
+        // SAFETY: the handle has a reference, and the task was made with it.
+        unsafe { joiner_waker(self.task) }
     }
 
     /// Returns true if the task has ended, so that awaiting it would not wait.
@@ -232,7 +237,7 @@ impl<T> Drop for JoinHandle<T> {
                 HandleDropped::Nothing => return,
                 // SAFETY: the handle's reference became the runnable's.
                 HandleDropped::Orphan => return unsafe { waker::push(self.task, Why::Woken) },
-                HandleDropped::TakeWaker => task.waker.with_mut(|place| {
+                HandleDropped::TakeWaker => self.waker().with_mut(|place| {
                     // SAFETY: `drop_handle` cleared WAKER on an unfinished task, so we own the written field.
                     unsafe { place.cast::<Waker>().drop_in_place() };
                 }),

@@ -2,6 +2,7 @@
 
 use crate::cell::allocate;
 pub use crate::cell::{SpawnInfo, TaskAlloc};
+use crate::header::JoinerWaker;
 use crate::join::JoinHandle;
 use crate::kinds::{Async, Job, OnStack, Work};
 use crate::on_stack::StackRunner;
@@ -91,13 +92,13 @@ where
 }
 
 fn detached<W: Work>(work: W, info: impl TaskAlloc) -> Runnable {
-    let header = allocate(work, info, false);
+    let header = allocate::<_, ()>(work, info);
     // SAFETY: the runnable of a fresh task is ours.
     unsafe { Runnable::from_header(header) }
 }
 
 fn with_handle<W: Work>(work: W, info: impl TaskAlloc) -> (Runnable, JoinHandle<W::Output>) {
-    let header = allocate(work, info, true);
+    let header = allocate::<_, JoinerWaker>(work, info);
     // SAFETY: the runnable of a fresh task is ours.
     let token = unsafe { Runnable::from_header(header) };
     // SAFETY: its handle is ours, too: `allocate` counted it.

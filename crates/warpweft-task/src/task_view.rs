@@ -8,6 +8,8 @@
 //!   because the handle may replace the waker meanwhile.
 
 use crate::header::Header;
+#[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+use crate::header::joiner_waker;
 use crate::origin::kind_of;
 use crate::task_panic::TaskKind;
 use crate::task_ref::TaskRef;
@@ -69,7 +71,13 @@ pub unsafe fn look(task: NonNull<Header>) -> Option<TaskView> {
         cancelled: state.cancelled,
         suspended_ns: clock::stamped_ns(state.stamped, clock::now_ns()),
         wakers: state.wakers,
-        joiner: state.has_joiner.then(|| joiner(header)).flatten(),
+        joiner: state
+            .has_joiner
+            .then(|| {
+                // SAFETY: by contract it is alive, and only a handle sets WAKER.
+                unsafe { joiner(task) }
+            })
+            .flatten(),
     })
 }
 
@@ -92,9 +100,14 @@ pub(crate) unsafe fn look_at_word(word: NonZeroUsize) -> Option<TaskView> {
 }
 
 /// The words of the waker field. The joiner may replace it meanwhile: then they are those of two wakers.
+///
+/// # Safety
+///
+/// The task is alive, and was made with a handle, which has written the field.
 #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
-fn joiner(header: &Header) -> Option<[usize; 2]> {
-    header.waker.with(|place| {
+unsafe fn joiner(task: NonNull<Header>) -> Option<[usize; 2]> {
+    // SAFETY: by contract.
+    unsafe { joiner_waker(task) }.with(|place| {
         // SAFETY: the field is valid, aligned and of two words. It was written by `write_waker`, because
         // WAKER was set, and is written by atomic stores only.
         let words = unsafe { &*place.cast::<[AtomicPtr<()>; 2]>() };
@@ -102,9 +115,9 @@ fn joiner(header: &Header) -> Option<[usize; 2]> {
     })
 }
 
-/// The checkers' cells cannot be read while another thread may write them.
+/// The checkers' cells cannot be read while another thread may write them. Contract: as above.
 #[cfg(any(warpweft_loom, warpweft_shuttle))]
-fn joiner(_: &Header) -> Option<[usize; 2]> {
+unsafe fn joiner(_: NonNull<Header>) -> Option<[usize; 2]> {
     None
 }
 

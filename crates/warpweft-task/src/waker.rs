@@ -166,13 +166,13 @@ unsafe fn free(header: NonNull<Header>) {
 /// elsewhere it costs two wasted instructions.
 #[inline]
 fn fetch_work(header: NonNull<Header>) {
-    let work = header.as_ptr().wrapping_add(1).cast::<u8>();
-    for line in 0..WORK_LINES {
+    let work = header.as_ptr().cast::<u8>();
+    for line in 1..1 + WORK_LINES {
         prefetch_to_write(work.wrapping_add(line * LINE));
     }
 }
 
-/// How many cache lines behind the header that is.
+/// How many cache lines behind the first that is.
 const WORK_LINES: usize = 2;
 const LINE: usize = 64;
 
