@@ -114,6 +114,21 @@ fn a_wake_that_meets_the_end_of_the_pool_does_no_harm() {
 }
 
 #[test]
+fn a_task_that_nobody_wakes_ends_with_the_pool() {
+    check(|| {
+        let runtime = runtime(1, "fifo");
+        let gate = Gate::default();
+        let handle = runtime.spawn(gate.clone());
+        drop(runtime);
+        match handle.wait() {
+            Err(JoinError::Shutdown) => {}
+            other => panic!("unexpected: {other:?}"),
+        }
+        gate.open();
+    });
+}
+
+#[test]
 fn spawns_that_meet_the_end_of_the_pool_all_get_an_answer() {
     check(|| {
         let runtime = Arc::new(runtime(2, "lifo"));
