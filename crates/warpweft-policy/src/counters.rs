@@ -11,7 +11,7 @@ pub enum Count {
     // The first five are the reasons for a push, in the order of `Why`: see `Counters::pushed`.
     /// Tasks spawned from this worker.
     Spawned,
-    /// Forks of this worker that were published for thieves.
+    /// Latent forks and jobs of scopes that became tasks, because their stack had to wait or to switch.
     Forked,
     /// Tasks that were woken.
     Resumptions,

@@ -41,7 +41,6 @@
 //! - Each pool keeps at most one node, forever. So with T elements in queues or in use, Q queues and N
 //!   processors there are at least T, and at most T + Q + N nodes. No more are ever made, because released
 //!   nodes are taken first.
-//!   is released is taken first.
 
 use std::cell::Cell;
 use std::fmt;

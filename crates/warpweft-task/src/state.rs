@@ -1,6 +1,6 @@
 //! The state word of a task: all facts about it that two threads may change at the same time.
 //!
-//! The word, its flags and the states are drawn in this crate's `README.md`.
+//! The word, its flags and the states are drawn in `README.md` beside this file.
 //!
 //! # Invariants
 //!

@@ -8,7 +8,7 @@
 //!   woken=last ──▶ affine queues ────────┤
 //!                                        ▼
 //!   push ──▶ [local queue of worker 0] ──▶ next      ◀── one, half, or at least k, by a thief's one CAS
-//!   push ──▶ [local queue of worker 1] ──▶ next      ◀── which victim: `victims`, `help`, `level`
+//!   push ──▶ [local queue of worker 1] ──▶ next      ◀── from whom, when: `victims`, `help`, `rebalance`
 //! ```
 //!
 //! With priorities each of these queues is one queue for each level. `next` then also takes what waits there
@@ -18,8 +18,9 @@
 //! used on slow paths only: a local queue is full or empty, a task yields, a worker polls after
 //! [`INTERVAL`](crate::Policy::INTERVAL) tasks.
 //!
-//! [`Stealing`] is the configuration; `hooks` is what a worker does; `pool_queues`, `affine`,
-//! `overflow_queue`, `victims`, `amount`, `help` and `rebalance` are the parts that it uses.
+//! [`Stealing`] is the configuration, `axes` its values, and `hooks` is what a worker does. The parts are
+//! `thief` (one steal), `victims` (from whom), `amount` (how many), `help` and `rebalance` (when), and the
+//! queues `pool_queues`, `affine` and `overflow_queue`.
 //!
 //! # Invariants
 //!

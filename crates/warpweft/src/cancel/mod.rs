@@ -87,8 +87,8 @@
 //!
 //! # Costs
 //!
-//! Under a token a join costs a call more, a wait of a fiber takes the longer way, and a task that waits
-//! takes the token's lock twice in its life. A token costs an allocation of some 200 bytes; cancelling takes
+//! Under a token a join costs a call more, and a wait of a fiber takes the longer way. A future takes the
+//! token's lock at each poll that is pending. A token costs an allocation of some 200 bytes; cancelling takes
 //! time in proportion to what is below.
 
 mod deadline;

@@ -191,14 +191,14 @@ impl Driver {
 
     /// Sets a timer; `worker` is the caller's worker. Returns `None` if the pool has shut down.
     pub(crate) fn set_timer(&self, worker: Option<usize>, deadline: u64, waker: Waker) -> Option<TimerKey> {
-        let (token, first) = self.timers.insert(worker, deadline, waker)?;
+        let (key, first) = self.timers.insert(worker, deadline, waker)?;
         if first {
             delay::point("driver.set_timer: inserted");
             if self.sleep_deadline.is_late_for(deadline) {
                 self.unpark();
             }
         }
-        Some(token)
+        Some(key)
     }
 
     /// Returns the numbers of sources and of timers.

@@ -12,7 +12,7 @@
 //! | `progress` | an engine that moves on only when it is called, beside the poller |
 //! | `timers`, `wheel` | timers, and the wheel that orders them |
 //!
-//! See [`README.md`](README.md) for the protocol between a poll, a registration and the end.
+//! See [`README.md`](README.md) for which thread polls, who fires timers, and what each event costs.
 
 pub(crate) mod core;
 pub(crate) mod owner;

@@ -33,7 +33,7 @@ impl SleepDeadline {
         self.0.store(NEVER, Ordering::Relaxed);
         // Pairs with the fence in `is_late_for`.
         fence(Ordering::SeqCst);
-        delay::point("alarm.set: announced");
+        delay::point("sleep deadline.set: announced");
         let until = first();
         // Ordering: Relaxed. A value that is out of date wakes once too often.
         self.0.store(until, Ordering::Relaxed);

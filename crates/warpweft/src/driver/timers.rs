@@ -107,20 +107,20 @@ impl Timers {
     }
 
     /// Removes a timer. Returns `false` if it has expired.
-    pub(crate) fn cancel(&self, token: TimerKey) -> bool {
-        let shard = &self.shards[token.shard as usize];
+    pub(crate) fn cancel(&self, key: TimerKey) -> bool {
+        let shard = &self.shards[key.shard as usize];
         let mut open = shard.wheel.lock();
-        let waker = open.wheel.remove(token.place);
+        let waker = open.wheel.remove(key.place);
         shard.note_first(&open.wheel);
         drop(open);
         waker.is_some()
     }
 
     /// Replaces the waker of a timer. Returns `false` if the timer has expired.
-    pub(crate) fn renew(&self, token: TimerKey, waker: &Waker) -> bool {
+    pub(crate) fn renew(&self, key: TimerKey, waker: &Waker) -> bool {
         let clone = waker.clone();
-        let mut open = self.shards[token.shard as usize].wheel.lock();
-        let Some(place) = open.wheel.waker(token.place) else {
+        let mut open = self.shards[key.shard as usize].wheel.lock();
+        let Some(place) = open.wheel.waker(key.place) else {
             return false;
         };
         let old = std::mem::replace(place, clone);
@@ -226,19 +226,19 @@ mod tests {
                     // Near and far deadlines, also beyond several turns of the wheel, and past ones.
                     let deadline = (now + (1 << below(40)) + below(1000)).saturating_sub(below(100));
                     let worker = (below(3) < 2).then_some(below(2) as usize);
-                    let (token, _) = timers
+                    let (key_of_timer, _) = timers
                         .insert(worker, deadline, Waker::noop().clone())
                         .expect("open");
-                    model.insert((deadline, number), token);
+                    model.insert((deadline, number), key_of_timer);
                 }
                 5..7 if !model.is_empty() => {
                     let key = *model
                         .keys()
                         .nth(below(model.len() as u64) as usize)
                         .expect("some");
-                    let token = model.remove(&key).expect("there");
-                    assert!(timers.cancel(token));
-                    assert!(!timers.cancel(token), "once");
+                    let key_of_timer = model.remove(&key).expect("there");
+                    assert!(timers.cancel(key_of_timer));
+                    assert!(!timers.cancel(key_of_timer), "once");
                 }
                 _ => {
                     now += below(60) << below(36);
@@ -246,7 +246,7 @@ mod tests {
                     while timers.expire(now, &mut wakers) {}
                     let later = model.split_off(&(now + 1, 0));
                     assert_eq!(wakers.len(), model.len(), "at {now}");
-                    assert!(model.values().all(|token| !timers.cancel(*token)));
+                    assert!(model.values().all(|key_of_timer| !timers.cancel(*key_of_timer)));
                     model = later;
                 }
             }

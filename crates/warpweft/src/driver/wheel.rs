@@ -2,7 +2,7 @@
 //! timers.
 //!
 //! ```text
-//!   level 0: 64 slots of 65.5 us     level 1: 64 slots of 4.2 ms     …     level 7: 64 slots of 9 years
+//!   level 0: 64 slots of 65.5 µs     level 1: 64 slots of 4.2 ms     …     level 7: 64 slots of 9 years
 //!            ▲ reached                        each slot: a list of timers and the earliest deadline in it
 //! ```
 //!
@@ -33,7 +33,7 @@
 //! - What is ahead of a level belongs to one slot of the level above, which starts at `from`. So does the
 //!   rest of that slot.
 //! - A slot's `first` is no later than any of its deadlines, and [`NEVER`] if it is empty.
-//! - An entry's generation changes when its timer is removed: a `EntryId` finds its own timer or none.
+//! - An entry's generation changes when its timer is removed: an `EntryId` finds its own timer or none.
 
 use super::timers::NEVER;
 use std::task::Waker;

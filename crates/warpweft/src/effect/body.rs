@@ -176,7 +176,7 @@ impl HandledBody {
         self.link.outer.set(outer);
         self.link.entered.set(before.unwrap_or(ptr::null()));
         if let (Some(context), Some(host)) = (&self.context, host) {
-            host.tell_forks();
+            host.promote_forks_of_stack();
             context.mount(host);
             self.carried.set(host.worker_ref().is_some());
         }
@@ -222,7 +222,7 @@ impl HandledBody {
         let switch = unsafe { &*self.switch.get() };
         let input = match (&self.context, stack_context::here()) {
             (Some(context), Some(here)) => {
-                here.tell_forks();
+                here.promote_forks_of_stack();
                 context.leave(|| switch.suspend(()))
             }
             _ => {

@@ -65,7 +65,7 @@ impl StackContext {
         let plain = fiber.is_plain()
             && current::is(worker_ref)
             && !worker_ref.is_in_policy()
-            && !self.forks().may_have_untold()
+            && !self.forks().may_have_latent()
             && fiber.may_switch();
         plain.then_some((fiber, worker_ref))
     }

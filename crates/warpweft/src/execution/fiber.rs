@@ -399,7 +399,7 @@ impl Fiber {
             token.abandon(Abandon::Cancelled);
             return false;
         }
-        delay::point("fiber.wait: token registered");
+        delay::point("fiber.wait: runnable registered");
         self.probe.joins(ptr::from_ref(latch).addr());
         let input = self.suspend(FiberState::of(FiberState::WAITS, must_wait).stamped());
         self.probe.joins(0);

@@ -45,7 +45,7 @@ impl StackContext {
     /// them.
     #[inline]
     pub(crate) fn promote_forks(&self, worker_ref: &WorkerRef) {
-        if self.forks().may_have_untold() {
+        if self.forks().may_have_latent() {
             self.promote_all_forks(worker_ref);
         }
     }
@@ -103,9 +103,9 @@ impl StackContext {
     fn sleep_without_worker(&self, latch: &Latch) {
         let thread_handle = self.thread_handle().sibling();
         let unpark = UnparkOnEnd(Arc::clone(&thread_handle));
-        if let Err(token) = latch.register(self.job(0, move || drop(unpark))) {
+        if let Err(runnable) = latch.register(self.job(0, move || drop(unpark))) {
             // The end of the runnable is an assignment, of nothing.
-            token.abandon(Abandon::Cancelled);
+            runnable.abandon(Abandon::Cancelled);
         }
         let assigned = thread_handle.handoff.wait();
         debug_assert_eq!(assigned, None, "a thread that did not ask for a worker");
@@ -118,9 +118,9 @@ impl StackContext {
         let had_entered = (!current::is(self.found())).then(current::get);
         thread_handle.expect_call();
         thread_handle.handoff.open();
-        if let Err(token) = latch.register(thread_handle.unpark()) {
+        if let Err(runnable) = latch.register(thread_handle.unpark()) {
             // The end of the runnable has the same effect.
-            token.abandon(Abandon::Cancelled);
+            runnable.abandon(Abandon::Cancelled);
         }
         self.sleep(thread_handle);
         self.stay_away();
@@ -139,21 +139,21 @@ impl StackContext {
     }
 
     /// Promotes the forks of this stack, which is about to be left for another one of its thread.
-    pub(crate) fn tell_forks(&self) {
-        if !self.forks().may_have_untold() {
+    pub(crate) fn promote_forks_of_stack(&self) {
+        if !self.forks().may_have_latent() {
             return;
         }
         let worker_ref = self.worker_ref().unwrap_or(self.fibers().detached());
-        self.tell_forks_through(worker_ref);
+        self.promote_forks_through(worker_ref);
     }
 
     /// Promotes the forks of a thread without a worker that is about to wait, in `blocking` or as a detached
     /// thread.
     fn tell_others(&self) {
-        self.tell_forks_through(self.fibers().detached());
+        self.promote_forks_through(self.fibers().detached());
     }
 
-    fn tell_forks_through(&self, worker_ref: &WorkerRef) {
+    fn promote_forks_through(&self, worker_ref: &WorkerRef) {
         let found = current::get();
         current::set(worker_ref);
         // The runnables of the forks are pushed there.
@@ -265,11 +265,11 @@ impl StackContext {
         let thread_handle = self.own_thread_handle();
         thread_handle.expect_call();
         thread_handle.handoff.open();
-        let registered = latch.register(self.token(&thread_handle, self.class()));
+        let registered = latch.register(self.resume_runnable(&thread_handle, self.class()));
         match (registered, spare) {
-            (Err(token), Some(spare)) => {
+            (Err(runnable), Some(spare)) => {
                 // The latch was set in the meantime.
-                token.abandon(Abandon::Cancelled);
+                runnable.abandon(Abandon::Cancelled);
                 // The end of the runnable has left an assignment, or another thread a worker for the fibers.
                 match if thread_handle.handoff.close() {
                     None
@@ -283,9 +283,9 @@ impl StackContext {
                 }
                 return;
             }
-            (Err(token), None) => token.push(Why::Woken),
+            (Err(runnable), None) => runnable.push(Why::Woken),
             (Ok(()), Some(spare)) => {
-                delay::point("stack context.wait: token registered");
+                delay::point("stack context.wait: runnable registered");
                 let worker = self.release_worker();
                 spare.handoff.assign(worker);
             }
@@ -313,7 +313,7 @@ impl StackContext {
         let thread_handle = self.own_thread_handle();
         thread_handle.expect_call();
         thread_handle.handoff.open();
-        self.token(&thread_handle, class).push(Why::Woken);
+        self.resume_runnable(&thread_handle, class).push(Why::Woken);
         self.sleep(&thread_handle);
         self.fibers().pool().core().threads.note(ThreadEvent::Resumed);
     }
@@ -415,7 +415,7 @@ impl StackContext {
 
     /// Creates a task that calls the frame that waits at `thread_handle`, and gives it the worker that runs
     /// the task.
-    fn token(&self, thread_handle: &Arc<ThreadHandle>, class: u64) -> Runnable {
+    fn resume_runnable(&self, thread_handle: &Arc<ThreadHandle>, class: u64) -> Runnable {
         let resume = Resume(Some(Arc::clone(thread_handle)));
         self.job(class, move || resume.run())
     }
@@ -468,21 +468,21 @@ impl Drop for Resume {
     }
 }
 
-/// Resumes the frame that waits for `token`, at once and with this thread's worker. The caller, a thread of
+/// Resumes the frame whose runnable this is, at once and with this thread's worker. The caller, a thread of
 /// this pool, has done what the frame waited for. Nothing is below it on its stack, or a frame that
 /// [waits for its worker](StackContext::wait_for_fork_and_worker) afterwards.
 ///
 /// It does not go through a queue, where other tasks come first. Each of them might block in a lock that the
 /// frame holds, until no worker is left to run the runnable (a variant of rayon#592).
-pub(crate) fn resume(token: Runnable) {
+pub(crate) fn resume(runnable: Runnable) {
     match here().filter(|context| context.worker_ref().is_some()) {
         Some(context) => {
             // What a frame below has on offer must not stay in the offer of a worker that is not its own.
-            context.tell_forks();
+            context.promote_forks_of_stack();
             // The runnable ends in one step.
-            drop(token.run());
+            drop(runnable.run());
         }
-        None => token.push(Why::Woken),
+        None => runnable.push(Why::Woken),
     }
 }
 

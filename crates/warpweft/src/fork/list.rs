@@ -334,7 +334,7 @@ impl List {
 
     /// Returns true if [`promote`](Self::promote) may find something.
     #[inline]
-    pub(crate) fn may_have_untold(&self) -> bool {
+    pub(crate) fn may_have_latent(&self) -> bool {
         !self.offered.get().is_null()
             || self.public.get() != self.tail.get()
             || !self.scopes.borrow().is_empty()

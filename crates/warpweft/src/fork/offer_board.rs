@@ -21,8 +21,8 @@
 //!
 //! ```text
 //!   owner:    offer; light barrier; is there a watcher? no: wake a sleeper, unless a worker searches
-//!   watcher:  no watcher; then it announces sleep and looks once more, or it has found work and leaves a
-//!             successor among the searchers, which announces sleep and looks once more
+//!   watcher:  clears `watched`; then it announces sleep and looks once more, or it has found work and
+//!             leaves a successor among the searchers, which announces sleep and looks once more
 //! ```
 
 use super::offer::Offer;

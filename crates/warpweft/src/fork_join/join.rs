@@ -39,8 +39,9 @@ impl<'stack> ForkCx<'stack> {
     /// Runs both closures, in parallel if a worker is free, and returns when both have ended.
     ///
     /// `first` runs here and now. `second` runs here after it, unless another worker has taken it meanwhile.
-    /// If that worker has not finished yet, this frame waits, and another thread continues its worker:
-    /// **nothing else runs on top of this frame** but parts of `second`, so a lock may be held across a join.
+    /// If that worker has not finished yet, this frame waits, and another thread continues its worker.
+    /// **Nothing runs on top of this frame** but parts of `second`, so a lock may be held across a join.
+    /// The exception: no spare thread can be had. See [`max_threads`](crate::Builder::max_threads).
     ///
     /// Costs a few stores and two branches as long as no worker takes `second`. The source is heartbeat
     /// scheduling (Acar et al., PLDI 2018), with one offered fork instead of the beat.

@@ -1,4 +1,4 @@
-//! Fork-join: closures and futures that other workers may take, and waits that run no other tasks.
+//! Fork-join: closures and futures that other workers may take, and waits that hand the worker over.
 //!
 //! | file | job |
 //! |---|---|

@@ -385,8 +385,8 @@ impl ForkCx<'_> {
 /// jobs have ended.
 ///
 /// The calling frame runs those jobs of its scope that no worker has taken. Then it waits, as in
-/// [`join`](crate::join), and nothing else runs on top of it. Outside of a task, `body` runs where the
-/// closures of `join` do, and the calling thread waits.
+/// [`join`](crate::join): nothing else runs on top of it while a spare thread can be had. Outside of a task,
+/// `body` runs where the closures of `join` do, and the calling thread waits.
 ///
 /// ```
 /// let mut squares = [0; 8];

@@ -99,22 +99,21 @@ const REGISTERED: usize = 4;
 /// two system calls.
 const EXACT_BELOW_NS: u64 = 100_000;
 
-/// The time that a lingering searcher sleeps between two looks, in nanoseconds.
-const SPIN_NS: u64 = 50_000;
+/// A searcher that sees lone tasks sleeps this long between two looks, in nanoseconds.
+const PAUSE_NS: u64 = 50_000;
 /// The largest number of such looks before the searcher announces sleep.
-const LINGERS: u32 = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
+const PAUSES: u32 = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
     1
 } else {
     40
 };
-/// The number of such looks in a row that see no lone task, after which the searcher stops lingering.
+/// The number of such looks in a row that see no lone task, after which the searcher pauses no more.
 const IN_VAIN: u32 = 4;
 
 impl Idle {
     /// Creates the protocol's state for workers `0..workers`, all awake.
     pub(crate) fn new(workers: usize) -> Self {
-        // At most half of the workers search. One searcher finds what there is, and leaves a successor when
-        // it does.
+        // At most this many searchers register. One finds what there is, and leaves a successor when it does.
         let half = (workers / 2).max(1);
         Self {
             events: EventCount::new(workers, half.min(REGISTERED), Asymmetric::new()),
@@ -144,7 +143,7 @@ impl Idle {
             }
             if searching
                 && let Some(found) =
-                    Self::search(rounds, searcher).or_else(|| Self::spin_then_park(rounds, searcher))
+                    Self::search(rounds, searcher).or_else(|| Self::search_with_pauses(rounds, searcher))
             {
                 if registered {
                     self.end_search();
@@ -278,13 +277,13 @@ impl Idle {
     /// Continues to search, with sleeps between the looks, while it sees tasks that their owner is about to
     /// run. If the worker were announced as asleep, the next such task would wake it. The wake would cost the
     /// owner more than the task.
-    fn spin_then_park<S: Searcher>(rounds: u32, searcher: &mut S) -> Option<S::Found> {
+    fn search_with_pauses<S: Searcher>(rounds: u32, searcher: &mut S) -> Option<S::Found> {
         if rounds == 1 || !searcher.has_left() {
             return None;
         }
-        let (mut left, mut in_vain) = (LINGERS, 0);
+        let (mut left, mut in_vain) = (PAUSES, 0);
         while left > 0 && in_vain < IN_VAIN && !searcher.stops() && !searcher.is_in_haste() {
-            with_exact_timer(|| pause(SPIN_NS));
+            with_exact_timer(|| pause(PAUSE_NS));
             let found = searcher.look();
             if found.is_some() {
                 return found;

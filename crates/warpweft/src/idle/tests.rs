@@ -1,6 +1,6 @@
 //! Tests of how long a worker searches and how it sleeps, with searchers that only count.
 
-use super::{FEW_LOOKS, IN_VAIN, Idle, LINGERS, PollerPark, REGISTERED, Searcher, SleepHistory, Waited};
+use super::{FEW_LOOKS, IN_VAIN, Idle, PAUSES, PollerPark, REGISTERED, Searcher, SleepHistory, Waited};
 use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -36,10 +36,7 @@ impl<S: Fn(u32) -> bool, L: Fn(u32) -> bool> Searcher for Looks<'_, S, L> {
     fn look(&mut self) -> Option<&'static str> {
         self.looked += 1;
         assert!(!self.idle.wake_one(), "a searcher is registered");
-        assert!(
-            self.looked <= self.idle.rounds + LINGERS,
-            "it never stops lingering"
-        );
+        assert!(self.looked <= self.idle.rounds + PAUSES, "its pauses never end");
         (self.looked == self.at).then_some("found")
     }
 
@@ -125,15 +122,15 @@ fn looks_after(
 const NEVER: u32 = u32::MAX;
 
 #[test]
-fn a_searcher_that_sees_lone_tasks_lingers() {
+fn a_searcher_that_sees_lone_tasks_pauses() {
     let idle = Idle::new(2);
     let spins = idle.rounds;
-    let found = looks(0, &idle, spins + LINGERS / 2, |_| false, false, |_| true);
-    assert_eq!(found, (Some("found"), spins + LINGERS / 2));
+    let found = looks(0, &idle, spins + PAUSES / 2, |_| false, false, |_| true);
+    assert_eq!(found, (Some("found"), spins + PAUSES / 2));
     // It stops in the end: the last look finds what it may have overlooked.
     let found = looks(0, &idle, NEVER, |_| false, false, |_| true);
-    assert_eq!(found, (Some("late"), spins + LINGERS));
-    // It does not linger without a reason.
+    assert_eq!(found, (Some("late"), spins + PAUSES));
+    // It does not pause without a reason.
     let found = looks(0, &idle, NEVER, |_| false, false, |_| false);
     assert_eq!(found, (Some("late"), spins));
     let found = looks(0, &idle, NEVER, |_| false, false, |looked| looked <= spins);
@@ -157,7 +154,7 @@ fn after_long_sleeps_a_worker_hardly_searches() {
 }
 
 #[test]
-fn a_searcher_that_stops_or_is_in_haste_does_not_linger() {
+fn a_searcher_that_stops_or_is_in_haste_does_not_pause() {
     let idle = Idle::new(2);
     let spins = idle.rounds;
     let found = looks(0, &idle, NEVER, |looked| looked > spins, false, |_| true);
@@ -169,7 +166,7 @@ fn a_searcher_that_stops_or_is_in_haste_does_not_linger() {
 
 /// The other worker sleeps and is not woken meanwhile: `looks` checks that.
 #[test]
-fn a_push_wakes_no_worker_while_one_lingers() {
+fn a_push_wakes_no_worker_while_a_searcher_pauses() {
     let idle = Arc::new(Idle::new(2));
     let over = Arc::new(AtomicBool::new(false));
     let (theirs, told) = (Arc::clone(&idle), Arc::clone(&over));

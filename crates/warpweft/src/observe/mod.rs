@@ -1,5 +1,16 @@
 //! What a program can see of a pool: its counters and metrics, its flight recorder, what its tasks wait for,
 //! the spans in which they run, and stacks of code that is stuck.
+//!
+//! | file | job |
+//! |---|---|
+//! | this one | the counters of all workers, and their sum |
+//! | `metrics` | the value of `Runtime::metrics`, which `runtime/metrics.rs` fills |
+//! | `recorder` | the flight recorder |
+//! | `dump` | what all tasks wait for; `dump/text/findings.rs` has the wording of findings |
+//! | `raw`, `listed` | what a dump collects, and the entries by which it finds objects |
+//! | `stack`, `stacks`, `no_stacks` | stacks of code that is stuck; without the feature |
+//! | `spans`, `tasks`, `no_spans`, `plain_tasks` | spans of `tracing`; without the feature |
+//! | `json` | texts as JSON |
 
 pub(crate) mod dump;
 pub(crate) mod json;

@@ -1,4 +1,4 @@
-//! Deadlines of tasks, for policies that use them.
+//! Deadlines of tasks, for policies that order by them. Those that end work are in `cancel/deadline.rs`.
 
 use super::handle::Runtime;
 use super::pool::Pool;

@@ -131,7 +131,7 @@ impl<T> Mutex<T> {
 
     /// Looks for a free lock a few times.
     #[cold]
-    fn spin_then_park(&self) -> Option<MutexGuard<'_, T>> {
+    fn spin(&self) -> Option<MutexGuard<'_, T>> {
         if cfg!(any(warpweft_loom, warpweft_shuttle)) {
             // The checkers have no time; one more look would only multiply the executions.
             return None;
@@ -294,10 +294,7 @@ impl<'a, T> WaitOp for Locking<'a, T> {
 
     #[inline]
     fn try_now(&self, misses: u32) -> Result<MutexGuard<'a, T>, u32> {
-        self.0
-            .try_lock()
-            .or_else(|| self.0.spin_then_park())
-            .ok_or(misses)
+        self.0.try_lock().or_else(|| self.0.spin()).ok_or(misses)
     }
 
     fn recheck(

@@ -76,10 +76,10 @@ impl Sleep {
 
     fn cancel(&mut self) {
         // In a forked child the wheel is the parent's, and its lock may be lost.
-        if let Some((driver, token)) = self.timer.take()
+        if let Some((driver, key)) = self.timer.take()
             && driver.check().is_ok()
         {
-            driver.timers().cancel(token);
+            driver.timers().cancel(key);
         }
     }
 
@@ -93,10 +93,10 @@ impl Sleep {
         if self.deadline_ns <= driver.now_ns() {
             return Poll::Ready(());
         }
-        let Some(token) = driver.set_timer(worker, self.deadline_ns, cx.waker().clone()) else {
+        let Some(key) = driver.set_timer(worker, self.deadline_ns, cx.waker().clone()) else {
             return Poll::Ready(());
         };
-        self.timer = Some((driver, token));
+        self.timer = Some((driver, key));
         Poll::Pending
     }
 }
@@ -116,11 +116,11 @@ impl Future for Sleep {
         match &self.timer {
             None if self.deadline_ns == 0 => Poll::Ready(()),
             None => self.enter(cx),
-            Some((driver, token)) => {
+            Some((driver, key)) => {
                 if let Err(error) = driver.check() {
                     no_timer(&error);
                 }
-                if driver.timers().renew(*token, cx.waker()) {
+                if driver.timers().renew(*key, cx.waker()) {
                     return Poll::Pending;
                 }
                 // The timer has expired, or its runtime has shut down. From here on every poll returns ready.

@@ -56,7 +56,7 @@ impl Busy {
 }
 
 /// A hook takes so long, so that two threads in it meet.
-fn spin_then_park() {
+fn take_a_while() {
     std::thread::sleep(Duration::from_micros(30));
 }
 
@@ -74,22 +74,22 @@ impl Hooks for Drops {
         Wake::Any
     }
     fn next(&self, queue: &Queue, _: &Cx<'_>) -> Option<TaskRef> {
-        spin_then_park();
+        take_a_while();
         queue.pop()
     }
     fn scan(&self, queue: &Queue, _: &Cx<'_>) -> Option<TaskRef> {
-        spin_then_park();
+        take_a_while();
         queue.pop()
     }
     fn evict(&self, _: &Queue) -> Vec<TaskRef> {
-        spin_then_park();
+        take_a_while();
         Vec::new()
     }
     fn completed(&self, _: u64) {
-        spin_then_park();
+        take_a_while();
     }
     fn suspended(&self, _: Waiting<'_>) {
-        spin_then_park();
+        take_a_while();
     }
 }
 
@@ -132,32 +132,32 @@ impl Hooks for SlowHooks {
     const WATCHES_COMPLETIONS: bool = true;
 
     fn next(&self, queue: &Queue, _: &Cx<'_>) -> Option<TaskRef> {
-        spin_then_park();
+        take_a_while();
         queue.pop()
     }
     fn scan(&self, queue: &Queue, _: &Cx<'_>) -> Option<TaskRef> {
-        spin_then_park();
+        take_a_while();
         queue.pop()
     }
     fn search(&self, queue: &Queue, _: &Cx<'_>) -> Option<TaskRef> {
-        spin_then_park();
+        take_a_while();
         queue.pop()
     }
     fn poll_global(&self, _: &Queue, _: &Cx<'_>) -> Option<TaskRef> {
-        spin_then_park();
+        take_a_while();
         None
     }
     fn evict(&self, queue: &Queue) -> Vec<TaskRef> {
-        spin_then_park();
+        take_a_while();
         let mut cancelled = Vec::new();
         queue.extract(&mut cancelled, TaskRef::is_cancelled);
         cancelled
     }
     fn completed(&self, _: u64) {
-        spin_then_park();
+        take_a_while();
     }
     fn suspended(&self, _: Waiting<'_>) {
-        spin_then_park();
+        take_a_while();
     }
 }
 
@@ -353,13 +353,13 @@ fn a_compensating_gives_tasks_back_to_a_push_that_waits() {
             Wake::Any
         }
         fn drain(&self, queue: &Queue, _: &Cx<'_>) -> Option<TaskRef> {
-            spin_then_park();
+            take_a_while();
             let mut left = self.0.lock().expect("a lock");
             *left = left.checked_sub(1)?;
             queue.pop()
         }
         fn next(&self, queue: &Queue, _: &Cx<'_>) -> Option<TaskRef> {
-            spin_then_park();
+            take_a_while();
             queue.pop()
         }
     }

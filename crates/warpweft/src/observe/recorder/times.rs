@@ -4,8 +4,8 @@
 //!
 //! - A worker's histograms are written by the thread that carries the worker. A reader adds them up.
 //! - Memory is bounded: a histogram has 976 counts, and a pool remembers the times of at most 8192 pushes.
-//!   A push that finds its place taken is not sampled. So it does not depend on how long a task will wait
-//!   whether it is sampled.
+//!   A push that finds its place taken is not sampled. So sampling does not depend on how long a task will
+//!   wait.
 
 use super::event::Push;
 use std::time::Duration;

@@ -1,4 +1,15 @@
 //! The end of a pool, and of tasks that its policy loses, keeps, or hands out by mistake.
+//!
+//! # Order of the end
+//!
+//! 1. `PoolCore::close` refuses spawns and wakes all workers. Each finishes its present step.
+//! 2. A worker that leaves drops its policy's `Local`. The tasks in it go to the list `lost`.
+//! 3. It ends tasks that sleep. The last worker calls `finish`.
+//! 4. `finish` waits for external threads and drops the policy's `Shared`. Queued tasks go to `lost`, too.
+//! 5. It closes the driver. Then it ends the lost, the pinned and the other sleeping tasks.
+//! 6. It waits for external threads again, dismisses spare threads, and settles the ledger.
+//!
+//! The joiner of each task that it ends gets `JoinError::Shutdown`.
 
 use super::TypedPool;
 use crate::execution::forked;
