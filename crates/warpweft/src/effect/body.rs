@@ -153,7 +153,7 @@ impl HandledBody {
         match &self.context {
             Some(context) => {
                 context.begin();
-                context.arrive();
+                context.make_current();
             }
             None => body_link::set_outside(self.link()),
         }
@@ -177,7 +177,7 @@ impl HandledBody {
         self.link.entered.set(before.unwrap_or(ptr::null()));
         if let (Some(context), Some(host)) = (&self.context, host) {
             host.promote_forks_of_stack();
-            context.mount(host);
+            context.set_host(host);
             self.carried.set(host.worker_ref().is_some());
         }
         let spans = LeftSpans::leave();
@@ -186,7 +186,7 @@ impl HandledBody {
         let outside = token::outside();
         let ended = coroutine.as_ref().is_none_or(|coroutine| coroutine.resume(input));
         match (&self.context, host) {
-            (Some(context), Some(host)) => host.come_back(context),
+            (Some(context), Some(host)) => host.resume_from(context),
             _ => {
                 body_link::set_outside(outer);
                 token::set_outside(outside);

@@ -174,7 +174,7 @@ impl Fiber {
             let fiber = unsafe { &*this };
             fiber.switch.set(switch);
             fiber.context.begin();
-            fiber.context.arrive();
+            fiber.context.make_current();
             job.run();
         };
         // SAFETY: it borrows the fiber, as above; a task's panic is its result, so it does not unwind.
@@ -185,9 +185,9 @@ impl Fiber {
 
     /// Prepares it to run, with what the thread carries on the stack of `below`.
     #[inline]
-    pub(crate) fn board(&self, below: &StackContext) {
+    pub(crate) fn inherit_worker(&self, below: &StackContext) {
         self.set_state(FiberState::RUNS);
-        self.context.board(below);
+        self.context.inherit_worker(below);
     }
 
     pub(crate) fn context(&self) -> &StackContext {
@@ -470,7 +470,7 @@ impl Fiber {
         let switch = unsafe { &*self.switch.get() };
         // SAFETY: the next fiber was in the line, so it has begun and was left; it is another one.
         let input = unsafe { leave_for(switch, next.and_then(Self::coroutine)) };
-        self.context.arrive();
+        self.context.make_current();
         input
     }
 }

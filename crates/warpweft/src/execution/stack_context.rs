@@ -86,8 +86,8 @@ pub(crate) fn with_stack_context<R>(f: impl FnOnce(Option<&StackContext>) -> R) 
 #[inline]
 pub(crate) fn here<'task>() -> Option<&'task StackContext> {
     let context = STACK_CONTEXT.with(Cell::get);
-    // SAFETY: the pointer is null, or `StackContext::occupy` set it, which resets it after the last task and
-    // before the context is dropped.
+    // SAFETY: the pointer is null, or `StackContext::enter_thread` set it, which resets it after the last
+    // task and before the context is dropped.
     unsafe { context.as_ref() }
 }
 
@@ -193,7 +193,7 @@ impl StackContext {
 
     /// Makes free functions find this stack context, that of the thread's own stack, until the result is
     /// dropped on this thread.
-    pub(crate) fn occupy(&self) -> Occupied {
+    pub(crate) fn enter_thread(&self) -> Occupied {
         let before = STACK_CONTEXT.with(Cell::get);
         self.fibers().set_base(self);
         self.begin();
@@ -209,7 +209,7 @@ impl StackContext {
 
     /// Prepares this stack, a fiber's, to run: it carries what the thread carried on `base`.
     #[inline]
-    pub(crate) fn board(&self, base: &Self) {
+    pub(crate) fn inherit_worker(&self, base: &Self) {
         self.worker_ref.set(base.worker_ref.get());
         // SAFETY: a fiber's stack context does not move; the offer is that of `base`, whose thread this is.
         unsafe { self.forks.attach(base.forks.offered_at()) };
@@ -218,7 +218,7 @@ impl StackContext {
     /// Makes free functions find this stack and its worker. Called on this stack, when it begins or
     /// continues.
     #[inline]
-    pub(crate) fn arrive(&self) {
+    pub(crate) fn make_current(&self) {
         STACK_CONTEXT.with(|context| context.set(self));
         current::set(self.found());
     }
@@ -226,9 +226,9 @@ impl StackContext {
     /// Notes that the thread is back on this stack from that of a fiber or of a handled body, and carries
     /// what it carried there.
     #[inline]
-    pub(crate) fn come_back(&self, from: &Self) {
+    pub(crate) fn resume_from(&self, from: &Self) {
         self.take_over(from);
-        self.arrive();
+        self.make_current();
     }
 
     #[inline]
@@ -241,9 +241,9 @@ impl StackContext {
 
     /// Prepares a handled body's stack to continue on top of `host`, whose forks are promoted. It carries
     /// what the thread carries.
-    pub(crate) fn mount(&self, host: &Self) {
+    pub(crate) fn set_host(&self, host: &Self) {
         self.host.set(host);
-        self.board(host);
+        self.inherit_worker(host);
     }
 
     /// Calls `switch`, which leaves this stack and those of the handled bodies on top of it, and comes back
@@ -257,8 +257,8 @@ impl StackContext {
         let top = here().filter(|top| !std::ptr::eq(*top, self));
         top.inspect(|top| self.take_over(top));
         let result = switch();
-        top.inspect(|top| top.board(self));
-        top.unwrap_or(self).arrive();
+        top.inspect(|top| top.inherit_worker(self));
+        top.unwrap_or(self).make_current();
         result
     }
 
@@ -367,7 +367,7 @@ impl StackContext {
             foot.host.set(self.fibers().base());
         }
         // Forks are offered as before, but no thread takes them, and the owner takes them back.
-        self.offer_board().wake_nobody();
+        self.offer_board().stop_wakes();
     }
 
     /// Returns true if a fiber of `pool` can be spawned on this thread: the thread carries a worker of that
@@ -419,7 +419,7 @@ impl Drop for Occupied {
         // one.
         if let Some(before) = unsafe { self.before.as_ref() } {
             before.begin();
-            return before.arrive();
+            return before.make_current();
         }
         set_wait(None);
         STACK_CONTEXT.with(|context| context.set(std::ptr::null()));

@@ -194,7 +194,7 @@ impl ThreadFibers {
     fn go(&self, base: &StackContext, fiber: NonNull<Fiber>, input: Input) {
         // SAFETY: as in `start`.
         let it = unsafe { fiber.as_ref() };
-        it.board(base);
+        it.inherit_worker(base);
         self.on.set(it);
         let ended = if SWITCHES_DIRECTLY {
             it.resume(input)
@@ -203,7 +203,7 @@ impl ThreadFibers {
         };
         // SAFETY: as in `start`; it has come back just now.
         let last = unsafe { &*self.on.get() };
-        base.come_back(last.context());
+        base.resume_from(last.context());
         if ended {
             last.end();
             self.put_away(NonNull::from(last));
@@ -274,7 +274,7 @@ impl ThreadFibers {
             !ptr::eq(self.on.get(), next),
             "one that is alone goes on in place"
         );
-        next.board(from);
+        next.inherit_worker(from);
         self.on.set(next);
         next
     }

@@ -165,7 +165,7 @@ impl OfferBoard {
 
     /// Lets offers wake no worker from now on. This is a forked child: all threads that could take a fork
     /// stayed in the parent.
-    pub(crate) fn wake_nobody(&self) {
+    pub(crate) fn stop_wakes(&self) {
         self.watched.store(true, Ordering::Relaxed);
     }
 

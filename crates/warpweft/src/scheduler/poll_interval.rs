@@ -170,7 +170,7 @@ impl PollInterval {
     /// Ends a stretch. Returns true if `poll_global` must be called. Polls, if no worker has for a while.
     /// `woke_ns` is the time at which the worker's last sleep ended, and `looks` the number of looks by
     /// yields in the stretch.
-    pub(crate) fn look_up(
+    pub(crate) fn end_stretch(
         &mut self,
         driver_owner: &DriverOwner,
         idle: &Idle,
@@ -307,7 +307,7 @@ mod tests {
                 while now_ns() - start <= LOOK_NS {}
             }
             overdue_after += tasks;
-            let poll_global = poll_interval.look_up(&driver_owner, &idle, &monitor, 0, 0);
+            let poll_global = poll_interval.end_stretch(&driver_owner, &idle, &monitor, 0, 0);
             was_long |= poll_interval.was_long();
             if poll_global {
                 assert!(
@@ -342,7 +342,7 @@ mod tests {
             let after_a_task = |_: &u32| {
                 let start = thread_cpu_ns();
                 while thread_cpu_ns() < start.map(|ns| ns + LONG_NS) {}
-                poll_interval.look_up(&driver_owner, &idle, &monitor, 0, 0)
+                poll_interval.end_stretch(&driver_owner, &idle, &monitor, 0, 0)
             };
             (0..4).filter(after_a_task).count()
         };
@@ -365,7 +365,7 @@ mod tests {
             let was_long = |_: &u32| {
                 let start = thread_cpu_ns();
                 while thread_cpu_ns() < start.map(|ns| ns + 2 * LONG_NS) {}
-                poll_interval.look_up(&driver_owner, &idle, &monitor, 0, looks);
+                poll_interval.end_stretch(&driver_owner, &idle, &monitor, 0, looks);
                 poll_interval.was_long()
             };
             (0..4).filter(was_long).count()
@@ -388,11 +388,11 @@ mod tests {
         let monitor = Monitor::new(Watch::default(), 1, 1);
         let after_sleep = |slept: bool| {
             let mut poll_interval = PollInterval::new(61, false);
-            poll_interval.look_up(&driver_owner, &idle, &monitor, now_ns(), 0);
+            poll_interval.end_stretch(&driver_owner, &idle, &monitor, now_ns(), 0);
             assert_eq!(poll_interval.stretch(), 2);
             pause(LONG_NS);
             let woke_ns = if slept { now_ns() } else { 0 };
-            poll_interval.look_up(&driver_owner, &idle, &monitor, woke_ns, 0);
+            poll_interval.end_stretch(&driver_owner, &idle, &monitor, woke_ns, 0);
             (poll_interval.stretch(), poll_interval.alert_until_ns > 0)
         };
         assert_eq!(after_sleep(false), (1, true));
@@ -424,7 +424,7 @@ mod tests {
             let mut tasks = 0;
             for _ in 0..100 {
                 tasks += poll_interval.stretch();
-                if poll_interval.look_up(&driver_owner, &idle, &monitor, 0, 0) {
+                if poll_interval.end_stretch(&driver_owner, &idle, &monitor, 0, 0) {
                     assert_eq!(tasks, interval.max(1));
                     tasks = 0;
                 }

@@ -326,7 +326,7 @@ impl<P: Policy> PoolRef for TypedPool<P> {
         let fibers = ThreadFibers::new(pool, Arc::clone(&thread), &BLOCKING_HOOKS);
         // SAFETY: the fibers belong to this thread, and outlive the context here.
         let context = unsafe { StackContext::new(NonNull::from(&fibers), std::ptr::null()) };
-        let occupied = context.occupy();
+        let occupied = context.enter_thread();
         run_thread(&*self, &context);
         drop(occupied);
         drop(fibers);
@@ -338,7 +338,7 @@ impl<P: Policy> PoolRef for TypedPool<P> {
         let fibers = Box::new(ThreadFibers::new(pool, Arc::clone(&thread), &BLOCKING_HOOKS));
         // SAFETY: the fibers belong to this thread, and outlive the context: they are kept below.
         let context = Box::new(unsafe { StackContext::new(NonNull::from(&*fibers), std::ptr::null()) });
-        let occupied = context.occupy();
+        let occupied = context.enter_thread();
         let contexts = enter(&*self, &context);
         Box::new(move || {
             exit(&self, &context, contexts);
@@ -355,7 +355,7 @@ impl<P: Policy> PoolRef for TypedPool<P> {
         let fibers = ThreadFibers::new(pool, Arc::clone(thread), &BLOCKING_HOOKS);
         // SAFETY: the fibers belong to this thread, and outlive the context here.
         let context = unsafe { StackContext::new(NonNull::from(&fibers), std::ptr::null()) };
-        let occupied = context.occupy();
+        let occupied = context.enter_thread();
         abandon(&self, &context);
         drop(occupied);
         drop(fibers);

@@ -84,8 +84,9 @@ unsafe fn run_loop<P: Policy, const RECORDED: bool>(pool: &TypedPool<P>, context
             if until_pause == 0 {
                 // SAFETY: the stack context says that this thread carries the worker; here and below, tasks
                 // and hooks return before the next hook is called.
-                let seen =
-                    unsafe { look_up::<P, RECORDED>(pool, worker, &mut poll_interval, &mut helped, context) };
+                let seen = unsafe {
+                    between_stretches::<P, RECORDED>(pool, worker, &mut poll_interval, &mut helped, context)
+                };
                 until_pause = poll_interval.stretch();
                 match seen {
                     LookResult::Nothing => {}
@@ -111,7 +112,7 @@ unsafe fn run_loop<P: Policy, const RECORDED: bool>(pool: &TypedPool<P>, context
             }
             if worker.shares() {
                 // SAFETY: as above.
-                if let Some(task) = unsafe { ask_overdue(worker) } {
+                if let Some(task) = unsafe { call_poll_global(worker) } {
                     break 'found task;
                 }
             }
@@ -166,7 +167,7 @@ enum LookResult {
 /// behind a stuck worker.
 // Not inlined: its registers would be taken from the loop for each task.
 #[inline(never)]
-unsafe fn look_up<P: Policy, const RECORDED: bool>(
+unsafe fn between_stretches<P: Policy, const RECORDED: bool>(
     pool: &TypedPool<P>,
     worker: &Worker<P>,
     poll_interval: &mut PollInterval,
@@ -190,7 +191,7 @@ unsafe fn look_up<P: Policy, const RECORDED: bool>(
     let before = RECORDED.then(|| context.fibers().line_end());
     let (woke_ns, looks) = (worker.sleep_history.woke_ns(), worker.yield_interval.take_looks());
     let core = &pool.core;
-    let poll_global = poll_interval.look_up(&core.driver, &core.idle, &core.monitor, woke_ns, looks);
+    let poll_global = poll_interval.end_stretch(&core.driver, &core.idle, &core.monitor, woke_ns, looks);
     if let Some(before) = before
         && context.fibers().line_end() != before
     {
@@ -231,7 +232,7 @@ unsafe fn look_up<P: Policy, const RECORDED: bool>(
         return LookResult::Task(task);
     }
     // SAFETY: by contract.
-    unsafe { ask_overdue(worker) }.map_or(LookResult::Nothing, LookResult::Task)
+    unsafe { call_poll_global(worker) }.map_or(LookResult::Nothing, LookResult::Task)
 }
 
 /// Returns true if the worker only yields while another one is in a task that takes long. Called once per
@@ -250,7 +251,7 @@ fn waits_for_one_that_is_stuck<P: Policy>(pool: &TypedPool<P>, worker: &Worker<P
 /// Calls the policy's hook for what is overdue.
 /// Contract: as [`Worker::call`].
 #[cold]
-unsafe fn ask_overdue<P: Policy>(worker: &Worker<P>) -> Option<TaskRef> {
+unsafe fn call_poll_global<P: Policy>(worker: &Worker<P>) -> Option<TaskRef> {
     // SAFETY: by contract.
     let task = unsafe { worker.call(P::poll_global) };
     worker
