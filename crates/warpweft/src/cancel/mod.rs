@@ -51,9 +51,10 @@
 //! even after the cancellation; it ends at its next fork. If the first half was unwound, the second one is
 //! dropped. Jobs of a [scope](crate::scope()) and pieces of a loop do not start after the cancellation.
 //!
-//! **A future** that waits for [`cancelled`](CancelToken::cancelled) under the token is asked to end, and has
-//! a [grace](CancelToken::with_grace) to do so, a second unless the token says otherwise. Then it is dropped.
-//! Any other future is dropped at once. A future somewhere in the tree gets its token by [`current`].
+//! **A future** that waits for [`cancelled`](CancelToken::cancelled) under the token, or ever has, is asked
+//! to end, and has a [grace](CancelToken::with_grace) to do so, a second unless the token says otherwise.
+//! Then it is dropped. Any other future is dropped at once. A future somewhere in the tree gets its token by
+//! [`current`].
 //!
 //! **Nothing is unwound** while the thread panics, in a hook of a policy, or in
 //! [`uncooperative`](crate::uncooperative) code, and where frames are lent to other threads. With `panic =

@@ -329,8 +329,8 @@ pub fn check() {
 }
 
 /// Calls `f` under no token: what it spawns outlives the cancellation, and so does `f` itself. For clean-up
-/// that must run: the locals of a fiber or a closure are dropped under the cancelled token, and what they
-/// spawn there never starts.
+/// that must run: the locals of code that *returns* under a cancelled token are dropped under it, and what
+/// they spawn there never starts. Those of code that is unwound are not.
 ///
 /// ```
 /// use warpweft::cancel::{self, CancelToken};

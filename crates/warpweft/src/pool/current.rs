@@ -40,6 +40,8 @@ pub(crate) struct WorkerRef {
     pub(crate) counters: Counters,
     /// The step that the program expects to take long: the number of steps before it, and one. 0 if none.
     expected: Gauge,
+    /// 1 while the worker looks for work or sleeps, and is in no task. A hint for the monitor.
+    searches: Gauge,
     /// What the worker runs.
     pub(crate) running: CurrentTaskWords,
     /// The priority of what it runs, as a policy word. Kept only where the policy lets it be inherited.
@@ -143,6 +145,7 @@ impl WorkerRef {
             transfer_request: TransferRequest::default(),
             counters: Counters::new(),
             expected: Gauge::new(),
+            searches: Gauge::new(),
             running: CurrentTaskWords::nothing(),
             class: Gauge::new(),
             lines_seen: Cell::new(0),
@@ -159,6 +162,16 @@ impl WorkerRef {
     pub(crate) fn steps(&self) -> u64 {
         let steps = [Count::Ran, Count::FiberTurns, Count::ForksTaken];
         steps.iter().map(|&count| self.counters.get(count)).sum()
+    }
+
+    /// Notes that the worker begins to look for work, or has ended that.
+    pub(crate) fn set_searches(&self, searches: bool) {
+        self.searches.set(u64::from(searches));
+    }
+
+    /// Returns true if the worker looks for work or sleeps. A hint.
+    pub(crate) fn searches(&self) -> bool {
+        self.searches.get() != 0
     }
 
     /// Notes that the program expects the present step to take long, or, with `false`, no longer does.
@@ -280,6 +293,7 @@ impl NoWorker {
             transfer_request: TransferRequest::none(),
             counters: Counters::new(),
             expected: Gauge::new(),
+            searches: Gauge::new(),
             running: CurrentTaskWords::nothing(),
             class: Gauge::new(),
             lines_seen: Cell::new(0),

@@ -252,9 +252,9 @@ impl Runtime {
         self.first().threads()
     }
 
-    /// Returns how often a worker was found stuck in a task for longer than
-    /// [`Builder::stuck_after`](crate::Builder::stuck_after). Time in [`expect_long`](crate::expect_long)
-    /// does not count.
+    /// Returns how often a worker was in one task for longer than
+    /// [`Builder::stuck_after`](crate::Builder::stuck_after), whether it computed or slept. Only one that
+    /// sleeps is replaced then. Time in [`expect_long`](crate::expect_long) does not count.
     #[must_use]
     pub fn stalls(&self) -> usize {
         self.first().stalls()

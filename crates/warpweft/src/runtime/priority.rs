@@ -8,7 +8,7 @@ use warpweft_policy::priority;
 use warpweft_task::Runnable;
 use warpweft_task::pool::PoolHeader;
 
-/// A priority of one runtime's tasks, made by [`Runtime::priority`] and given to spawns by
+/// A priority of one pool's tasks, made by [`Runtime::priority`] and given to spawns by
 /// [`TaskBuilder::priority`](crate::TaskBuilder::priority).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Priority {

@@ -91,8 +91,8 @@ impl<'a> TaskBuilder<'a> {
         self
     }
 
-    /// Sets the task's priority. A priority of another runtime is ignored. Without one the task has that of
-    /// the task that spawns it, if that is of the same pool; see [`Runtime::priority`].
+    /// Sets the task's priority. A priority of another pool or runtime is ignored. Without one the task has
+    /// that of the task that spawns it, if that is of the same pool; see [`Runtime::priority`].
     #[inline]
     pub fn priority(mut self, priority: Priority) -> Self {
         self.rank = Some(priority.rank());

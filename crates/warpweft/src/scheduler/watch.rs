@@ -225,7 +225,9 @@ impl<P: Policy> TypedPool<P> {
         for (id, seen) in seen.iter_mut().enumerate() {
             let (steps, turns) = (self.workers[id].steps(), self.workers[id].fiber_turns());
             // A compensating worker is stuck only if it has made a step since it was sent.
-            let works = id >= self.core.asked || self.core.idle.is_awake(id);
+            // Nor is one that looks for work, however long others keep the CPU from it.
+            let works = id >= self.core.asked
+                || self.core.idle.is_awake(id) && !self.workers[id].worker_ref().searches();
             let rests = id >= self.core.asked
                 && (!self.workers[id].is_carried() || self.core.driver.standby.sleeps(id));
             // Also one that has left stays awake.

@@ -334,7 +334,9 @@ impl<P: Policy> Worker<P> {
         self.worker_ref.running.set(0, std::ptr::null());
         // SAFETY: by contract, and the value does not outlive the call.
         let mut source = unsafe { WorkSource::new(self, thread_handle) };
+        self.worker_ref.set_searches(true);
         let waited = pool.core.idle.wait(self.id.0, &mut source);
+        self.worker_ref.set_searches(false);
         pool.core.monitor.wake();
         match waited {
             Waited::Found(work) => Some(work),

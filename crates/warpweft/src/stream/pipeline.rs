@@ -5,8 +5,9 @@
 //!              driver 1, cap 3               driver 2, cap 2
 //! ```
 //!
-//! Each stage is a [`ParBuffered`] that a separate task drives. The slot behind it holds one result beyond
-//! its capacity. When that is full, the stage takes nothing more, and so do the stages before it.
+//! Each stage is a [`ParBuffered`] that a separate task drives. A stage holds at most its capacity and two: a
+//! result in the place behind it, and one with the task that drives it. Then it takes nothing more, and so do
+//! the stages before it.
 //!
 //! # Invariants
 //!

@@ -204,3 +204,23 @@ fn a_pool_that_ends_waits_for_the_report_that_looks_at_its_queues() {
         drop(runtime);
     }
 }
+
+/// Threads of the program keep the CPUs from workers that look for work, and give way to each other.
+#[test]
+fn a_worker_that_looks_for_work_is_in_no_long_task() {
+    let (over, _over) = flag();
+    let cpus = thread::available_parallelism().expect("Linux counts them").get();
+    for _ in 0..2 * cpus {
+        let over = Arc::clone(&over);
+        thread::spawn(move || while !over.load(Ordering::Relaxed) {});
+    }
+    let runtime = runtime(8);
+    for _ in 0..3 {
+        runtime
+            .spawn_job(|| compute(Duration::from_millis(60)))
+            .wait()
+            .expect("no panic");
+    }
+    let stalls = runtime.stalls();
+    assert!(stalls <= 3, "{stalls} stalls of three tasks");
+}

@@ -27,7 +27,10 @@ pub(super) fn find(dump: &Dump, callers: &[usize]) -> Option<Finding> {
             .enumerate()
             .filter(|(number, task)| task.pool.is_some() && !callers.contains(number))
     };
-    if own().any(|(_, task)| has_way_out(task)) {
+    // A thread in `block_on` is no task of a pool, and what it waits for may give the tasks something to do.
+    let mut threads = dump.tasks.iter().filter(|task| task.pool.is_none());
+    let may_act = |task: &TaskDump| task.waits.iter().any(ends_without_a_task);
+    if own().any(|(_, task)| has_way_out(task)) || threads.any(may_act) {
         return None;
     }
     let since = || own().filter_map(|(_, task)| task.since);
@@ -50,26 +53,28 @@ pub(super) fn find(dump: &Dump, callers: &[usize]) -> Option<Finding> {
     (!tasks.is_empty()).then_some(Finding::NothingRuns { tasks })
 }
 
+/// The wait ends by what comes without another task.
+fn ends_without_a_task(wait: &WaitDump) -> bool {
+    wait.is_indirect
+        || matches!(
+            wait.on,
+            WaitsFor::Timer(_)
+                | WaitsFor::Deadline(_)
+                | WaitsFor::Socket { .. }
+                | WaitsFor::BlockingPlace
+                | WaitsFor::Cancellation
+        )
+}
+
 /// The task does something, or waits for what comes without another task.
 pub(super) fn has_way_out(task: &TaskDump) -> bool {
-    let is_outside = |wait: &WaitDump| {
-        wait.is_indirect
-            || matches!(
-                wait.on,
-                WaitsFor::Timer(_)
-                    | WaitsFor::Deadline(_)
-                    | WaitsFor::Socket { .. }
-                    | WaitsFor::BlockingPlace
-                    | WaitsFor::Cancellation
-            )
-    };
     match task.state {
         // What it waits for may be another crate's socket or timer.
         TaskState::Waiting if task.waits.is_empty() => task.wakers != Some(0),
-        TaskState::Waiting => task.waits.iter().any(is_outside),
+        TaskState::Waiting => task.waits.iter().any(ends_without_a_task),
         // A closure that waits for an object of this crate does nothing else.
         TaskState::Blocking | TaskState::SpawnedBlocking => {
-            task.waits.is_empty() || task.waits.iter().any(is_outside)
+            task.waits.is_empty() || task.waits.iter().any(ends_without_a_task)
         }
         TaskState::Queued | TaskState::Running(_) => true,
     }
@@ -162,8 +167,21 @@ mod tests {
         let known = vec![Finding::Abandoned { tasks: vec![0] }];
         assert_eq!(found(vec![event()], 0, known), None, "it is named already");
         // A thread outside of the runtime is not one of its tasks.
-        let mut outside = event();
-        outside.pool = None;
-        assert_eq!(found(vec![outside], 0, Vec::new()), None);
+        let outside = |mut task: TaskDump| {
+            task.pool = None;
+            task
+        };
+        assert_eq!(found(vec![outside(event())], 0, Vec::new()), None);
+        let named = Some(Finding::NothingRuns { tasks: vec![1] });
+        assert_eq!(found(vec![outside(event()), event()], 0, Vec::new()), named);
+        // But what it waits for may come, and then it may act.
+        let accepts = || {
+            waits(WaitsFor::Socket {
+                descriptor: None,
+                write: false,
+                name: None,
+            })
+        };
+        assert_eq!(found(vec![outside(accepts()), event()], 0, Vec::new()), None);
     }
 }
