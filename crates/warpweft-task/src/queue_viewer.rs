@@ -1,4 +1,4 @@
-//! What a report sees of the tasks in a policy's queues.
+//! What a dump sees of the tasks in a policy's queues.
 //!
 //! # Invariants
 //!
@@ -11,7 +11,7 @@ use crate::task_view::{TaskView, look_at_word};
 use std::num::NonZeroUsize;
 use warpweft_queue::Peek;
 
-/// Is shown the tasks in a policy's queues, for a report: up to a number of them.
+/// Is shown the tasks in a policy's queues, for a dump: up to a number of them.
 ///
 /// ```
 /// use warpweft_queue::Locked;

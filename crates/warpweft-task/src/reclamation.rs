@@ -1,28 +1,28 @@
-//! Times in which no task's memory is freed, so that a report may look at tasks that others take and end
+//! Times in which no task's memory is freed, so that a dump may look at tasks that others take and end
 //! meanwhile.
 //!
-//! A report has no reference to a task in a queue: whoever takes the task out runs it, and may free it. So
-//! the report *holds* the memory of all tasks while it reads the queues and what it finds there.
+//! A dump has no reference to a task in a queue: whoever takes the task out runs it, and may free it. So
+//! the dump *holds* the memory of all tasks while it reads the queues and what it finds there.
 //!
 //! ```text
-//!   the report                               the thread that ends a task
+//!   the dump                                 the thread that ends a task
 //!     is_held = true                           takes it out of its queue, runs it
 //!     heavy barrier                            light barrier
 //!     reads queues, and tasks found there      is_held? ── no ──▶ frees it
-//!     is_held = false                             └─ yes ──▶ leaves it to the last report
+//!     is_held = false                             └─ yes ──▶ leaves it to the last dump
 //!     frees what was left
 //! ```
 //!
 //! # Invariants
 //!
-//! - *What a report finds in a queue is not freed before its hold ends.* A thread that frees a task has not
+//! - *What a dump finds in a queue is not freed before its hold ends.* A thread that frees a task has not
 //!   seen `is_held`, or has seen under the lock that there is no hold. In the first case the barriers order
-//!   what it did before, and what had happened before that, before the report's reads: the task had left its
-//!   queue, so the report did not find it there. In the second case the lock does.
-//! - A thread that sees that a hold has ended frees after what the report read.
+//!   what it did before, and what had happened before that, before the dump's reads: the task had left its
+//!   queue, so the dump did not find it there. In the second case the lock does.
+//! - A thread that sees that a hold has ended frees after what the dump read.
 //! - What is left is freed at the end of the last hold, or not at all in a forked child that has lost the
 //!   lock.
-//! - A hold is one of its process. In a forked child those of the parent do not count: no report there ends
+//! - A hold is one of its process. In a forked child those of the parent do not count: no dump there ends
 //!   them.
 //!
 //! An end of a task costs one load and one comparison more. Where the kernel has no process-wide barrier
@@ -37,7 +37,7 @@ use warpweft_platform::barrier::Asymmetric;
 use warpweft_platform::process;
 use warpweft_platform::sync::Mutex;
 
-/// Things that are freed while no report looks at them: by their drop.
+/// Things that are freed while no dump looks at them: by their drop.
 pub struct Reclamation<T> {
     is_held: AtomicBool,
     left: Mutex<Left<T>>,
@@ -87,7 +87,7 @@ impl<T> Reclamation<T> {
         }
     }
 
-    /// Returns false if a thing may be freed that the caller has taken from where a report could find it.
+    /// Returns false if a thing may be freed that the caller has taken from where a dump could find it.
     #[inline]
     pub fn is_held(&self) -> bool {
         Asymmetric::light_or_nothing();

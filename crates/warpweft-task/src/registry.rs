@@ -1,10 +1,10 @@
-//! A register of objects that a report may look at, from any thread, while they live.
+//! A register of objects that a dump may look at, from any thread, while they live.
 //!
 //! # Invariants
 //!
 //! - An entry points at an object that is alive and stays in its place. Its owner removes the entry before
-//!   either changes, and the removal waits for a report that looks at the object.
-//! - A report holds the lock of one part at a time, and for a limited number of entries.
+//!   either changes, and the removal waits for a dump that looks at the object.
+//! - A dump holds the lock of one part at a time, and for a limited number of entries.
 //!
 //! A thread enters objects into a part of its own, as far as there are parts. So the lines of a part stay
 //! with one core, or a few.
@@ -21,7 +21,7 @@ const PARTS: usize = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
 } else {
     32
 };
-/// How many entries a report looks at under one lock.
+/// How many entries a dump looks at under one lock.
 const BATCH: usize = 128;
 /// The end of the list of vacant slots.
 const NONE: usize = usize::MAX;
@@ -114,7 +114,7 @@ impl<T: ?Sized> Registry<T> {
         Entry { part, slot }
     }
 
-    /// Removes an object. A report that looks at it has finished when this returns.
+    /// Removes an object. A dump that looks at it has finished when this returns.
     #[allow(clippy::needless_pass_by_value, reason = "an entry is removed once")]
     pub fn remove(&self, entry: Entry) {
         // In a forked child the lock may be lost. Then no thread reads the entries.

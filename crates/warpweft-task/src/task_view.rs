@@ -1,8 +1,8 @@
-//! What a report sees of a task, without stopping or running it.
+//! What a dump sees of a task, without stopping or running it.
 //!
 //! # Invariants
 //!
-//! - The state word, the table and the origin may be read by each holder of a reference. A report has none:
+//! - The state word, the table and the origin may be read by each holder of a reference. A dump has none:
 //!   it looks under a lock without which the task cannot end.
 //! - The words of the joiner's waker are compared and never followed. They are written and read as atomics,
 //!   because the handle may replace the waker meanwhile.
@@ -121,7 +121,7 @@ unsafe fn joiner(_: NonNull<Header>) -> Option<[usize; 2]> {
     None
 }
 
-/// Writes a waker so that a report may read its words at the same time.
+/// Writes a waker so that a dump may read its words at the same time.
 ///
 /// # Safety
 ///

@@ -1,4 +1,4 @@
-//! A frame that is seen by a report only while what runs on top of it waits.
+//! A frame that is seen by a dump only while what runs on top of it waits.
 
 use warpweft_task::frame::Who;
 

@@ -1,10 +1,10 @@
-//! What a report sees of a fiber, from any thread.
+//! What a dump sees of a fiber, from any thread.
 //!
 //! # Invariants
 //!
 //! - A probe is in its pool's register while its fiber exists, so `state` points at the fiber's word.
 //! - `task` is not 0 only while the closure of that task is on the fiber's stack: the task is alive. It
-//!   changes under its lock, under which a report looks at the task.
+//!   changes under its lock, under which a dump looks at the task.
 
 use super::fiber_state::FiberState;
 use crate::coroutine::switch::left_registers;
@@ -78,7 +78,7 @@ impl FiberProbe {
         *self.task.lock() = self.id.load(Ordering::Relaxed);
     }
 
-    /// Notes that the closure has ended. A report that looks at the task has finished when this returns.
+    /// Notes that the closure has ended. A dump that looks at the task has finished when this returns.
     #[cold]
     pub(crate) fn close(&self) {
         if let Some(mut task) = self.task.lock_unless_lost() {

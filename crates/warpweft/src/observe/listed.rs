@@ -1,4 +1,4 @@
-//! The entry of an object that two ends share in the register of objects that reports look at.
+//! The entry of an object that two ends share in the register of objects that dumps look at.
 
 use super::raw::{Watched, objects};
 use std::ptr::NonNull;

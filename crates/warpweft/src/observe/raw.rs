@@ -1,4 +1,4 @@
-//! What a report collects, before it is put in order: tasks, and waits, by addresses that identify them.
+//! What a dump collects, before it is put in order: tasks, and waits, by addresses that identify them.
 
 use super::stack::NoStack;
 use std::panic::Location;
@@ -8,11 +8,11 @@ use warpweft_task::frame::Who;
 use warpweft_task::registry::Registry;
 use warpweft_task::{TaskKind, Told, told_of};
 
-/// What reports call the places of a bounded scope.
+/// What dumps call the places of a bounded scope.
 pub(crate) const BOUNDED_SCOPE: &str = "bounded scope";
-/// What reports call the places of a concurrency limit.
+/// What dumps call the places of a concurrency limit.
 pub(crate) const LIMIT: &str = "concurrency limit";
-/// What reports call the places of a bounded pool.
+/// What dumps call the places of a bounded pool.
 pub(crate) const POOL: &str = "pool";
 
 /// A task, or a thread that waits, at one moment.
@@ -151,7 +151,7 @@ pub(crate) struct BoundedPool {
     pub(crate) capacity: usize,
 }
 
-/// A fiber that a report can look at.
+/// A fiber that a dump can look at.
 pub(crate) trait FiberView: Send + Sync {
     /// Returns what it does; `None` if it has no body.
     fn look(&self) -> Option<RawTask>;

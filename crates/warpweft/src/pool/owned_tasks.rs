@@ -23,7 +23,7 @@ use warpweft_task::task_view::{self, TaskView};
 use warpweft_task::{Header, Pending, Runnable, reclaim};
 
 const SEGMENT: usize = 1024;
-/// How many places a report looks at under one lock. It divides a segment.
+/// How many places a dump looks at under one lock. It divides a segment.
 const BATCH: usize = 128;
 const SHARD_BITS: u32 = 48;
 /// The usual distance between two small tasks in memory, in bytes.

@@ -3,7 +3,7 @@
 //! # Invariants
 //!
 //! - No task is polled, run or woken, and no worker is stopped. Locks are held for short batches.
-//! - A task may end, or be woken, between two looks: a report is a sketch, and each finding is looked for
+//! - A task may end, or be woken, between two looks: a dump is a sketch, and each finding is looked for
 //!   twice.
 
 use super::dump_tasks::{add_running, joiner_of_running, of_frame, of_queued, of_task};
@@ -26,7 +26,7 @@ const BETWEEN_NS: u64 = 2_000_000;
 /// The same where a task blocks in the kernel: longer than most locks are held.
 const BETWEEN_BLOCKED_NS: u64 = 50_000_000;
 /// The time of a quick look for each kind of what waits, in nanoseconds: for two thousand of them or so. The
-/// report of these takes some milliseconds.
+/// dump of these takes some milliseconds.
 const QUICK_NS: u64 = 250_000;
 
 /// How many tasks of a pool's queues are looked at, at most. Tasks that end meanwhile are not freed before.
@@ -100,7 +100,7 @@ impl Pool {
 }
 
 /// Looks, and looks again if something was found that may pass. `is_whole` says that no pool of a runtime is
-/// left out. With `names` the pools have these names in the report.
+/// left out. With `names` the pools have these names in the dump.
 pub(super) fn look<'a>(
     is_whole: bool,
     names: Option<&[String]>,

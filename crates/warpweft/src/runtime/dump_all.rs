@@ -1,10 +1,10 @@
-//! A report of all runtimes of the process.
+//! A dump of all runtimes of the process.
 //!
 //! # Invariants
 //!
 //! - The pools that it looks at stay until it has finished, and no runtime waits for that: a runtime that
 //!   ends meanwhile ends as usual, and the memory of its pools is freed a little later.
-//! - Each pool has a name of its own in the report, since the report finds pools by their names.
+//! - Each pool has a name of its own in the dump, since the dump finds pools by their names.
 
 use super::dump::look;
 use super::living::{LivingRuntime, living};
@@ -23,7 +23,7 @@ use std::collections::HashSet;
 /// Whether [nothing runs](crate::Finding::NothingRuns) is asked of all runtimes together.
 ///
 /// It can be called wherever `Runtime::dump` can, and costs as much. No runtime is kept alive by it, nor does
-/// its end wait for it. Without any runtime the report has threads alone.
+/// its end wait for it. Without any runtime the dump has threads alone.
 ///
 /// ```
 /// use std::sync::Arc;

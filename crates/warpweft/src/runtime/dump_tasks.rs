@@ -1,4 +1,4 @@
-//! What a report sees of one task, in the form in which it is collected.
+//! What a dump sees of one task, in the form in which it is collected.
 
 use crate::execution::wait::is_of_runtime;
 use crate::observe::raw::{RawState, RawTask, told};

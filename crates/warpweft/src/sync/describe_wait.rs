@@ -1,6 +1,6 @@
-//! [`describe_wait`]: what a future of another crate waits for, in words, for reports.
+//! [`describe_wait`]: what a future of another crate waits for, in words, for dumps.
 //!
-//! A report sees no further than this crate. A future that waits for something else is only known to wait, by
+//! A dump sees no further than this crate. A future that waits for something else is only known to wait, by
 //! its task's state. So the code that awaits it may say for what.
 
 use super::lazy_state::{LazyState, WaitState};
@@ -11,10 +11,10 @@ use std::borrow::Cow;
 use std::future::poll_fn;
 use std::pin::pin;
 
-/// Awaits `future`, and says in [reports](crate::Runtime::dump) what it waits for: "a reply of the bank".
+/// Awaits `future`, and says in [dumps](crate::Runtime::dump) what it waits for: "a reply of the bank".
 ///
-/// It is for futures of other crates, about which a report says "for something that is not known". It changes
-/// nothing of what a report finds: a task that waits for a lock of this crate in there is known to do so.
+/// It is for futures of other crates, about which a dump says "for something that is not known". It changes
+/// nothing of what a dump finds: a task that waits for a lock of this crate in there is known to do so.
 ///
 /// It costs an allocation at the first suspension, and a short lock for each further one. Nothing is paid by
 /// a future that is ready at once. The text should be short, and may be a [`String`].

@@ -32,7 +32,7 @@ pub(super) struct ReceiveEnd<V> {
     pub(super) seen: u64,
 }
 
-/// Makes a channel with one sender and one receiver, which reports call `kind`.
+/// Makes a channel with one sender and one receiver, which dumps call `kind`.
 pub(super) fn ends<V>(values: V, kind: &'static str) -> (SendEnd<V>, ReceiveEnd<V>) {
     let shared = Arc::new(Feed {
         state: Mutex::new(FeedState {

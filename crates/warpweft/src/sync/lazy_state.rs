@@ -1,6 +1,6 @@
-//! The state of a primitive that has had a waiter: on the heap, where a report finds it.
+//! The state of a primitive that has had a waiter: on the heap, where a dump finds it.
 //!
-//! A primitive may be moved while no task waits, and a wait may be leaked. So no report follows a pointer to
+//! A primitive may be moved while no task waits, and a wait may be leaked. So no dump follows a pointer to
 //! the primitive itself. Its list of waiters has its own place, from the first wait until the primitive
 //! is dropped.
 //!
@@ -48,7 +48,7 @@ impl<S: WaitState> Watched for WaitNode<S> {
 }
 
 impl<S: WaitState> LazyState<S> {
-    /// Returns the state, not yet created, of a primitive that reports call `kind`.
+    /// Returns the state, not yet created, of a primitive that dumps call `kind`.
     pub(crate) const fn new(kind: &'static str) -> Self {
         Self {
             kind,
@@ -71,7 +71,7 @@ impl<S: WaitState> LazyState<S> {
         self.node.get().map(|(node, _)| &node.beside)
     }
 
-    /// Returns what identifies the primitive in reports: 0 before the first wait.
+    /// Returns what identifies the primitive in dumps: 0 before the first wait.
     pub(crate) fn object(&self) -> usize {
         self.node
             .get()

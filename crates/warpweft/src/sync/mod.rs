@@ -53,7 +53,7 @@
 //! |---|---|
 //! | `suspend` | the one waiting primitive: look, enter the list, look again, leave |
 //! | `wait_list` | the waiters, in order |
-//! | `lazy_state` | the list of a primitive, where a report finds it |
+//! | `lazy_state` | the list of a primitive, where a dump finds it |
 //! | `wakers` | the wakers to call after the lock |
 //! | `wait` | `.await` or `.wait()` |
 //! | `error` | errors that several have in common |

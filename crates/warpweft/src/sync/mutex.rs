@@ -162,7 +162,7 @@ impl<T> Mutex<T> {
 
     #[inline]
     fn unlock(&self) {
-        // A report must not take this owner for the next one, which notes itself after it has locked.
+        // A dump must not take this owner for the next one, which notes itself after it has locked.
         self.owner.forget();
         if let Some(owner) = self.list.beside() {
             owner.forget();

@@ -59,7 +59,7 @@ pub(super) struct NotifyState {
     list: WaitList<Notification>,
     /// A notification found no waiter, and is kept for the next.
     stored: bool,
-    /// The last task that notified, for reports.
+    /// The last task that notified, for dumps.
     last: Who,
 }
 
@@ -85,7 +85,7 @@ impl Notify {
         Self::of("notify")
     }
 
-    /// As [`new`](Self::new), for what reports call `kind`.
+    /// As [`new`](Self::new), for what dumps call `kind`.
     pub(crate) fn of(kind: &'static str) -> Self {
         Self {
             epoch: AtomicU64::new(0),

@@ -14,7 +14,7 @@
 //! - The value belongs to the sender until SENT. After that it belongs to the receiver, unless LEFT was there
 //!   first: then it still belongs to the sender.
 //! - Both sides hold the memory until they have finished with it.
-//! - A report reads the word and what is beside the waker, and touches neither the waker nor the value.
+//! - A dump reads the word and what is beside the waker, and touches neither the waker nor the value.
 
 use super::error::{Closed, SendError, TryRecvError};
 use crate::execution::block_on::block_on;
@@ -41,9 +41,9 @@ const LEFT: u32 = 8;
 struct Oneshot<T> {
     /// First, so that it is dropped first.
     listed: Listed,
-    /// The address of the waker's data, for reports.
+    /// The address of the waker's data, for dumps.
     waiter: Gauge,
-    /// What identifies the task that receives, for reports.
+    /// What identifies the task that receives, for dumps.
     task: Gauge,
     made_at: &'static Location<'static>,
     /// When the receiver began to wait, on the coarse clock.

@@ -1,6 +1,6 @@
-//! The task that has a lock, or that used an object last, for reports.
+//! The task that has a lock, or that used an object last, for dumps.
 //!
-//! The words are a hint: they are written after the lock was taken, and a report reads them at any time.
+//! The words are a hint: they are written after the lock was taken, and a dump reads them at any time.
 
 use std::sync::OnceLock;
 use warpweft_platform::counter::{Gauge, PointerHint};

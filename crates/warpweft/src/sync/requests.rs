@@ -1,4 +1,4 @@
-//! The requests for permits that wait, and what a report sees of them.
+//! The requests for permits that wait, and what a dump sees of them.
 
 use super::lazy_state::WaitState;
 use super::owner::Holders;

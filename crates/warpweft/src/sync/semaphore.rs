@@ -12,7 +12,7 @@
 //! - When the lock is free, the first waiter wants more permits than there are.
 //! - A mark says that a permit has that slot, in which it notes its task. It is set by the compare-and-swap
 //!   that takes the permits, and cleared by the one that gives them back, so no other permit writes there
-//!   meanwhile. The note is a hint for reports; it is written after the mark, and blank before the mark is
+//!   meanwhile. The note is a hint for dumps; it is written after the mark, and blank before the mark is
 //!   cleared.
 //! - A waiter that is given permits while no mark is free has one of some further slots, whose marks are not
 //!   in the word. It is reserved under the lock, and becomes free when the note is blank. So holders that
@@ -80,7 +80,7 @@ impl Semaphore {
         Self::of(permits, "semaphore")
     }
 
-    /// As [`new`](Self::new), for what reports call `kind`.
+    /// As [`new`](Self::new), for what dumps call `kind`.
     pub(crate) fn of(permits: usize, kind: &'static str) -> Self {
         assert!(
             permits <= Self::MAX_PERMITS,
@@ -239,7 +239,7 @@ impl Semaphore {
         }
     }
 
-    /// Returns what identifies it in reports: 0 if no task has waited.
+    /// Returns what identifies it in dumps: 0 if no task has waited.
     pub(crate) fn object(&self) -> usize {
         self.list.object()
     }

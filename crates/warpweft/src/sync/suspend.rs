@@ -52,7 +52,7 @@ pub(crate) trait WaitOp {
     fn list(state: &mut Self::State) -> &mut WaitList<Self::Item>;
 
     /// Called before the first entry in the list, without the lock: enters the object in the register of
-    /// those that reports look at, if that has not been done.
+    /// those that dumps look at, if that has not been done.
     fn register(&self) {}
 
     /// Tries without the lock.

@@ -60,7 +60,7 @@ impl Since {
 enum Waking {
     /// Its waker.
     By(Waker),
-    /// It was woken, or has left. The address is that of the waker's data, by which a report knows the task.
+    /// It was woken, or has left. The address is that of the waker's data, by which a dump knows the task.
     Woken(usize),
 }
 
@@ -148,7 +148,7 @@ pub(crate) fn behind(waker: &Waker) -> usize {
     if is_own(waker) { 0 } else { current_task().id }
 }
 
-/// What a report needs of a waiter.
+/// What a dump needs of a waiter.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Waiter {
     /// The address of the waker's data.
@@ -159,7 +159,7 @@ pub(super) struct Waiter {
     pub(super) since_ns: u64,
 }
 
-/// Returns what a report needs of the caller, which begins to wait with that waker.
+/// Returns what a dump needs of the caller, which begins to wait with that waker.
 #[inline]
 pub(super) fn waiter(waker: &Waker) -> Waiter {
     let (task, since_ns) = if is_own(waker) {

@@ -1,4 +1,4 @@
-//! A table by addresses, for reports of very many tasks: the usual hash takes longer than all else.
+//! A table by addresses, for dumps of very many tasks: the usual hash takes longer than all else.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};

@@ -1,6 +1,6 @@
 //! Findings that say the same of many tasks become one, and those that are certain come first.
 //!
-//! The second look of a report compares what is said of single tasks. So this is done afterwards.
+//! The second look of a dump compares what is said of single tasks. So this is done afterwards.
 
 use super::{Dump, Finding, TaskDump, WaitDump};
 use std::collections::HashMap;

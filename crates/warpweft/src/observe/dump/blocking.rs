@@ -5,7 +5,7 @@
 
 use super::{TaskDump, TaskState, WaitsFor};
 
-/// The most pairs of a wait and a closure of a report. More are left out.
+/// The most pairs of a wait and a closure of a dump. More are left out.
 const MOST: usize = 1 << 20;
 
 /// Notes the closures on which the waits for a thread of this set depend, whose threads all have one. A

@@ -1,4 +1,4 @@
-//! From tasks and waits, as they were collected, to a report.
+//! From tasks and waits, as they were collected, to a dump.
 
 use super::addresses::{Addresses, addresses};
 use super::permits::AllPermits;
@@ -21,7 +21,7 @@ pub(crate) struct Collected {
     pub(crate) tasks: Vec<(Option<usize>, RawTask)>,
     pub(crate) waits: Vec<RawWait>,
     pub(crate) full: Vec<FullThreads>,
-    /// What identifies the task that called for the report.
+    /// What identifies the task that called for the dump.
     pub(crate) caller: usize,
     pub(crate) bounded: Vec<BoundedPool>,
     pub(crate) now_ns: u64,
@@ -29,7 +29,7 @@ pub(crate) struct Collected {
     pub(crate) is_whole: bool,
 }
 
-/// Where the tasks of a report are.
+/// Where the tasks of a dump are.
 pub(super) struct Index {
     /// By what identifies them: the first of them.
     ids: Addresses<usize>,
@@ -103,7 +103,7 @@ fn note_last(lasts: &mut BTreeMap<(usize, usize), Who>, waiter: usize, dumped: &
 }
 
 impl Collected {
-    /// Makes a report.
+    /// Makes a dump.
     pub(crate) fn into_dump(self) -> Dump {
         let now = self.now_ns;
         let ago = |since_ns: Option<u64>| since_ns.map(|ns| Duration::from_nanos(now.saturating_sub(ns)));

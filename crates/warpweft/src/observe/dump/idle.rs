@@ -11,7 +11,7 @@ use std::time::Duration;
 /// How long nothing must have happened: a runtime that is fed from outside has shorter pauses.
 const QUIET: Duration = Duration::from_millis(100);
 
-/// Finds out whether something can go on, apart from the `callers`, which called for the report. What other
+/// Finds out whether something can go on, apart from the `callers`, which called for the dump. What other
 /// findings name is not named again.
 pub(super) fn find(dump: &Dump, callers: &[usize]) -> Option<Finding> {
     if dump

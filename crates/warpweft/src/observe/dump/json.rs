@@ -1,4 +1,4 @@
-//! A report for programs: JSON, by a small writer.
+//! A dump for programs: JSON, by a small writer.
 
 use super::{Dump, Finding, TaskDump, TaskState, WaitDump, WaitsFor};
 use crate::observe::json::Text;

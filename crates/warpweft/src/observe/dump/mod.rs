@@ -1,9 +1,9 @@
-//! A report of all tasks of a runtime: what each does, what it waits for, and which waits cannot end.
+//! A dump of all tasks of a runtime: what each does, what it waits for, and which waits cannot end.
 //!
 //! | file | job |
 //! |---|---|
-//! | this one | the values of a report |
-//! | `graph` | from what was collected to a report: who waits for whom |
+//! | this one | the values of a dump |
+//! | `graph` | from what was collected to a dump: who waits for whom |
 //! | `addresses` | a table by addresses |
 //! | `blocking` | which closures have the threads for which others wait |
 //! | `permits` | which tasks have the permits for which others wait |
@@ -13,12 +13,12 @@
 //! | `kernel` | what the threads of tasks that run do in the kernel |
 //! | `unattended` | the tasks that wait long for what no living task is known to bring |
 //! | `alike` | findings that say the same of many tasks, and their order |
-//! | `text` | a report for a terminal |
-//! | `json` | a report for programs |
+//! | `text` | a dump for a terminal |
+//! | `json` | a dump for programs |
 //!
 //! # Invariants
 //!
-//! - A report is a copy. Nothing in it refers to a task.
+//! - A dump is a copy. Nothing in it refers to a task.
 
 mod addresses;
 mod alike;

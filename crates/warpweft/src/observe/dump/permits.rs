@@ -31,9 +31,9 @@ pub(super) struct Permits {
     pub(super) likely: Vec<usize>,
     /// How many each of `holders` has, and then each of `likely`.
     pub(super) held: Vec<usize>,
-    /// Of how many of these, and of those of tasks that are not in the report, the first waiter is short.
+    /// Of how many of these, and of those of tasks that are not in the dump, the first waiter is short.
     pub(super) missing: usize,
-    /// How many permits are with tasks that are not in the report.
+    /// How many permits are with tasks that are not in the dump.
     pub(super) absent: usize,
     /// The first waiter cannot be served without these.
     pub(super) is_holder_missing: bool,
@@ -146,7 +146,7 @@ impl AllPermits {
         };
         let mut unknown = 0;
         for (&(who, held), tasks) in holders.iter().zip(&all_living) {
-            // A thread, and a part of a join, is in the report only while it waits.
+            // A thread, and a part of a join, is in the dump only while it waits.
             let is_task = who.id & 1 == 0 && !who.origin.is_null();
             match tasks[..] {
                 [] if is_task => {

@@ -1,9 +1,9 @@
 //! What the descriptors are for which tasks wait: addresses of sockets, and the kind of others.
 //!
 //! A descriptor may be closed, and its number used again, between the look at the wait and this one. Then the
-//! report names what has the number now.
+//! dump names what has the number now.
 
-/// The most descriptors of a report that are looked at: some microseconds each.
+/// The most descriptors of a dump that are looked at: some microseconds each.
 pub(super) const MOST: usize = 4096;
 
 /// Returns what has that number now, if that can be found out.

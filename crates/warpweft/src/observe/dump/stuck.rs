@@ -1,4 +1,4 @@
-//! The tasks of a report that can never go on.
+//! The tasks of a dump that can never go on.
 //!
 //! A task goes on when *one* of its waits ends. A wait ends when *all* tasks on which it depends go on; one
 //! for a thread of `spawn_blocking`, when *one* of them does; one for permits, when those that go on have

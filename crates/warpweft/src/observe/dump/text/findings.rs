@@ -205,7 +205,7 @@ impl Dump {
         behind
     }
 
-    /// A task runs: if nothing else does, it is the one that called for the report.
+    /// A task runs: if nothing else does, it is the one that called for the dump.
     fn runs(&self) -> bool {
         let runs = |task: &TaskDump| matches!(task.state, TaskState::Running(_));
         self.tasks.iter().any(runs)

@@ -1,4 +1,4 @@
-//! A report for a terminal.
+//! A dump for a terminal.
 
 mod findings;
 mod waits;
