@@ -65,6 +65,9 @@ pub(crate) trait Searcher {
     fn is_about_to_take(&self, since_ns: u64) -> bool;
     /// Notes that another worker has woken this one, or is about to.
     fn woken(&self);
+    /// Notes that it only looks for work from now on, or, with `false`, that it calls wakers: these are
+    /// foreign code, which may keep it.
+    fn searches(&self, searches: bool);
     /// Returns what the worker remembers of its sleeps.
     fn sleep_history(&self) -> &SleepHistory;
 }
@@ -236,7 +239,10 @@ impl Idle {
         searcher.unparks();
         // The worker is a registered searcher again: what it hands out wakes no sleeper. The end of the
         // search wakes one.
-        (woken, poller_park.wake())
+        searcher.searches(false);
+        let happened = poller_park.wake();
+        searcher.searches(true);
+        (woken, happened)
     }
 
     /// Sets the function that wakes a worker that sleeps in the poller.

@@ -74,6 +74,8 @@ impl<S: Fn(u32) -> bool, L: Fn(u32) -> bool> Searcher for Looks<'_, S, L> {
 
     fn woken(&self) {}
 
+    fn searches(&self, _: bool) {}
+
     fn sleep_history(&self) -> &SleepHistory {
         &self.sleeps
     }
@@ -256,6 +258,8 @@ impl Searcher for Scans<'_> {
         self.woken.set(self.woken.get() + 1);
     }
 
+    fn searches(&self, _: bool) {}
+
     fn sleep_history(&self) -> &SleepHistory {
         &self.sleeps
     }
@@ -395,6 +399,8 @@ impl Searcher for Nested<'_> {
     }
 
     fn woken(&self) {}
+
+    fn searches(&self, _: bool) {}
 
     fn sleep_history(&self) -> &SleepHistory {
         &self.sleeps

@@ -60,9 +60,14 @@ impl<'a, P: Policy> Searcher for WorkSource<'a, P> {
                 .or_else(|| self.pinned())
         };
         let mut work = task.or_else(elsewhere);
-        if work.is_none() && look(&pool.core.driver, &pool.core.idle) {
-            // SAFETY: as above.
-            work = unsafe { worker.call(P::next) }.map(Work::Task);
+        if work.is_none() {
+            self.searches(false);
+            let happened = look(&pool.core.driver, &pool.core.idle);
+            self.searches(true);
+            if happened {
+                // SAFETY: as above.
+                work = unsafe { worker.call(P::next) }.map(Work::Task);
+            }
         }
         self.found(work)
     }
@@ -121,6 +126,10 @@ impl<'a, P: Policy> Searcher for WorkSource<'a, P> {
 
     fn woken(&self) {
         self.worker.seen.woken();
+    }
+
+    fn searches(&self, searches: bool) {
+        self.worker.worker_ref().set_searches(searches);
     }
 
     fn sleep_history(&self) -> &SleepHistory {

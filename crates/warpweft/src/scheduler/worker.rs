@@ -15,7 +15,7 @@ use crate::driver::standby;
 use crate::execution::stack_context::{self, StackContext};
 use crate::fork::offer_board::OfferView;
 use crate::fork::stealable_job::Stolen;
-use crate::idle::{SleepHistory, Waited};
+use crate::idle::{Searcher, SleepHistory, Waited};
 use crate::pool::current::{WorkerRef, WorkerVtable};
 use crate::threads::pool_ref::PoolRef as _;
 use crate::threads::thread_handle::ThreadHandle;
@@ -334,9 +334,9 @@ impl<P: Policy> Worker<P> {
         self.worker_ref.running.set(0, std::ptr::null());
         // SAFETY: by contract, and the value does not outlive the call.
         let mut source = unsafe { WorkSource::new(self, thread_handle) };
-        self.worker_ref.set_searches(true);
+        source.searches(true);
         let waited = pool.core.idle.wait(self.id.0, &mut source);
-        self.worker_ref.set_searches(false);
+        source.searches(false);
         pool.core.monitor.wake();
         match waited {
             Waited::Found(work) => Some(work),

@@ -6,6 +6,7 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::task::{Context, Wake, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 use warpweft::net::TcpListener;
@@ -559,4 +560,29 @@ fn fibers_that_take_turns_are_not_stuck() {
         fiber.wait().expect("no panic");
     }
     assert_eq!(runtime.stalls(), 0);
+}
+
+/// A waker of another crate blocks the worker that calls it, which is in no task.
+#[test]
+fn a_waker_that_blocks_its_worker_is_found() {
+    struct Blocks(AtomicBool);
+    impl Wake for Blocks {
+        fn wake(self: Arc<Self>) {
+            while !self.0.load(Ordering::Relaxed) {
+                thread::sleep(Duration::from_millis(1));
+            }
+        }
+    }
+    let runtime = runtime(1, Fifo::default());
+    let blocks = Arc::new(Blocks(AtomicBool::new(false)));
+    let waker = Waker::from(Arc::clone(&blocks));
+    let timer = runtime.spawn(async move {
+        let mut timer = Box::pin(time::sleep(Duration::from_millis(5)));
+        assert!(timer.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        timer
+    });
+    let timer = timer.wait().expect("no panic");
+    eventually("the monitor sees it", || runtime.stalls() > 0);
+    blocks.0.store(true, Ordering::Relaxed);
+    drop(timer);
 }
