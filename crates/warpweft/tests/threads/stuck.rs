@@ -2,6 +2,7 @@
 #![cfg(feature = "net")]
 
 use crate::eventually::eventually;
+use crate::stalls::flag;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::sync::Arc;
@@ -565,7 +566,7 @@ fn fibers_that_take_turns_are_not_stuck() {
 /// A waker of another crate blocks the worker that calls it, which is in no task.
 #[test]
 fn a_waker_that_blocks_its_worker_is_found() {
-    struct Blocks(AtomicBool);
+    struct Blocks(Arc<AtomicBool>);
     impl Wake for Blocks {
         fn wake(self: Arc<Self>) {
             while !self.0.load(Ordering::Relaxed) {
@@ -574,15 +575,13 @@ fn a_waker_that_blocks_its_worker_is_found() {
         }
     }
     let runtime = runtime(1, Fifo::default());
-    let blocks = Arc::new(Blocks(AtomicBool::new(false)));
-    let waker = Waker::from(Arc::clone(&blocks));
+    let (over, _over) = flag();
+    let waker = Waker::from(Arc::new(Blocks(over)));
     let timer = runtime.spawn(async move {
         let mut timer = Box::pin(time::sleep(Duration::from_millis(5)));
         assert!(timer.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
-        timer
+        [timer]
     });
-    let timer = timer.wait().expect("no panic");
+    let _timer = timer.wait().expect("no panic");
     eventually("the monitor sees it", || runtime.stalls() > 0);
-    blocks.0.store(true, Ordering::Relaxed);
-    drop(timer);
 }
