@@ -8,13 +8,13 @@ mod fork_claim;
     dead_code,
     reason = "the models have no owner that runs what it told nobody of"
 )]
-#[path = "../src/fork/stealable_job.rs"]
-mod stealable_job;
+#[path = "../src/fork/stealable.rs"]
+mod stealable;
 
 use fork_claim::ForkClaim;
 use std::ptr::NonNull;
 use std::sync::Arc as Shared;
-use stealable_job::{By, StealableJob};
+use stealable::{By, Stealable};
 use warpweft_platform::cell::UnsafeCell;
 use warpweft_platform::sync::Arc;
 use warpweft_platform::{loom, thread};
@@ -24,7 +24,7 @@ use warpweft_task::Latch;
 /// frame again.
 #[repr(C)]
 struct Frame {
-    head: StealableJob,
+    head: Stealable,
     runs: UnsafeCell<u32>,
     done: Latch,
 }
@@ -37,14 +37,14 @@ unsafe impl Send for Frame {}
 impl Frame {
     fn new() -> Self {
         Self {
-            head: StealableJob { run: Self::run },
+            head: Stealable { run: Self::run },
             runs: UnsafeCell::new(0),
             done: Latch::new(),
         }
     }
 
-    /// Contract: as for [`StealableJob::run`]; the runnable is the head of a frame.
-    unsafe fn run(head: NonNull<StealableJob>, by: By) {
+    /// Contract: as for [`Stealable::run`]; the runnable is the head of a frame.
+    unsafe fn run(head: NonNull<Stealable>, by: By) {
         assert_eq!(by, By::Taker);
         // SAFETY: by contract.
         let frame = unsafe { head.cast::<Self>().as_ref() };
@@ -104,7 +104,7 @@ fn model(tickets: usize) {
 }
 
 #[test]
-fn a_stealable_job_and_its_joiner() {
+fn a_stealable_and_its_joiner() {
     model(1);
 }
 

@@ -200,7 +200,7 @@ fn the_pool_closes_under_a_tree() {
 /// The first half waits, so the second becomes a stealable job. When the first half comes back, the joiner
 /// and the job want the same fork.
 #[test]
-fn a_stealable_job_and_its_joiner_meet() {
+fn a_stealable_and_its_joiner_meet() {
     check(|| {
         let runs = AtomicUsize::new(0);
         let both = runtime(2, "fifo").install(|cx| {

@@ -209,7 +209,7 @@ impl HandledBody {
     fn has_lost_its_worker(&self) -> bool {
         let lost = |here: &StackContext| {
             let pool = here.fibers().pool();
-            here.worker_ref().is_none() && !pool.is_closing() && !pool.is_forked()
+            here.worker_ref().is_none() && !pool.is_closing() && !pool.is_in_forked_child()
         };
         self.carried.get() && stack_context::here().is_some_and(lost)
     }

@@ -97,7 +97,7 @@ impl<'task> BlockInPlace<'task> {
         let worker_ref = context.worker_ref()?;
         let pool = context.fibers().pool();
         let threads = &pool.core().threads;
-        if pool.is_forked() {
+        if pool.is_in_forked_child() {
             return None;
         }
         if context.keeps_worker() {

@@ -21,7 +21,7 @@
 //! | `blocking` | closures that may block: another thread takes the worker over |
 //! | `enter_guard` | a thread enters a pool without being one of its threads |
 //! | `spawn_here` | fibers that start on the thread of the fiber that spawns them |
-//! | `forked` | a thread of a pool in a child made by `fork()` |
+//! | `forked_child` | a thread of a pool in a child made by `fork()` |
 //! | `worker_claim` | a thread without a worker whose fiber is ready claims one |
 //!
 //! `stack_context`, `fiber`, `thread_fibers` and `fiber_waker` know each other, because a switch of fibers
@@ -42,7 +42,7 @@ pub(crate) mod fiber_start;
 pub(crate) mod fiber_state;
 pub(crate) mod fiber_waker;
 pub(crate) mod fork_cx;
-pub(crate) mod forked;
+pub(crate) mod forked_child;
 #[cfg(doctest)]
 mod must_not_compile;
 pub(crate) mod offer_fork;

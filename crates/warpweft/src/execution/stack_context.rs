@@ -25,7 +25,7 @@ use super::thread_fibers::ThreadFibers;
 use crate::coroutine::overflow::Label;
 use crate::fork::list::List;
 use crate::fork::offer_board::OfferBoard;
-use crate::fork::stealable_job::StealableJob;
+use crate::fork::stealable::Stealable;
 use crate::pool::current::{self, GaveWay, WorkerRef};
 use crate::threads::thread_handle::ThreadHandle;
 use std::cell::Cell;
@@ -389,7 +389,7 @@ impl StackContext {
     }
 
     /// Returns true if the worker would find nothing but parts of `ancestor`, a fork of this stack. A hint.
-    pub(crate) fn has_nothing_but(&self, ancestor: *const StealableJob) -> bool {
+    pub(crate) fn has_nothing_but(&self, ancestor: *const Stealable) -> bool {
         self.is_without_tasks() && !self.offer_board().any_but(ancestor)
     }
 

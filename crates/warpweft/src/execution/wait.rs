@@ -149,7 +149,7 @@ impl StackContext {
 
     /// Promotes the forks of a thread without a worker that is about to wait, in `blocking` or as a detached
     /// thread.
-    fn tell_others(&self) {
+    fn promote_forks_of_thread(&self) {
         self.promote_forks_through(self.fibers().detached());
     }
 
@@ -209,7 +209,7 @@ impl StackContext {
             return true;
         }
         let Some(worker_ref) = self.worker_ref() else {
-            self.tell_others();
+            self.promote_forks_of_thread();
             // A hook that waits may be below a frame that waits already, or that has listed its thread as a
             // spare one: what the thread is given then is for that frame.
             let thread_handle = self.thread_handle();

@@ -4,14 +4,14 @@
 //! claim; the first to take it runs the fork. A job whose claim is taken is stale. Its holder looks at the
 //! claim, of which it owns a share, and never at the frame.
 
-use super::stealable_job::{StealableJob, Stolen};
+use super::stealable::{Stealable, Stolen};
 use std::ptr::NonNull;
 use warpweft_platform::atomic::{AtomicBool, Ordering};
 
 #[derive(Debug)]
 pub(crate) struct ForkClaim {
     claimed: AtomicBool,
-    runnable: NonNull<StealableJob>,
+    fork: NonNull<Stealable>,
 }
 
 // SAFETY: only the thread that wins `take` reaches the pointer, and what it leads to is `Send`.
@@ -20,10 +20,10 @@ unsafe impl Send for ForkClaim {}
 unsafe impl Sync for ForkClaim {}
 
 impl ForkClaim {
-    pub(crate) fn new(runnable: NonNull<StealableJob>) -> Self {
+    pub(crate) fn new(fork: NonNull<Stealable>) -> Self {
         Self {
             claimed: AtomicBool::new(false),
-            runnable,
+            fork,
         }
     }
 
@@ -36,6 +36,6 @@ impl ForkClaim {
     /// Returns the fork if it has not been claimed. The fork's task calls this.
     pub(crate) fn steal(&self) -> Option<Stolen> {
         // SAFETY: the first thread to claim it has it, and its owner waits for it then.
-        self.take().then(|| unsafe { Stolen::new(self.runnable) })
+        self.take().then(|| unsafe { Stolen::new(self.fork) })
     }
 }

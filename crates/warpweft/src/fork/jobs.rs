@@ -8,7 +8,7 @@
 
 use super::fork_claim::ForkClaim;
 use super::record::ForkRecord;
-use super::stealable_job::StealableJob;
+use super::stealable::Stealable;
 use crate::cancel_tree::node::Node;
 use std::any::Any;
 use std::cell::RefCell;
@@ -42,7 +42,7 @@ pub(crate) fn note(place: &FirstPanic, panic: Panic) -> Option<Panic> {
 pub(crate) struct Jobs {
     /// The jobs that no other thread knows of, oldest first. They are younger than those with claims. Only
     /// the owner's thread touches this.
-    pub(crate) latent: RefCell<VecDeque<NonNull<StealableJob>>>,
+    pub(crate) latent: RefCell<VecDeque<NonNull<Stealable>>>,
     /// The claims of the jobs that are in a queue, oldest first. Only the owner's thread touches this.
     pub(crate) claims: RefCell<Vec<Arc<ForkClaim>>>,
     /// The youngest fork of the stack when the scope was opened: older than its jobs.
@@ -72,7 +72,7 @@ impl Jobs {
     }
 
     /// Hands the oldest latent job out.
-    pub(crate) fn give_oldest(&self) -> Option<NonNull<StealableJob>> {
+    pub(crate) fn give_oldest(&self) -> Option<NonNull<Stealable>> {
         let job = self.latent.borrow_mut().pop_front()?;
         self.give();
         Some(job)
@@ -91,7 +91,7 @@ impl Jobs {
     /// Makes a claim of a job that was on offer and that no thief took. It was counted when it was offered.
     ///
     /// The owner keeps the claim, too: if a closing pool drops the job's task, the owner runs the job.
-    pub(crate) fn claim_offered(&self, job: NonNull<StealableJob>) -> Arc<ForkClaim> {
+    pub(crate) fn claim_offered(&self, job: NonNull<Stealable>) -> Arc<ForkClaim> {
         let claim = Arc::new(ForkClaim::new(job));
         self.claims.borrow_mut().push(Arc::clone(&claim));
         claim

@@ -29,7 +29,7 @@ use super::fork_claim::ForkClaim;
 use super::jobs::Jobs;
 use super::offer::{Offer, taken};
 use super::record::ForkRecord;
-use super::stealable_job::{StealableJob, Stolen};
+use super::stealable::{Stealable, Stolen};
 use super::token_frame::TokenFrame;
 use crate::cancel_tree::node::Node;
 use std::cell::{Cell, RefCell};
@@ -58,9 +58,9 @@ pub(crate) struct List {
     tail: Cell<*const ForkRecord>,
     public: Cell<*const ForkRecord>,
     /// The fork or job that is on offer, or was when it was taken; null if there is none.
-    offered: Cell<*const StealableJob>,
+    offered: Cell<*const Stealable>,
     /// The offer of the worker that the thread carries; null where no thief can exist.
-    offer: Cell<*const Offer<StealableJob>>,
+    offer: Cell<*const Offer<Stealable>>,
     /// The scope of the job on offer; null for a fork.
     scope: Cell<*const Jobs>,
     /// The open scopes of this stack, the outermost first.
@@ -72,7 +72,7 @@ pub(crate) struct List {
     expect: Cell<u64>,
     always: AtomicU64,
     /// The stolen fork that this stack runs; null if it runs none.
-    ancestor: Cell<*const StealableJob>,
+    ancestor: Cell<*const Stealable>,
     foot: ForkRecord,
     /// True while a token counts on this stack.
     checked: Cell<bool>,
@@ -119,7 +119,7 @@ impl List {
     ///
     /// The list does not move any more. The offer is valid until the next call, and belongs to this thread.
     #[inline]
-    pub(crate) unsafe fn attach(&self, offer: *const Offer<StealableJob>) {
+    pub(crate) unsafe fn attach(&self, offer: *const Offer<Stealable>) {
         debug_assert!(self.offered.get().is_null());
         self.scope.set(ptr::null());
         // A fiber that continues usually finds the offer that it left.
@@ -130,7 +130,7 @@ impl List {
 
     #[cold]
     #[inline(never)]
-    fn attach_anew(&self, offer: *const Offer<StealableJob>) {
+    fn attach_anew(&self, offer: *const Offer<Stealable>) {
         if self.tail.get().is_null() {
             self.tail.set(&self.foot);
             self.public.set(&self.foot);
@@ -144,7 +144,7 @@ impl List {
 
     /// Returns the offer at which this list offers forks.
     #[inline]
-    pub(crate) fn offered_at(&self) -> *const Offer<StealableJob> {
+    pub(crate) fn offered_at(&self) -> *const Offer<Stealable> {
         self.offer.get()
     }
 
@@ -220,12 +220,12 @@ impl List {
             return false;
         };
         debug_assert!(self.scope.get().is_null(), "an open scope looks after its offer");
-        self.publish(offer, self.told(record, ptr::null()));
+        self.publish(offer, self.make_public(record, ptr::null()));
         true
     }
 
     #[cold]
-    fn offer_with_scopes(&self, offer: &Offer<StealableJob>) -> bool {
+    fn offer_with_scopes(&self, offer: &Offer<Stealable>) -> bool {
         self.nothing_on_offer();
         let (what, scope) = self.oldest().unzip();
         self.scope.set(scope.unwrap_or(ptr::null()));
@@ -233,7 +233,7 @@ impl List {
     }
 
     #[inline]
-    fn publish(&self, offer: &Offer<StealableJob>, what: NonNull<StealableJob>) {
+    fn publish(&self, offer: &Offer<Stealable>, what: NonNull<Stealable>) {
         let turn = offer.publish(what, self.ancestor.get());
         self.offered.set(what.as_ptr());
         self.watch.set(offer.decision());
@@ -242,15 +242,15 @@ impl List {
 
     /// Marks the oldest latent record, which was made under that token, as public.
     #[inline]
-    fn told(&self, record: NonNull<ForkRecord>, token: *const Node) -> NonNull<StealableJob> {
+    fn make_public(&self, record: NonNull<ForkRecord>, token: *const Node) -> NonNull<Stealable> {
         // SAFETY: it is in the list, so it is alive.
-        unsafe { record.as_ref() }.tell(token);
+        unsafe { record.as_ref() }.share(token);
         self.public.set(record.as_ptr());
         record.cast()
     }
 
     /// Removes the oldest fork or job from the latent ones and returns it.
-    fn oldest(&self) -> Option<(NonNull<StealableJob>, *const Jobs)> {
+    fn oldest(&self) -> Option<(NonNull<Stealable>, *const Jobs)> {
         let latent = self.oldest_latent();
         for &jobs in &*self.scopes.borrow() {
             // SAFETY: an open scope is alive.
@@ -263,7 +263,7 @@ impl List {
             }
         }
         let latent = latent?;
-        Some((self.told(latent, self.token_of(latent)), ptr::null()))
+        Some((self.make_public(latent, self.token_of(latent)), ptr::null()))
     }
 
     /// Returns true if that record of the list is latent. It walks the list; only scopes and lists that are
@@ -323,7 +323,7 @@ impl List {
     }
 
     /// Takes back the job of that scope that is on offer, if there is one and no thief has taken it.
-    pub(crate) fn job_back(&self, jobs: &Jobs) -> Option<NonNull<StealableJob>> {
+    pub(crate) fn job_back(&self, jobs: &Jobs) -> Option<NonNull<Stealable>> {
         let offered = NonNull::new(self.offered.get().cast_mut())?;
         if !ptr::eq(self.scope.get(), jobs) {
             return None;
@@ -366,7 +366,7 @@ impl List {
             });
         }
         while let Some(record) = self.oldest_latent() {
-            self.told(record, self.token_of(record));
+            self.make_public(record, self.token_of(record));
             // SAFETY: it was made public just now.
             push_job(unsafe { ForkRecord::claimable(record) });
         }

@@ -8,7 +8,7 @@
 //! | `jobs` | the jobs of an open scope |
 //! | `offer` | one fork on offer per worker, given and taken back without a read-modify-write |
 //! | `offer_board` | the offers of a pool, from a thief's side |
-//! | `stealable_job` | what a thief gets |
+//! | `stealable` | what a thief may take, and what it has then |
 //! | `fork_claim` | a fork as a task, for when its owner has to wait |
 //!
 //! The list belongs to the stack, the offer to the worker. See `README.md` beside this file for the states
@@ -20,5 +20,5 @@ pub(crate) mod list;
 pub(crate) mod offer;
 pub(crate) mod offer_board;
 pub(crate) mod record;
-pub(crate) mod stealable_job;
+pub(crate) mod stealable;
 pub(crate) mod token_frame;

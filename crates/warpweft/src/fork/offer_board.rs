@@ -26,7 +26,7 @@
 //! ```
 
 use super::offer::Offer;
-use super::stealable_job::{StealableJob, Stolen};
+use super::stealable::{Stealable, Stolen};
 use std::cell::{Cell, OnceCell};
 use std::ptr;
 use warpweft_platform::atomic::{AtomicBool, Ordering};
@@ -127,7 +127,7 @@ impl OfferView {
 
 #[derive(Debug)]
 pub(crate) struct OfferBoard {
-    offers: Box<[CachePadded<Offer<StealableJob>>]>,
+    offers: Box<[CachePadded<Offer<Stealable>>]>,
     /// True if another worker can take what a worker offers.
     has_takers: bool,
     /// A worker parks with a time-out and watches the offers.
@@ -147,7 +147,7 @@ impl OfferBoard {
     }
 
     /// Returns the slot in which `worker` offers its forks; null if no thief can exist.
-    pub(crate) fn of(&self, worker: usize) -> *const Offer<StealableJob> {
+    pub(crate) fn of(&self, worker: usize) -> *const Offer<Stealable> {
         if !self.has_takers {
             ptr::null()
         } else {
@@ -182,7 +182,7 @@ impl OfferBoard {
     /// done.
     ///
     /// The source is leapfrogging (Wagner and Calder, 1993): the frame that waits runs what it waits for.
-    pub(crate) fn steal_below(&self, ancestor: *const StealableJob, seen: &OfferView) -> Option<Stolen> {
+    pub(crate) fn steal_below(&self, ancestor: *const Stealable, seen: &OfferView) -> Option<Stolen> {
         let offers = self
             .offers
             .iter()
@@ -267,7 +267,7 @@ impl OfferBoard {
     }
 
     /// Returns true if a worker offers something that is no part of `ancestor`.
-    pub(crate) fn any_but(&self, ancestor: *const StealableJob) -> bool {
+    pub(crate) fn any_but(&self, ancestor: *const Stealable) -> bool {
         self.offers
             .iter()
             .any(|offer| offer.look().is_some() && offer.look_below(ancestor).is_none())

@@ -4,12 +4,12 @@
 //! # Invariants
 //!
 //! - A record stays where it is, and valid, until its owner has it back or its thief has set `done`.
-//! - `next` and `claim` belong to the owner. The list knows which records are latent. `told` is written
+//! - `next` and `claim` belong to the owner. The list knows which records are latent. `shared` is written
 //!   before the record becomes visible to another thread.
 //! - Publish last: after `done` the thief touches nothing of the frame.
 
 use super::fork_claim::ForkClaim;
-use super::stealable_job::{By, StealableJob};
+use super::stealable::{By, Stealable};
 use crate::cancel_tree::node::Node;
 use std::cell::{Cell, UnsafeCell};
 use std::mem::MaybeUninit;
@@ -21,11 +21,11 @@ use warpweft_task::Latch;
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct ForkRecord {
-    head: StealableJob,
+    head: Stealable,
     /// The next younger record; written when there is one.
     next: UnsafeCell<MaybeUninit<NonNull<ForkRecord>>>,
     /// Written when other threads learn of the fork. A join that stays latent does not pay for it.
-    told: UnsafeCell<MaybeUninit<ForkShared>>,
+    shared: UnsafeCell<MaybeUninit<ForkShared>>,
 }
 
 /// What a fork needs once other threads can see it.
@@ -39,13 +39,13 @@ struct ForkShared {
 }
 
 impl ForkRecord {
-    /// The thread that has the fork calls `run`: see [`StealableJob`].
+    /// The thread that has the fork calls `run`: see [`Stealable`].
     #[inline]
-    pub(crate) fn new(run: unsafe fn(NonNull<StealableJob>, By)) -> Self {
+    pub(crate) fn new(run: unsafe fn(NonNull<Stealable>, By)) -> Self {
         Self {
-            head: StealableJob { run },
+            head: Stealable { run },
             next: UnsafeCell::new(MaybeUninit::uninit()),
-            told: UnsafeCell::new(MaybeUninit::uninit()),
+            shared: UnsafeCell::new(MaybeUninit::uninit()),
         }
     }
 
@@ -65,29 +65,29 @@ impl ForkRecord {
 
     /// Creates the foot of a list. It is never offered.
     pub(crate) fn foot() -> Self {
-        unsafe fn nothing(_: NonNull<StealableJob>, _: By) {}
+        unsafe fn nothing(_: NonNull<Stealable>, _: By) {}
         Self::new(nothing)
     }
 
     /// Makes the record ready to be seen by other threads. It is not latent any more. `token` is the one
     /// under which it was made, or null.
     #[inline]
-    pub(crate) fn tell(&self, token: *const Node) {
-        let told = ForkShared {
+    pub(crate) fn share(&self, token: *const Node) {
+        let shared = ForkShared {
             done: Latch::new(),
             claim: Cell::new(None),
             token,
         };
         // SAFETY: a latent record belongs to its owner alone.
-        unsafe { self.told.get().cast::<ForkShared>().write(told) };
+        unsafe { self.shared.get().cast::<ForkShared>().write(shared) };
     }
 
     /// # Safety
     ///
-    /// `tell` was called.
-    unsafe fn told(&self) -> &ForkShared {
-        // SAFETY: `tell` has written it, and afterwards it is only reached by `&`.
-        unsafe { &*self.told.get().cast::<ForkShared>() }
+    /// `share` was called.
+    unsafe fn shared(&self) -> &ForkShared {
+        // SAFETY: `share` has written it, and afterwards it is only reached by `&`.
+        unsafe { &*self.shared.get().cast::<ForkShared>() }
     }
 
     /// Returns the latch that is set when the thread that took the fork is done with it.
@@ -97,7 +97,7 @@ impl ForkRecord {
     /// The record is not latent any more.
     pub(crate) unsafe fn done(&self) -> &Latch {
         // SAFETY: by contract.
-        &unsafe { self.told() }.done
+        &unsafe { self.shared() }.done
     }
 
     /// Returns the token under which the fork was made; null if there was none. A frame of its owner, older
@@ -108,7 +108,7 @@ impl ForkRecord {
     /// The record is not latent any more.
     pub(crate) unsafe fn token(&self) -> *const Node {
         // SAFETY: by contract.
-        unsafe { self.told() }.token
+        unsafe { self.shared() }.token
     }
 
     /// Makes a claim that other threads may use.
@@ -121,7 +121,7 @@ impl ForkRecord {
         // SAFETY: by the module's first invariant the record is valid.
         let record = unsafe { this.as_ref() };
         // SAFETY: by contract.
-        unsafe { record.told() }.claim.set(Some(Arc::clone(&claim)));
+        unsafe { record.shared() }.claim.set(Some(Arc::clone(&claim)));
         claim
     }
 
@@ -132,6 +132,6 @@ impl ForkRecord {
     /// The record is not latent any more.
     pub(crate) unsafe fn take_claim(&self) -> Option<Arc<ForkClaim>> {
         // SAFETY: by contract.
-        unsafe { self.told() }.claim.take()
+        unsafe { self.shared() }.claim.take()
     }
 }

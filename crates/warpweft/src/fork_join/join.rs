@@ -12,7 +12,7 @@ use crate::execution::token;
 use crate::fork::list::TakenBack;
 use crate::fork::offer_board::OfferView;
 use crate::fork::record::ForkRecord;
-use crate::fork::stealable_job::StealableJob;
+use crate::fork::stealable::Stealable;
 use crate::runtime::install::install_here;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -157,7 +157,7 @@ const PATIENCE_NS: u64 = 300_000;
 fn wait(context: &StackContext, record: &ForkRecord) {
     // SAFETY: the fork was published.
     let done = unsafe { record.done() };
-    let ancestor = ptr::from_ref(record).cast::<StealableJob>();
+    let ancestor = ptr::from_ref(record).cast::<Stealable>();
     let seen = OfferView::default();
     let run_part = || {
         let worker_ref = context.worker_ref().filter(|_| context.is_of_thread())?;

@@ -10,7 +10,7 @@ use crate::execution::fork_cx::{ForkCx, with_forks};
 use crate::execution::token::{drop_unstarted, never_starts, with_raw_token};
 use crate::execution::wait::resume;
 use crate::fork::record::ForkRecord;
-use crate::fork::stealable_job::{By, StealableJob};
+use crate::fork::stealable::{By, Stealable};
 use crate::observe::spans::SpawnSpan;
 use crate::pool::panics::Outcome;
 use std::cell::UnsafeCell;
@@ -48,9 +48,9 @@ impl<R: Send, B: FnOnce(ForkCx<'_>) -> R + Send> LatentFork<B, R> {
 
     /// # Safety
     ///
-    /// The contract of [`StealableJob::run`] holds, the caller has taken the fork, and the record is the head
+    /// The contract of [`Stealable::run`] holds, the caller has taken the fork, and the record is the head
     /// of a fork of this type.
-    unsafe fn run(record: NonNull<StealableJob>, _by: By) {
+    unsafe fn run(record: NonNull<Stealable>, _by: By) {
         // SAFETY: by contract the fork is alive until `done` is set below.
         let fork = unsafe { record.cast::<Self>().as_ref() };
         // SAFETY: by contract the body was taken by this call alone.

@@ -23,7 +23,7 @@ use crate::execution::token::{drop_unstarted, never_starts, with_raw_token};
 use crate::execution::wait;
 use crate::fork::jobs::{FirstPanic, Jobs, Panic};
 use crate::fork::list::List;
-use crate::fork::stealable_job::{By, StealableJob, Stolen};
+use crate::fork::stealable::{By, Stealable, Stolen};
 use crate::observe::spans::SpawnSpan;
 use crate::observe::tasks;
 use crate::runtime::pool::Pool;
@@ -69,7 +69,7 @@ fn finish(jobs: &Jobs, forks: &List, context: &StackContext) {
 /// # Safety
 ///
 /// The job belongs to its owner, and was never published.
-unsafe fn run_own(job: NonNull<StealableJob>) {
+unsafe fn run_own(job: NonNull<Stealable>) {
     // SAFETY: a job that waits to run is still in its box.
     let run = unsafe { job.as_ref() }.run;
     // SAFETY: by contract the job belongs to this thread.
@@ -79,15 +79,15 @@ unsafe fn run_own(job: NonNull<StealableJob>) {
 /// A job in its box.
 #[repr(C)]
 struct ScopeJob<F> {
-    head: StealableJob,
+    head: Stealable,
     scope: NonNull<Jobs>,
     body: F,
 }
 
 impl<F: FnOnce()> ScopeJob<F> {
-    /// Contract: as for [`StealableJob::run`]; the pointer is to a boxed job of this type, whose scope has
+    /// Contract: as for [`Stealable::run`]; the pointer is to a boxed job of this type, whose scope has
     /// not ended.
-    unsafe fn run(job: NonNull<StealableJob>, by: By) {
+    unsafe fn run(job: NonNull<Stealable>, by: By) {
         // SAFETY: by contract it is a box of this type, and only this thread has it.
         let job = unsafe { Box::from_raw(job.cast::<Self>().as_ptr()) };
         let Self { scope, body, .. } = *job;
@@ -329,9 +329,9 @@ impl PinnedRun {
     }
 }
 
-fn boxed<F: FnOnce()>(jobs: &Jobs, body: F) -> NonNull<StealableJob> {
+fn boxed<F: FnOnce()>(jobs: &Jobs, body: F) -> NonNull<Stealable> {
     let job = Box::new(ScopeJob {
-        head: StealableJob {
+        head: Stealable {
             run: ScopeJob::<F>::run,
         },
         scope: NonNull::from(jobs),

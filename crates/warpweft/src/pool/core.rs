@@ -130,7 +130,7 @@ impl PoolCore {
 
     /// Returns true in a forked child of the process that the workers run in.
     #[inline]
-    pub(crate) fn is_forked(&self) -> bool {
+    pub(crate) fn is_in_forked_child(&self) -> bool {
         process::generation() != self.generation
     }
 
@@ -139,7 +139,7 @@ impl PoolCore {
     /// A forked child has none: the system gives the stacks of its parent's threads, where the frames were,
     /// to the child's own threads.
     pub(crate) fn each_frame(&self, mut see: impl FnMut(&Frame)) {
-        if self.is_forked() {
+        if self.is_in_forked_child() {
             return;
         }
         for frames in [self.threads.frames(), &self.threads.blocking().frames] {
@@ -184,7 +184,7 @@ impl PoolCore {
     ///
     /// This is a forked child, the pool has ended, or the system gives no poller.
     pub(crate) fn driver(&self) -> io::Result<Arc<Driver>> {
-        if self.is_forked() {
+        if self.is_in_forked_child() {
             return Err(forked());
         }
         self.driver.driver(self.slots, &self.idle)

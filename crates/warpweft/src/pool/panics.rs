@@ -139,7 +139,7 @@ impl PoolCore {
             PanicPolicy::Continue | PanicPolicy::CancelScope => told,
             PanicPolicy::ShutDown => {
                 // A forked child has nothing to shut down: the pools are the parent's.
-                if !self.is_forked() {
+                if !self.is_in_forked_child() {
                     say("the runtime shuts down");
                     match close_all.get() {
                         Some(close_all) => close_all(),

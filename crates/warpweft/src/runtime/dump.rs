@@ -264,7 +264,7 @@ fn collect_pool(found: &mut Collected, number: usize, pool: &dyn DynPool, each_n
         policy: core.info.policy.clone(),
         workers: core.size.now(),
         closed: pool.is_closing(),
-        forked: pool.is_forked(),
+        forked: pool.is_in_forked_child(),
         ready: pool.runnable(),
         unlisted: 0,
         left_out: 0,
@@ -319,7 +319,7 @@ fn collect_pool(found: &mut Collected, number: usize, pool: &dyn DynPool, each_n
     }
     // A worker's words are a hint: its task and spawn site may be of two steps. A fiber that says where it
     // runs goes before them. A forked child has none of these threads, and their lock may be lost.
-    let has_threads = !pool.is_forked();
+    let has_threads = !pool.is_in_forked_child();
     let thread = |worker| {
         has_threads
             .then(|| core.threads.thread_with(worker))?
@@ -370,7 +370,7 @@ fn collect_pool(found: &mut Collected, number: usize, pool: &dyn DynPool, each_n
 /// The tasks in a pool's queues. A task is among them twice if another worker takes it meanwhile.
 fn queued(pool: &dyn DynPool, each_ns: u64) -> Vec<RawTask> {
     let mut tasks = Vec::new();
-    if pool.is_forked() || pool.runnable() == 0 {
+    if pool.is_in_forked_child() || pool.runnable() == 0 {
         return tasks;
     }
     let most = usize::try_from(each_ns / QUEUED_NS).map_or(MOST_QUEUED, |most| most.min(MOST_QUEUED));

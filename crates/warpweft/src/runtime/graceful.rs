@@ -137,7 +137,7 @@ impl Runtime {
     pub fn shutdown_gracefully(self, shutdown: &GracefulShutdown) -> Result<ShutdownStep, Remaining> {
         let begun_ns = now_ns();
         let [drained_ns, cancelled_ns, limit_ns] = shutdown.ends_ns().map(|end| begun_ns.saturating_add(end));
-        if !self.is_own_thread() && !self.any().is_forked() {
+        if !self.is_own_thread() && !self.any().is_in_forked_child() {
             let pools = || self.pools().iter().map(Pool::any);
             pools().for_each(|pool| pool.core().lifecycle.drain());
             if self.is_quiet_until(drained_ns) {

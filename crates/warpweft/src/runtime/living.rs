@@ -90,7 +90,7 @@ pub(super) fn living() -> Vec<LivingRuntime> {
 /// Returns true if the pool has ended. A handle to it may be left.
 fn has_ended(pool: &dyn DynPool) -> bool {
     // The lock of the threads may be lost in a forked child.
-    !pool.is_forked() && pool.is_closing() && {
+    !pool.is_in_forked_child() && pool.is_closing() && {
         let threads = pool.core().threads.snapshot();
         threads.all + threads.blocking == 0
     }

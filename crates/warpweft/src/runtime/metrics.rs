@@ -113,7 +113,7 @@ impl BegunWork {
             begun.add(who);
         }
         // In a forked child their stacks may be those of other threads by now.
-        if !core.is_forked() {
+        if !core.is_in_forked_child() {
             core.threads.frames().for_each(|frame| begun.add(frame.who));
         }
         begun

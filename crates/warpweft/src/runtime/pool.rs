@@ -70,7 +70,7 @@ impl Pool {
     ///
     /// The pool takes no tasks.
     pub(crate) fn check(&self) -> Result<(), SpawnError> {
-        if self.0.is_forked() {
+        if self.0.is_in_forked_child() {
             Err(SpawnError::Forked)
         } else if self.0.is_closing() || refuses_caller(self.0.core()) {
             Err(SpawnError::Closed)

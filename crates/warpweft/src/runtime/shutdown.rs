@@ -131,13 +131,13 @@ impl Runtime {
 
     /// Closes all pools.
     fn close(&self) -> Close {
-        if self.any().is_forked() {
+        if self.any().is_in_forked_child() {
             return Close::InParent;
         }
         // All of them close before the first is waited for, since its tasks may wait for those of another.
         let pools = || self.pools().iter().map(Pool::any);
         pools().for_each(|pool| pool.core().close());
-        if self.any().is_forked() {
+        if self.any().is_in_forked_child() {
             // A waker has forked, and this is the child.
             return Close::InParent;
         }
@@ -221,7 +221,7 @@ impl Runtime {
 
     /// Writes the figures, if the environment asks for them.
     fn write_stats(&self) {
-        if let Some(stats) = self.stats.as_ref().filter(|_| !self.any().is_forked()) {
+        if let Some(stats) = self.stats.as_ref().filter(|_| !self.any().is_in_forked_child()) {
             stats.write();
         }
     }

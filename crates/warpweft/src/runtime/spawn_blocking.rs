@@ -326,7 +326,7 @@ impl<F> Drop for Admission<F> {
     fn drop(&mut self) {
         // In a forked child the lock may be held by a thread that stayed in the parent.
         if let AdmissionWaiter::Waiting(number) = self.waiter
-            && !self.pool.is_forked()
+            && !self.pool.is_in_forked_child()
         {
             self.pool.core().threads.blocking().leave(number);
         }
@@ -392,7 +392,7 @@ where
 {
     let threads = pool.core().threads.blocking();
     let refused = |closure, error| Err(Refused { closure, error });
-    if pool.is_forked() {
+    if pool.is_in_forked_child() {
         return refused(closure, BlockingError::Forked);
     }
     if waiter == AdmissionWaiter::New && refuses_caller(pool.core()) {

@@ -54,7 +54,7 @@ impl TaskBuilder<'_> {
         F: FnOnce() + Send + 'static,
     {
         let pool = self.pool_or_here();
-        if pool.any().is_forked() {
+        if pool.any().is_in_forked_child() {
             // The lock of the queue may be lost.
             return;
         }

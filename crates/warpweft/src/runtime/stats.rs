@@ -132,7 +132,7 @@ impl ListedRuntime {
     fn write(&self, written: &str) {
         for pool in &self.pools {
             let Some(pool) = pool.upgrade() else { continue };
-            if pool.is_forked() {
+            if pool.is_in_forked_child() {
                 continue;
             }
             let pool = Pool::new(pool);

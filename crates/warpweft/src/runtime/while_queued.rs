@@ -15,7 +15,7 @@ struct Evicts {
 
 impl Wake for Evicts {
     fn wake(self: Arc<Self>) {
-        if let Some(pool) = self.pool.upgrade().filter(|pool| !pool.is_forked()) {
+        if let Some(pool) = self.pool.upgrade().filter(|pool| !pool.is_in_forked_child()) {
             pool.core().threads.blocking().evict(self.number);
         }
     }

@@ -2,7 +2,7 @@
 //! `docs/decisions/0022-eviction.md`.
 
 use super::worker::Worker;
-use crate::execution::forked::abandon;
+use crate::execution::forked_child::abandon;
 use warpweft_policy::{Count, Policy};
 use warpweft_task::{Abandon, cancellations};
 

@@ -19,7 +19,7 @@ use super::worker_loop::{abandon, enter, exit, leave, run_thread};
 use crate::driver::core::Driver;
 use crate::execution::class::lend_to_awaited;
 use crate::execution::enter_guard::EnterGuard;
-use crate::execution::forked;
+use crate::execution::forked_child;
 use crate::execution::stack_context::{self, StackContext};
 use crate::execution::thread_fibers::ThreadFibers;
 use crate::execution::wait::BLOCKING_HOOKS;
@@ -155,8 +155,8 @@ impl<P: Policy> TypedPool<P> {
     /// Pushes a task from a thread that carries none of this pool's workers, or whose worker is inside its
     /// policy.
     pub(crate) fn push_from_outside(&self, task: Runnable, why: Why) {
-        if self.core.is_forked() {
-            return forked::refuse(task, why);
+        if self.core.is_in_forked_child() {
+            return forked_child::refuse(task, why);
         }
         let mut access = self.core.lifecycle.access();
         if !access.is_open() {
@@ -280,7 +280,7 @@ impl<P: Policy> TypedPool<P> {
         let this = pool.cast::<Self>();
         // SAFETY: by contract the header belongs to a live pool of this table, so of this type.
         let pool = unsafe { this.as_ref() };
-        if OwnedTasks::is_admitted(place) && !pool.core.is_forked() {
+        if OwnedTasks::is_admitted(place) && !pool.core.is_in_forked_child() {
             pool.core.info.give_back();
         }
         if pool.core.owned_tasks.strike(place, task) {
@@ -297,8 +297,8 @@ impl<P: Policy> PoolRef for TypedPool<P> {
         NonNull::from(self).cast()
     }
 
-    fn is_forked(&self) -> bool {
-        self.core.is_forked()
+    fn is_in_forked_child(&self) -> bool {
+        self.core.is_in_forked_child()
     }
 
     fn is_closing(&self) -> bool {
@@ -444,7 +444,7 @@ impl<P: Policy> DynPool for TypedPool<P> {
     }
 
     fn push_pinned(&self, worker: usize, task: Runnable) {
-        if self.core.is_forked() {
+        if self.core.is_in_forked_child() {
             return task.abandon(Abandon::Forked);
         }
         let mut access = self.core.lifecycle.access();

@@ -5,7 +5,7 @@ use super::pool::TypedPool;
 use super::worker::{Work, Worker};
 use crate::execution::stack_context::StackContext;
 use crate::execution::thread_fibers::recorded::LineEnd;
-use crate::fork::stealable_job::Stolen;
+use crate::fork::stealable::Stolen;
 use crate::observe::recorder::event::{Kind, Push, StepEnd};
 use crate::pool::core::worker_word;
 use crate::pool::current::{WorkerRef, with_taker};

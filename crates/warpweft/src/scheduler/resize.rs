@@ -73,7 +73,7 @@ impl<P: Policy> TypedPool<P> {
                 most: self.core.asked,
             });
         }
-        if self.core.is_forked() {
+        if self.core.is_in_forked_child() {
             return Err(ResizeError::Forked);
         }
         self.change_size(workers, Cause::Program)

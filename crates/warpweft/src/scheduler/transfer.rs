@@ -35,7 +35,7 @@ impl<P: Policy> Worker<P> {
         // A task that waits for its place is woken.
         with_worker_kept(|| pending.unregister());
         // The call has given the task's place back and woken another task, by code that may have forked.
-        end_child_if(self.pool().core.is_forked());
+        end_child_if(self.pool().core.is_in_forked_child());
         // SAFETY: by contract.
         unsafe { self.completed(word) };
         let destination = transfer.into_destination();

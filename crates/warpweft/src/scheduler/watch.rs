@@ -415,7 +415,7 @@ impl<P: Policy> TypedPool<P> {
         } else {
             reports.write(ready);
         }
-        end_child_if(self.core.is_forked());
+        end_child_if(self.core.is_in_forked_child());
     }
 
     /// Gives a vacant compensating worker to a spare thread. Returns true if it did.

@@ -14,7 +14,7 @@ use crate::driver::core::Driver;
 use crate::driver::standby;
 use crate::execution::stack_context::{self, StackContext};
 use crate::fork::offer_board::OfferView;
-use crate::fork::stealable_job::Stolen;
+use crate::fork::stealable::Stolen;
 use crate::idle::{Searcher, SleepHistory, Waited};
 use crate::pool::current::{WorkerRef, WorkerVtable};
 use crate::threads::pool_ref::PoolRef as _;

@@ -315,7 +315,7 @@ pub(crate) unsafe fn leave<P: Policy>(pool: &TypedPool<P>, context: &StackContex
         context.acquire_worker(None);
         // SAFETY: this thread carried the worker, no hook is on its stack, and this is its last use.
         unsafe { pool.workers[id].retire() };
-        end_child_if(pool.core.is_forked());
+        end_child_if(pool.core.is_in_forked_child());
         while pool.end_sleeping(id) {}
         pool.leave(1);
     }
@@ -390,7 +390,7 @@ pub(crate) fn run_thread<P: Policy>(pool: &TypedPool<P>, context: &StackContext)
             started = carried.map(|worker| (worker, start(pool, worker)));
         }
         work(pool, context);
-        end_child_if(pool.core.is_forked());
+        end_child_if(pool.core.is_in_forked_child());
         if pool.core.lifecycle.is_closing() {
             // SAFETY: this thread occupies `context`; if a hook has panicked it is not on the stack any more.
             unsafe { leave(pool, context) };
@@ -403,7 +403,7 @@ pub(crate) fn run_thread<P: Policy>(pool: &TypedPool<P>, context: &StackContext)
             }
             pool.retire_compensating(worker);
         }
-        end_child_if(pool.core.is_forked());
+        end_child_if(pool.core.is_in_forked_child());
         assigned = pool.core.threads.rest(context.thread_handle());
     }
     // No thread gives this one a worker any more: the pool has ended, or it has no fibers.

@@ -239,19 +239,19 @@ impl BlockingThreads {
             match self.next(number) {
                 NextAction::Run(task, promised) => {
                     promised.into_iter().for_each(wake);
-                    end_child_if(pool.is_forked());
+                    end_child_if(pool.is_in_forked_child());
                     delay::point("blocking: taken");
                     // A closure ends in one step, whatever becomes of it.
                     drop(self.run(task, recorder));
-                    end_child_if(pool.is_forked());
+                    end_child_if(pool.is_in_forked_child());
                 }
                 NextAction::End(tasks, waiting) => {
                     for (_, task) in tasks {
                         task.abandon(Abandon::Shutdown);
-                        end_child_if(pool.is_forked());
+                        end_child_if(pool.is_in_forked_child());
                     }
                     waiting.into_iter().for_each(|waits| wake(waits.waker));
-                    end_child_if(pool.is_forked());
+                    end_child_if(pool.is_in_forked_child());
                 }
                 NextAction::Leave(others) => break join(others),
             }

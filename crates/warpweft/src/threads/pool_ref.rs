@@ -11,7 +11,7 @@ pub(crate) trait PoolRef: Send + Sync {
     /// Returns the header of the pool, for its tasks. The pointer is valid for access to the whole pool.
     fn header(&self) -> NonNull<PoolHeader>;
     /// Returns true in a forked child of the process that the workers run in.
-    fn is_forked(&self) -> bool;
+    fn is_in_forked_child(&self) -> bool;
     fn is_closing(&self) -> bool;
     /// Returns true if the calling thread belongs to a pool.
     fn is_entered(&self) -> bool;

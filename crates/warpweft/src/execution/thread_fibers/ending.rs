@@ -33,7 +33,7 @@ impl ThreadFibers {
         while let Some(task) = self.local_spawns.take() {
             self.count_live(-1);
             task.abandon(Abandon::Shutdown);
-            end_child_if(self.pool.is_forked());
+            end_child_if(self.pool.is_in_forked_child());
         }
         while self.thread_handle.fibers() > 0 {
             let waiting: Vec<_> = self.table.borrow().iter().copied().flatten().collect();
@@ -46,12 +46,12 @@ impl ThreadFibers {
                 if it.may_be_unwound() {
                     it.begin_unwinding();
                     self.go(base, fiber, Input::Unwind);
-                    end_child_if(self.pool.is_forked());
+                    end_child_if(self.pool.is_in_forked_child());
                     went_on = true;
                 }
             }
             while self.resume_one(base) {
-                end_child_if(self.pool.is_forked());
+                end_child_if(self.pool.is_in_forked_child());
                 went_on = true;
             }
             if !went_on {

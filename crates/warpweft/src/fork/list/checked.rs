@@ -125,7 +125,7 @@ impl List {
         }
         let published = if self.scopes.borrow().is_empty() {
             self.oldest_latent()
-                .inspect(|&record| self.publish(offer, self.told(record, self.token_of(record))))
+                .inspect(|&record| self.publish(offer, self.make_public(record, self.token_of(record))))
                 .is_some()
         } else {
             self.offer_with_scopes(offer)

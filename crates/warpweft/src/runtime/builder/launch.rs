@@ -3,7 +3,7 @@
 use crate::admission::controller::Controller;
 use crate::coroutine::stack::{LEAST_BYTES, MOST_BYTES, Stacks};
 use crate::driver::owner::DriverOwner;
-use crate::execution::forked;
+use crate::execution::forked_child;
 use crate::pool::core::PoolParts;
 use crate::pool::dyn_pool::DynPool;
 use crate::pool::info::{PoolInfo, SettingSource};
@@ -169,7 +169,7 @@ impl Setup {
             ..
         } = self;
         let slots = self.env.workers;
-        forked::watch();
+        forked_child::watch();
         let blocking = BlockingThreads::new(
             config.name.clone(),
             config.stack_bytes,

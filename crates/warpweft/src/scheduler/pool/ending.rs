@@ -12,7 +12,7 @@
 //! The joiner of each task that it ends gets `JoinError::Shutdown`.
 
 use super::TypedPool;
-use crate::execution::forked;
+use crate::execution::forked_child;
 use crate::pool::info::PoolInfo;
 use crate::pool::lifecycle::{Access, Lifecycle};
 use crate::scheduler::worker::Worker;
@@ -52,9 +52,9 @@ impl<P: Policy> TypedPool<P> {
             // This runs once, because only one `leave` is the last.
             unsafe { shared.cast::<P::Shared>().drop_in_place() };
         }));
-        end_child_if(self.core.is_forked());
+        end_child_if(self.core.is_in_forked_child());
         self.core.driver.close();
-        end_child_if(self.core.is_forked());
+        end_child_if(self.core.is_in_forked_child());
         // No worker runs any more, so one of them stands for this thread in reports.
         let end = |task| self.end_in(0, task);
         let end_lost = || std::iter::from_fn(|| self.take_lost()).for_each(end);
@@ -101,7 +101,7 @@ impl<P: Policy> TypedPool<P> {
     fn end_in(&self, worker: usize, task: Runnable) {
         let running = &self.workers[worker].worker_ref().running;
         running.set(task.id_word(), task.origin_word());
-        forked::abandon(self, task, Abandon::Shutdown);
+        forked_child::abandon(self, task, Abandon::Shutdown);
         running.set(0, std::ptr::null());
     }
 
@@ -206,7 +206,7 @@ impl<P: Policy> TypedPool<P> {
     /// be gone; the end waits for the look.
     fn while_open<R>(&self, look: impl FnOnce(&P::Shared) -> R) -> Option<R> {
         let access = self.core.lifecycle.access();
-        let is_there = access.is_open() && !self.core.is_forked();
+        let is_there = access.is_open() && !self.core.is_in_forked_child();
         is_there.then(|| look(self.shared()))
     }
 
@@ -227,7 +227,7 @@ impl<P: Policy> TypedPool<P> {
     /// Takes a task that the policy has dropped.
     pub(crate) fn lose(&self, task: Runnable) {
         self.core.outside.add_shared(Count::Dropped, 1);
-        if self.core.is_forked() {
+        if self.core.is_in_forked_child() {
             // Only the parent may run its destructors.
             return std::mem::forget(task);
         }
@@ -267,7 +267,7 @@ impl<P: Policy> TypedPool<P> {
         } else {
             Abandon::Dropped
         });
-        end_child_if(self.core.is_forked());
+        end_child_if(self.core.is_in_forked_child());
     }
 
     /// Ends a task on the waker's or spawner's thread, because the policy takes no more.
@@ -285,7 +285,7 @@ impl<P: Policy> TypedPool<P> {
     #[cold]
     pub(crate) fn detached(&self, ran: Ran, policy_word: u64) {
         match ran {
-            Ran::Pending(pending) => forked::cannot_go_on(self, pending),
+            Ran::Pending(pending) => forked_child::cannot_go_on(self, pending),
             Ran::Ended => {
                 if let Some(word) = NonZeroUsize::new(policy_word as usize) {
                     self.ended_detached.push(word);

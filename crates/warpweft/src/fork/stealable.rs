@@ -1,18 +1,18 @@
-//! What a thief gets: a job to run once. A thief can do nothing else with it.
+//! What a thief may take, and the right to run once what it has taken. It can do nothing else with it.
 
 use std::ptr::NonNull;
 
 /// The head of each structure that a thief may take. `repr(C)` types start with it.
 #[derive(Debug)]
 #[repr(C)]
-pub(crate) struct StealableJob {
+pub(crate) struct Stealable {
     /// Runs the job, and reports its end to the owner if another thread ran it.
     ///
     /// # Safety
     ///
     /// The caller alone has the job: by an offer, by a claim, or because no other thread knew of it. The
     /// caller does not use the pointer afterwards.
-    pub(crate) run: unsafe fn(NonNull<StealableJob>, By),
+    pub(crate) run: unsafe fn(NonNull<Stealable>, By),
 }
 
 /// The thread that runs a job.
@@ -27,7 +27,7 @@ pub(crate) enum By {
 /// The right to run a job that was taken from its owner. The holder must run it.
 #[derive(Debug)]
 #[must_use = "its owner waits for it"]
-pub(crate) struct Stolen(NonNull<StealableJob>);
+pub(crate) struct Stolen(NonNull<Stealable>);
 
 // SAFETY: what it leads to is `Send` (forks and jobs of scopes demand it), and only this thread reaches it.
 unsafe impl Send for Stolen {}
@@ -36,12 +36,12 @@ impl Stolen {
     /// # Safety
     ///
     /// The caller took the job from its owner, once, by an offer or a claim.
-    pub(crate) unsafe fn new(taken: NonNull<StealableJob>) -> Self {
+    pub(crate) unsafe fn new(taken: NonNull<Stealable>) -> Self {
         Self(taken)
     }
 
     /// Returns its address, which its owner knows.
-    pub(crate) fn address(&self) -> *const StealableJob {
+    pub(crate) fn address(&self) -> *const Stealable {
         self.0.as_ptr()
     }
 

@@ -49,7 +49,7 @@ fn in_child() {
 /// Ends a task of that pool, on a thread of the pool. Its destructor may fork: then the child ends here.
 pub(crate) fn abandon(pool: &impl PoolRef, task: Runnable, why: Abandon) {
     task.abandon(why);
-    process::end_child_if(pool.is_forked());
+    process::end_child_if(pool.is_in_forked_child());
 }
 
 /// The message of a wait that needs a worker that stayed in the parent.
@@ -59,7 +59,7 @@ const TAKEN: &str = "a wait that nothing can end: a worker had taken a half of t
 impl StackContext {
     /// Returns true if the thread's pool stayed in the parent of this process.
     pub(crate) fn stayed_in_parent(&self) -> bool {
-        process::generation() != 0 && self.fibers().pool().is_forked()
+        process::generation() != 0 && self.fibers().pool().is_in_forked_child()
     }
 
     /// Ends a wait for the thief of a fork of this stack, in a forked child.
@@ -104,7 +104,7 @@ const LOOKS: u32 = 100;
 #[cold]
 #[inline(never)]
 pub(crate) fn cannot_go_on(pool: &impl PoolRef, pending: Pending) {
-    if pool.is_forked() {
+    if pool.is_in_forked_child() {
         go_on(pending);
     }
     pending.into_task().abandon(Abandon::Shutdown);
