@@ -8,8 +8,8 @@
 //!    8       8        8      8        8        8      16, or nothing   as large as the larger one
 //! ```
 //!
-//! A task that is made without a handle has no place for a joiner's waker. So a closure of a word is a task
-//! of one cache line.
+//! A task that is made without a handle has no place for a joiner's waker. So a closure of two words is a
+//! task of one cache line.
 //!
 //! # Access
 //!
