@@ -453,8 +453,10 @@ mod tests {
 
     #[test]
     fn a_closure_of_two_words_without_a_handle_is_one_cache_line() {
-        let (first, second) = (1_usize, 2_usize);
-        assert_eq!(sizes(&move || drop((first, second))), (64, 80));
+        let words = [1_usize, 2];
+        let two = move || assert_eq!(words.len(), 2);
+        two();
+        assert_eq!(sizes(&two), (64, 80));
         assert_eq!(sizes(&|| ()), (48, 64));
     }
 }
