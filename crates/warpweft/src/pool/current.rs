@@ -40,7 +40,8 @@ pub(crate) struct WorkerRef {
     pub(crate) counters: Counters,
     /// The step that the program expects to take long: the number of steps before it, and one. 0 if none.
     expected: Gauge,
-    /// 1 while the worker looks for work or sleeps, and runs no code of the program. A hint for the monitor.
+    /// 1 while the worker looks for work or sleeps, and runs no code of the program but hooks of its policy.
+    /// A hint for the monitor.
     searches: Gauge,
     /// What the worker runs.
     pub(crate) running: CurrentTaskWords,
