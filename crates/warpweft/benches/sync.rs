@@ -5,8 +5,8 @@
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
-use warpweft::Runtime;
 use warpweft::sync::{Mutex, Notify, RwLock, Semaphore, channel, oneshot};
+use warpweft::{PolicySpec, Pool, Runtime, TaskBuilder};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -22,11 +22,21 @@ async fn time(operations: usize, future: impl Future<Output = ()>) -> f64 {
 
 /// Several runs of a program on so many workers. The program gives its nanoseconds per operation.
 fn line<F: Future<Output = f64> + Send + 'static>(name: &str, workers: usize, program: impl Fn() -> F) {
+    line_under("fifo", name, workers, program);
+}
+
+/// The same, under that policy.
+fn line_under<F>(policy: &str, name: &str, workers: usize, program: impl Fn() -> F)
+where
+    F: Future<Output = f64> + Send + 'static,
+{
     let filter = std::env::args().nth(1).unwrap_or_default();
     if !filter.starts_with('-') && !name.contains(&filter) {
         return;
     }
-    let runtime = Runtime::builder().workers(workers).build().expect("workers");
+    let policy: PolicySpec = policy.parse().expect("a policy");
+    let builder = Runtime::builder().workers(workers).policy_spec(policy);
+    let runtime = builder.build().expect("workers");
     let mut times: Vec<f64> = (0..=RUNS)
         .map(|_| runtime.spawn(program()).wait().expect("no panic"))
         .skip(1)
@@ -62,6 +72,35 @@ async fn one_for_all(tasks: usize, each: usize) -> f64 {
     .await;
     assert_eq!(*mutex.lock().await, tasks * each);
     ns
+}
+
+/// `tasks` tasks, of so many priorities, at one mutex. Each keeps it while others run, so that all wait for it.
+async fn kept(tasks: usize, each: usize, priorities: usize) -> f64 {
+    let mutex = Arc::new(Mutex::new(0_usize));
+    let pool = Pool::current().expect("a worker");
+    time(tasks * each, async {
+        let tasks: Vec<_> = (0..tasks)
+            .map(|task| {
+                let mutex = Arc::clone(&mutex);
+                let mut builder = TaskBuilder::new();
+                if priorities > 1 {
+                    let priority = pool.priority((task % priorities) as u8);
+                    builder = builder.priority(priority.expect("one of the policy's"));
+                }
+                builder.spawn(async move {
+                    for _ in 0..each {
+                        let mut count = mutex.lock().await;
+                        *count += 1;
+                        warpweft::yield_now().await;
+                    }
+                })
+            })
+            .collect();
+        for task in tasks {
+            task.await.expect("no panic");
+        }
+    })
+    .await
 }
 
 /// One value there and back, `rounds` times.
@@ -147,6 +186,10 @@ fn main() {
     for workers in [1, 2] {
         line("mutex, one for 2 tasks", workers, || one_for_all(2, MANY / 2));
         line("mutex, one for 64 tasks", workers, || one_for_all(64, MANY / 64));
+        for (policy, priorities) in [("fifo", 1), ("priority", 1), ("priority", 3)] {
+            let name = format!("mutex, kept, {policy}, {priorities} used");
+            line_under(policy, &name, workers, || kept(64, MANY / 100 / 64, priorities));
+        }
     }
     for workers in [1, 2] {
         for capacity in [0, 1, 64] {

@@ -5,6 +5,7 @@ use warpweft_policy::priority;
 
 /// Once in so many turns the line is left as it is, so that the ones that are not urgent have a turn.
 const ROUND: u32 = 9;
+const LAST_BIT: u32 = u64::BITS - 1;
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -37,8 +38,12 @@ impl ClassMix {
         if self.levels > 1 {
             let before = if is_alone() { 0 } else { self.seen.get() };
             // Levels beyond the bits share the last one, and count as mixed.
-            let level = priority::level(word(), self.levels).min(63);
-            let shared = if level == 63 { 1 << 62 } else { 0 };
+            let level = priority::level(word(), self.levels).min(LAST_BIT as usize);
+            let shared = if level == LAST_BIT as usize {
+                1 << (LAST_BIT - 1)
+            } else {
+                0
+            };
             self.seen.set(before | 1 << level | shared);
         }
     }
@@ -47,6 +52,15 @@ impl ClassMix {
     #[inline]
     pub(crate) fn is_mixed(&self) -> bool {
         self.seen.get().count_ones() > 1
+    }
+
+    /// Returns the least urgent level that a fiber may have; 0 if there is none.
+    #[inline]
+    pub(crate) fn least_urgent(&self) -> usize {
+        match self.seen.get().checked_ilog2() {
+            Some(LAST_BIT) => usize::from(u8::MAX),
+            level => level.unwrap_or(0) as usize,
+        }
     }
 
     /// Counts a turn. Returns true if it goes by age.
@@ -73,11 +87,14 @@ mod tests {
         assert!(!note(&mix, 1, true) && !note(&mix, 1, false));
         assert!(note(&mix, 0, false), "another one comes");
         assert!(note(&mix, 0, false), "the first ones may still be there");
+        assert_eq!(mix.least_urgent(), 1);
         assert!(!note(&mix, 2, true), "they have all ended");
+        assert_eq!(mix.least_urgent(), 2);
         let none = ClassMix::new(0);
         assert!(!note(&none, 0, false) && !note(&none, 1, false));
         let many = ClassMix::new(u8::MAX);
         assert!(note(&many, 200, true), "more levels than bits");
+        assert!(many.least_urgent() >= 200);
     }
 
     #[test]

@@ -29,6 +29,7 @@ use crate::threads::thread_set::ThreadSet;
 use std::fmt;
 use std::io;
 use std::sync::{Arc, OnceLock};
+use warpweft_platform::atomic::AtomicUsize;
 use warpweft_platform::process;
 use warpweft_policy::{Count, Counters, Wake, WorkerId};
 use warpweft_queue::Locked;
@@ -48,6 +49,8 @@ pub(crate) struct PoolCore {
     /// The largest number of workers, compensating workers included.
     slots: usize,
     pub(crate) info: PoolInfo,
+    /// The least urgent level of a task that was ever pushed, where tasks lend priorities. A hint.
+    pub(crate) least_urgent: AtomicUsize,
     pub(crate) idle: Idle,
     pub(crate) lifecycle: Lifecycle,
     pub(crate) owned_tasks: OwnedTasks,
@@ -107,6 +110,7 @@ impl PoolCore {
             size: Size::new(parts.first, asked, parts.follow),
             slots,
             info: parts.info,
+            least_urgent: AtomicUsize::new(0),
             idle,
             lifecycle: Lifecycle::new(parts.first),
             owned_tasks: OwnedTasks::new(slots),

@@ -47,8 +47,8 @@ pub(crate) struct WorkerRef {
     pub(crate) running: CurrentTaskWords,
     /// The priority of what it runs, as a policy word. Kept only where the policy lets it be inherited.
     pub(crate) class: Gauge,
-    /// How often lines of locks had changed when the worker looked last.
-    pub(crate) lines_seen: Cell<usize>,
+    /// How many waits had lent a priority when the worker looked last.
+    pub(crate) waits_seen: Cell<u64>,
 }
 
 /// The words of the task that a worker runs, for reports and for the owners of locks. The thread that carries
@@ -149,7 +149,7 @@ impl WorkerRef {
             searches: Gauge::new(),
             running: CurrentTaskWords::nothing(),
             class: Gauge::new(),
-            lines_seen: Cell::new(0),
+            waits_seen: Cell::new(0),
         }
     }
 
@@ -297,7 +297,7 @@ impl NoWorker {
             searches: Gauge::new(),
             running: CurrentTaskWords::nothing(),
             class: Gauge::new(),
-            lines_seen: Cell::new(0),
+            waits_seen: Cell::new(0),
         })
     }
 }

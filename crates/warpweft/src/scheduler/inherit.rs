@@ -11,6 +11,7 @@ use super::worker::Worker;
 use crate::execution::stack_context::{self, StackContext};
 use crate::pool::donation::{self, Debtors};
 use std::ptr::NonNull;
+use warpweft_platform::atomic::Ordering;
 use warpweft_policy::{Policy, TaskRef, WorkerId, priority};
 use warpweft_task::{Runnable, Why};
 
@@ -27,13 +28,25 @@ impl<P: Policy> TypedPool<P> {
     /// Gives a task that is about to be pushed the priority that is lent to it.
     #[inline]
     pub(super) fn lend(&self, mut task: Runnable) -> Runnable {
-        if P::INHERITS_PRIORITY
-            && donation::any()
-            && let Some(word) = donation::raised(&task, NonNull::from(self).cast(), self.levels())
-        {
-            task.set_policy_word(word);
+        if P::INHERITS_PRIORITY {
+            let level = priority::level(task.policy_word(), self.levels());
+            // Ordering: Relaxed; a hint. A worker that misses a level here finds it at its next look.
+            if level > self.core.least_urgent.load(Ordering::Relaxed) {
+                self.core.least_urgent.fetch_max(level, Ordering::Relaxed);
+            }
+            if donation::lends_above(level)
+                && let Some(word) = donation::raised(&task, NonNull::from(self).cast(), self.levels())
+            {
+                task.set_policy_word(word);
+            }
         }
         task
+    }
+
+    /// Returns true if a task of the pool may be less urgent than one that lends its priority.
+    #[inline]
+    fn may_have_debtors(&self) -> bool {
+        donation::lends_above(self.core.least_urgent.load(Ordering::Relaxed))
     }
 }
 
@@ -43,8 +56,8 @@ impl<P: Policy> Worker<P> {
     #[inline]
     pub(super) unsafe fn runs(&self, task: &mut Runnable) {
         if P::INHERITS_PRIORITY {
-            if donation::any() {
-                Self::restore(task);
+            Self::restore(task);
+            if self.may_promote() {
                 // SAFETY: by contract.
                 unsafe { self.promote_soon() };
             }
@@ -56,7 +69,7 @@ impl<P: Policy> Worker<P> {
     #[inline]
     pub(super) fn restore(task: &mut Runnable) {
         if P::INHERITS_PRIORITY
-            && donation::any()
+            && donation::has_raised()
             && let Some(word) = donation::restored(task)
         {
             task.set_policy_word(word);
@@ -87,14 +100,19 @@ impl<P: Policy> Worker<P> {
         self.pool().lend(task)
     }
 
+    #[inline]
+    fn may_promote(&self) -> bool {
+        self.pool().may_have_debtors() && Debtors::may_have_changed(&self.worker_ref().waits_seen)
+    }
+
     /// Takes tasks out of the queues to which a priority has been lent since the last time, and pushes them
     /// again.
     /// Contract: as [`call`](Self::call).
     #[inline]
     pub(super) unsafe fn promote(&self) {
         if P::INHERITS_PRIORITY
-            && donation::any()
-            && let Some(debtors) = Debtors::changed(&self.worker_ref().lines_seen, self.worker_ref().pool)
+            && self.may_promote()
+            && let Some(debtors) = Debtors::changed(&self.worker_ref().waits_seen, self.worker_ref().pool)
         {
             // SAFETY: by contract.
             unsafe { self.promote_all(&debtors) };
