@@ -74,7 +74,7 @@ async fn one_for_all(tasks: usize, each: usize) -> f64 {
     ns
 }
 
-/// `tasks` tasks, of so many priorities, at one mutex. Each keeps it while others run, so that all wait for it.
+/// `tasks` tasks, of so many priorities, at one mutex. Each keeps it while others run, so all wait for it.
 async fn kept(tasks: usize, each: usize, priorities: usize) -> f64 {
     let mutex = Arc::new(Mutex::new(0_usize));
     let pool = Pool::current().expect("a worker");
