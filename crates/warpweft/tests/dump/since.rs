@@ -28,9 +28,18 @@ fn builders() -> [(&'static str, Builder); 3] {
     ]
 }
 
+/// Runs a test with each of the builders, side by side: it mostly sleeps.
+fn with_each(test: impl Fn(&str, Builder) + Sync) {
+    std::thread::scope(|scope| {
+        for (what, builder) in builders() {
+            scope.spawn(|| test(what, builder));
+        }
+    });
+}
+
 #[test]
 fn waits_of_futures_and_fibers_for_timers_and_tasks_have_an_age() {
-    for (what, builder) in builders() {
+    with_each(|what, builder| {
         let runtime = builder.build().expect("a runtime");
         let start = Instant::now();
         let sleeper = |name: &'static str| TaskBuilder::new().on(&runtime).name(name).spawn(sleep(FOREVER));
@@ -55,13 +64,13 @@ fn waits_of_futures_and_fibers_for_timers_and_tasks_have_an_age() {
         let dump = dump_with("for long", &runtime, all_for_long);
         assert!(start.elapsed() >= LONG, "{what}: {dump}");
         drop((fibers, joins, future));
-    }
+    });
 }
 
 /// The clock is read again after a time in which nothing ran.
 #[test]
 fn what_waits_after_an_idle_time_has_just_begun() {
-    for (what, builder) in builders() {
+    with_each(|what, builder| {
         let runtime = builder.build().expect("a runtime");
         runtime.spawn(async {}).wait().expect("no panic");
         std::thread::sleep(Duration::from_millis(1200));
@@ -79,7 +88,7 @@ fn what_waits_after_an_idle_time_has_just_begun() {
             assert!(task.since.is_some_and(|since| since <= most), "{what}: {task:?}");
         }
         drop(tasks);
-    }
+    });
 }
 
 #[test]

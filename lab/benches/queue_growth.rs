@@ -8,11 +8,7 @@
 //! It also shows for how long a growth of a large ring stops a thief that steals one by one: from its first
 //! steal that loses to the next that does not. The owner never pops, so the thief loses only to the growth.
 //!
-//! `cargo bench -p warpweft-queue --bench growth`
-
-// The model checkers have no benchmarks: only an empty `main` is compiled.
-#![cfg_attr(any(warpweft_loom, warpweft_shuttle), no_main)]
-#![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+//! `cargo bench -p warpweft-lab --bench queue_growth`
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};

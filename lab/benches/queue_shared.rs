@@ -4,10 +4,7 @@
 //! can get, all the time. The time is that of the one thread. The thread that takes an element counts it;
 //! none may be lost.
 //!
-//! `cargo bench -p warpweft-queue --bench shared`
-// The model checkers have no benchmarks: only an empty `main` is compiled.
-#![cfg_attr(any(warpweft_loom, warpweft_shuttle), no_main)]
-#![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+//! `cargo bench -p warpweft-lab --bench queue_shared`
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -16,7 +13,6 @@ use std::thread;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use crossbeam_deque::{Injector, Steal};
 use crossbeam_queue::{ArrayQueue, SegQueue};
-use warpweft_platform::random::Rng;
 use warpweft_queue::{InboxOwner, Locked, Mpmc, Multi};
 
 /// Elements per round: a batch that a worker might overflow.
@@ -31,8 +27,8 @@ type Element = NonZeroUsize;
 struct Contestant<Q> {
     name: &'static str,
     queue: Q,
-    push: fn(&Q, Element, &mut Rng),
-    pop: fn(&Q, &mut Rng) -> Option<Element>,
+    push: fn(&Q, Element, &mut fastrand::Rng),
+    pop: fn(&Q, &mut fastrand::Rng) -> Option<Element>,
 }
 
 impl<Q: Sync> Contestant<Q> {
@@ -43,14 +39,14 @@ impl<Q: Sync> Contestant<Q> {
             for seed in 1..=others {
                 let (stop, taken_by_others) = (&stop, &taken_by_others);
                 scope.spawn(move || {
-                    let (mut rng, mut taken) = (Rng::seeded(seed as u64), 0);
+                    let (mut rng, mut taken) = (fastrand::Rng::with_seed(seed as u64), 0);
                     while !stop.load(Ordering::Relaxed) {
                         taken += usize::from((self.pop)(&self.queue, &mut rng).is_some());
                     }
                     taken_by_others.fetch_add(taken, Ordering::Relaxed);
                 });
             }
-            let mut rng = Rng::seeded(0);
+            let mut rng = fastrand::Rng::with_seed(0);
             let mut group = criterion.benchmark_group("shared");
             group.throughput(Throughput::Elements(BATCH as u64));
             group.bench_function(BenchmarkId::new(self.name, others), |bencher| {
@@ -67,7 +63,7 @@ impl<Q: Sync> Contestant<Q> {
             group.finish();
             stop.store(true, Ordering::Relaxed);
         });
-        let mut rng = Rng::seeded(0);
+        let mut rng = fastrand::Rng::with_seed(0);
         let left = std::iter::from_fn(|| (self.pop)(&self.queue, &mut rng)).count();
         assert_eq!(
             pushed,
@@ -90,8 +86,8 @@ fn warpweft(criterion: &mut Criterion) {
         let multi = Contestant {
             name: "Multi4",
             queue: Multi::with_capacity(4, CAPACITY).unwrap(),
-            push: |queue, element, rng| queue.push(element, rng.below(4)).unwrap(),
-            pop: |queue: &Multi<Element>, rng| queue.pop(rng.below(4)),
+            push: |queue, element, rng| queue.push(element, rng.usize(0..4)).unwrap(),
+            pop: |queue: &Multi<Element>, rng| queue.pop(rng.usize(0..4)),
         };
         multi.measure(criterion, others);
         let locked = Contestant {

@@ -5,11 +5,7 @@
 //! are one word, and the bounded queues have the same capacity. With thieves, a pop may find nothing;
 //! without, it must not.
 //!
-//! `cargo bench -p warpweft-queue --bench ends`
-
-// The model checkers have no benchmarks: only an empty `main` is compiled.
-#![cfg_attr(any(warpweft_loom, warpweft_shuttle), no_main)]
-#![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+//! `cargo bench -p warpweft-lab --bench queue_ends`
 
 use std::hint::black_box;
 use std::num::NonZeroUsize;
