@@ -124,6 +124,14 @@ fn test(repo: &Repo, tests: &mut Tests) -> Result<()> {
         &others,
         // By itself it is without its features, which the lab switches on for the whole workspace.
         &["test", "--package", "warpweft-policy", "--lib", "spec::"],
+        &[
+            "test",
+            "--no-fail-fast",
+            "--package",
+            "warpweft-conformance",
+            "--test",
+            "presets_wide",
+        ],
         // Features that nothing in the workspace switches on, because the lab measures without them; and a
         // test that is for this place alone.
         &[

@@ -3,3 +3,4 @@
 #![cfg(warpweft_loom)]
 
 mod policies;
+mod wide;

@@ -2,3 +2,4 @@
 #![cfg(warpweft_shuttle)]
 
 mod policies;
+mod wide;

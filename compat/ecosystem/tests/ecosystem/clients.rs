@@ -15,9 +15,15 @@ fn reqwest_in_tasks_jobs_and_fibers() {
     on_pools(|| async {
         let listener = TcpListener::bind(([127, 0, 0, 1], 0))?;
         let url = format!("http://{}/", listener.local_addr()?);
-        let hello = axum::Router::new().route("/", axum::routing::get(|| async { "hello" }));
+        let hello = axum::Router::new()
+            .route("/", axum::routing::get(|| async { "hello" }))
+            .route("/echo", axum::routing::post(|body: String| async { body }));
         let server = warpweft::spawn(async move { warpweft_tokio::serve(listener, hello).await });
         let client = reqwest::Client::new();
+        let echo = client.post(format!("{url}echo")).body("there and back").send().await?;
+        assert_eq!(echo.error_for_status()?.text().await?, "there and back");
+        let none = client.get(format!("{url}none")).send().await?;
+        assert_eq!(none.status().as_u16(), 404);
         let ask = {
             let (client, url) = (client.clone(), url.clone());
             move || {

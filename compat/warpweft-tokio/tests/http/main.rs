@@ -17,12 +17,10 @@ use warpweft::Runtime;
 use warpweft::net::{TcpListener, TcpStream};
 use warpweft::sync::Semaphore;
 use warpweft::time::{sleep, timeout};
-use warpweft_tokio::{InTokioExt as _, Io, WarpweftTimer};
+use warpweft_tokio::{Io, WarpweftTimer};
 
 const HERE: ([u8; 4], u16) = ([127, 0, 0, 1], 0);
 const LONG: Duration = Duration::from_secs(60);
-/// reqwest, unoptimised, has frames that a fiber's usual 64 KiB do not hold.
-const FIBER: usize = 1 << 20;
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
 /// What `/gate` waits for, and where it says that it does.
@@ -73,11 +71,7 @@ where
     F: Future<Output = Result<(), Error>>,
 {
     for workers in [1, 2, 4] {
-        let runtime = Runtime::builder()
-            .workers(workers)
-            .fiber_stack_size(FIBER)
-            .build()
-            .expect("workers");
+        let runtime = Runtime::builder().workers(workers).build().expect("workers");
         let program = async {
             let gate = Gate::new();
             let inside = gate.clone();
@@ -319,52 +313,4 @@ fn a_peer_that_says_nothing_is_let_go_when_its_time_is_over() {
         .block_on(timeout(LONG, program))
         .expect("a hang")
         .expect("no error");
-}
-
-#[test]
-fn reqwest_is_a_client_of_ours() {
-    against_the_server(|address, _| async move {
-        let client = reqwest::Client::new();
-        let asking: Vec<_> = (0..4)
-            .map(|n| {
-                let client = client.clone();
-                let ask = async move {
-                    let page = client.get(format!("http://{address}/")).send().await?;
-                    assert_eq!(
-                        (page.status().as_u16(), page.text().await?.as_str()),
-                        (200, "hello")
-                    );
-                    let echo = client.post(format!("http://{address}/echo")).body(format!("{n}"));
-                    let echo = echo.timeout(LONG).send().await?.error_for_status()?;
-                    assert_eq!(echo.text().await?, format!("{n}"));
-                    let none = client.get(format!("http://{address}/none")).send().await?;
-                    assert_eq!(none.status().as_u16(), 404);
-                    Ok::<_, reqwest::Error>(())
-                };
-                ask.in_tokio().map(warpweft::spawn)
-            })
-            .collect::<io::Result<_>>()?;
-        for ask in asking {
-            ask.await.expect("no panic")?;
-        }
-        Ok(())
-    });
-}
-
-#[test]
-fn reqwest_in_direct_style() {
-    against_the_server(|address, _| async move {
-        let client = reqwest::Client::new();
-        let url = format!("http://{address}/");
-        let on_a_fiber = {
-            let (client, url) = (client.clone(), url.clone());
-            let ask = async move { client.get(url).send().await?.text().await }.in_tokio()?;
-            warpweft::fiber::spawn(|| warpweft::block_on(ask))
-        };
-        let ask = async move { client.get(url).send().await?.text().await }.in_tokio()?;
-        let in_a_job = warpweft::spawn_job(|| warpweft::block_on(ask));
-        assert_eq!(on_a_fiber.await.expect("no panic")?, "hello");
-        assert_eq!(in_a_job.await.expect("no panic")?, "hello");
-        Ok(())
-    });
 }

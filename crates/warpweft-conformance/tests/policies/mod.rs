@@ -1,8 +1,6 @@
 //! The policies of `warpweft-policy` that differ in structure, with small queues, and the tests of this build
 //! for each.
 
-mod wide;
-
 use std::num::NonZeroUsize;
 use warpweft_conformance::conformance;
 use warpweft_policy::{

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use warpweft::sync::{Barrier, Mutex, Notify, RwLock, Semaphore};
 use warpweft::time::sleep;
-use warpweft::{ConcurrencyLimit, Dump, Finding, Runtime, TaskBuilder, WaitDump, WaitsFor};
+use warpweft::{ConcurrencyLimit, Dump, Finding, Runtime, TaskBuilder, TaskState, WaitDump, WaitsFor};
 
 /// A neighbour that goes on for ever, so that the runtime is never idle.
 fn beats(runtime: &Runtime) {
@@ -323,7 +323,9 @@ fn a_later_task_of_the_same_name_is_not_accused() {
             task().wait().expect("no panic");
             let waits = task();
             let is_waiting = |dump: &Dump| {
-                let waits = dump.tasks.iter().flat_map(|task| &task.waits);
+                // Its step has ended: until then the dump may see it in its queue and on its worker.
+                let waiting = dump.tasks.iter().filter(|task| task.state == TaskState::Waiting);
+                let waits = waiting.flat_map(|task| &task.waits);
                 waits
                     .filter(|wait| matches!(wait.on, WaitsFor::Permits { .. }))
                     .count()
