@@ -25,10 +25,13 @@ use warpweft_platform::timer::Timer;
 const EVENTS: usize = 1024;
 /// The key of the wake-up and of the deadline. No source has it.
 const OWN: u64 = u64::MAX;
-/// Sleeps of at least this length use the time-out of `epoll`, which counts milliseconds: they end up to one
-/// millisecond early, and the timer descriptor covers the rest. Shorter sleeps set the timer descriptor, at
-/// the price of a system call.
+/// Sleeps of at least this length use the time-out of `epoll`: they end a little early, and the timer
+/// descriptor covers the rest. Shorter sleeps set the timer descriptor, at the price of a system call.
 const COARSE_NS: u64 = 10_000_000;
+/// The kernel may end such a sleep late, by a thousandth of its length and at most 100 ms, so that it wakes
+/// less often (`select_estimate_accuracy`). It ends early by a little more than that.
+const SLACK: u64 = 900;
+const MOST_SLACK_NS: u64 = 100 * MS;
 const MS: u64 = 1_000_000;
 /// The longest sleep that every kernel accepts, 24 days in milliseconds. A longer one needs a system call
 /// from 2021, which sandboxes refuse.
@@ -167,9 +170,10 @@ impl Poller {
     }
 }
 
-/// Returns the length of the coarse sleep in milliseconds. That sleep may end early.
+/// Returns the length of the coarse sleep in milliseconds. That sleep ends early, whatever the kernel's slack.
 fn coarse_ms(ns: u64) -> u64 {
-    (ns / MS).min(LONGEST_MS)
+    let early = (ns / SLACK).min(MOST_SLACK_NS);
+    ((ns - early) / MS).min(LONGEST_MS)
 }
 
 fn timespec(ns: u64) -> Timespec {
@@ -222,7 +226,15 @@ mod tests {
             let ms = coarse_ms(ns);
             assert!(ms <= ns / MS && i32::try_from(ms).is_ok(), "{ms}");
         }
-        assert_eq!(coarse_ms(3_600_000 * MS), 3_600_000);
+        assert_eq!(coarse_ms(3_600_000 * MS), 3_599_900);
+        // Not late, with all the slack that the kernel may take.
+        for ns in (10..60_000).step_by(7).map(|ms| ms * MS) {
+            let slept = coarse_ms(ns) * MS;
+            assert!(
+                slept + slept / 1000 <= ns && slept + slept / 500 + MS >= ns,
+                "{ns}"
+            );
+        }
     }
 
     #[test]

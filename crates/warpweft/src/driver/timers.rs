@@ -143,7 +143,7 @@ impl Timers {
         let mut left = false;
         for shard in &self.shards {
             if shard.next.load(Ordering::Relaxed) != NEVER {
-                left |= shard.wheel.lock().wheel.move_ahead(BATCH);
+                left |= shard.wheel.lock().wheel.move_ahead(|_, _| BATCH);
             }
         }
         left

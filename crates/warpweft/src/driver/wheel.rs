@@ -20,7 +20,7 @@
 //!
 //! A slot of level 2 may hold a hundred thousand timers. If they all moved at once, other timers would be
 //! late. So each level has a second set of slots, *ahead*, into which the next slot of the level above is
-//! emptied in small steps.
+//! emptied: in small steps, evenly over the time until its own time comes. Many at a time would be as bad.
 //!
 //! Ticks only sort. The deadline itself decides what expires, to the nanosecond, and `next` is a deadline,
 //! too. So no timer is rounded, and no thread wakes up only to move timers down.
@@ -43,6 +43,8 @@ const TICK_BITS: u32 = 16;
 const DIGIT_BITS: u32 = 6;
 const LEVELS: usize = 8;
 const SLOTS: usize = 1 << DIGIT_BITS;
+/// How many timers each expiry moves ahead beside an even share.
+const LEAST_MOVED: usize = 32;
 /// The end of a list.
 const NONE: u32 = u32::MAX;
 
@@ -57,6 +59,8 @@ pub(crate) struct EntryId {
 pub(crate) struct Wheel {
     /// The first tick that has not expired: all earlier ones have.
     reached: u64,
+    /// The time of the last call of `expire`.
+    expired_at: u64,
     /// Two sets of slots for each level: the present ones, and those ahead. The last level has nothing above
     /// it.
     sets: Box<[[Level; LEVELS]; 2]>,
@@ -79,6 +83,8 @@ struct Level {
 #[derive(Debug, Clone, Copy)]
 struct WheelSlot {
     head: u32,
+    /// The number of its timers.
+    count: u32,
     first: u64,
 }
 
@@ -130,6 +136,7 @@ impl Wheel {
     pub(crate) fn new() -> Self {
         let slot = WheelSlot {
             head: NONE,
+            count: 0,
             first: NEVER,
         };
         let level = Level {
@@ -138,6 +145,7 @@ impl Wheel {
         };
         Self {
             reached: 0,
+            expired_at: 0,
             sets: Box::new([[level; LEVELS]; 2]),
             now: [0; LEVELS],
             from: [0; LEVELS],
@@ -185,11 +193,15 @@ impl Wheel {
 
     /// Removes what is due at `now`, `most` timers at most. Returns true if there may be more.
     pub(crate) fn expire(&mut self, now: u64, most: usize, wakers: &mut Vec<Waker>) -> bool {
-        let before = wakers.len();
         let more = self.take_due(now, most, wakers);
-        // Much faster than timers expire: the next slot is in place before its time comes, even if this slot
-        // was reached late.
-        self.move_ahead(8 * (wakers.len() - before) + 32);
+        let since = now.saturating_sub(std::mem::replace(&mut self.expired_at, now));
+        self.move_ahead(|timers, start| {
+            // Half as much again as an even share of the time that is left, so that the next slot is in place
+            // before its time comes. Not much at once after a pause, in which an idle thread moved timers.
+            let left = (start << TICK_BITS).saturating_sub(now);
+            let share = f64::from(timers) * since.min(left / 64) as f64 / left.max(1) as f64;
+            (1.5 * share) as usize + LEAST_MOVED
+        });
         more
     }
 
@@ -243,9 +255,9 @@ impl Wheel {
         false
     }
 
-    /// Moves timers of the next slot of each level to where they will be when its time comes, `most` for each
-    /// level. Returns true if some are left.
-    pub(crate) fn move_ahead(&mut self, most: usize) -> bool {
+    /// Moves timers of the next slot of each level to where they will be when its time comes. `most` returns
+    /// how many, for the number of timers in the slot and its first tick. Returns true if some are left.
+    pub(crate) fn move_ahead(&mut self, most: impl Fn(u32, u64) -> usize) -> bool {
         let mut left = false;
         for level in 1..LEVELS {
             let occupied = self.set(Set::Now, level).occupied;
@@ -260,7 +272,7 @@ impl Wheel {
                 // It holds the timers of a later slot, from before timers came into this one.
                 continue;
             }
-            for _ in 0..most {
+            for _ in 0..most(self.set(Set::Now, level).slots[slot].count, start) {
                 let Some(index) = self.pop(level, slot) else {
                     break;
                 };
@@ -321,6 +333,7 @@ impl Wheel {
         self.sets[which][level].occupied |= 1 << digit;
         let slot = &mut self.sets[which][level].slots[digit];
         slot.first = slot.first.min(deadline);
+        slot.count += 1;
         let next = std::mem::replace(&mut slot.head, index);
         if next != NONE {
             self.entries[next as usize].previous = index;
@@ -339,13 +352,14 @@ impl Wheel {
         if next != NONE {
             self.entries[next as usize].previous = previous;
         }
+        let (level, digit) = (list as usize / SLOTS, list as usize % SLOTS);
+        let level = &mut self.sets[level / LEVELS][level % LEVELS];
+        let slot = &mut level.slots[digit];
+        slot.count -= 1;
         if previous != NONE {
             self.entries[previous as usize].next = next;
             return;
         }
-        let (level, digit) = (list as usize / SLOTS, list as usize % SLOTS);
-        let level = &mut self.sets[level / LEVELS][level % LEVELS];
-        let slot = &mut level.slots[digit];
         slot.head = next;
         if next == NONE {
             slot.first = NEVER;
