@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   level 0: 64 slots of 65.5 µs     level 1: 64 slots of 4.2 ms     …     level 7: 64 slots of 9 years
-//!            ▲ reached                        each slot: a list of timers and the earliest deadline in it
+//!            ▲ reached                        each slot: its timers and the earliest deadline
 //! ```
 //!
 //! The level of a timer is that of the highest digit (of six bits) in which its tick differs from `reached`;
@@ -22,6 +22,9 @@
 //! late. So each level has a second set of slots, *ahead*, into which the next slot of the level above is
 //! emptied: in small steps, evenly over the time until its own time comes. Many at a time would be as bad.
 //!
+//! The numbers of a slot's timers are in [`blocks`]. So the next ones are known, and are fetched into the
+//! cache while one is looked at.
+//!
 //! Ticks only sort. The deadline itself decides what expires, to the nanosecond, and `next` is a deadline,
 //! too. So no timer is rounded, and no thread wakes up only to move timers down.
 //!
@@ -33,10 +36,15 @@
 //! - What is ahead of a level belongs to one slot of the level above, which starts at `from`. So does the
 //!   rest of that slot.
 //! - A slot's `first` is no later than any of its deadlines, and [`NEVER`] if it is empty.
+//! - An entry with a waker is in one slot, and knows its place there.
 //! - An entry's generation changes when its timer is removed: an `EntryId` finds its own timer or none.
 
+mod blocks;
+
+use self::blocks::{Blocks, SlotList};
 use super::timers::NEVER;
 use std::task::Waker;
+use warpweft_platform::prefetch::{prefetch, prefetch_to_write};
 
 /// The nanoseconds of a tick, as a power of two.
 const TICK_BITS: u32 = 16;
@@ -45,7 +53,9 @@ const LEVELS: usize = 8;
 const SLOTS: usize = 1 << DIGIT_BITS;
 /// How many timers each expiry moves ahead beside an even share.
 const LEAST_MOVED: usize = 32;
-/// The end of a list.
+/// How many timers of a slot are fetched ahead of the one that is looked at.
+const FETCHED: u32 = 8;
+/// The end of the list of vacant entries.
 const NONE: u32 = u32::MAX;
 
 /// The position of a timer, and its generation.
@@ -69,6 +79,7 @@ pub(crate) struct Wheel {
     /// The first tick of what is ahead of each level.
     from: [u64; LEVELS],
     entries: Vec<WheelEntry>,
+    blocks: Blocks,
     /// The first vacant entry.
     vacant: u32,
 }
@@ -82,9 +93,7 @@ struct Level {
 
 #[derive(Debug, Clone, Copy)]
 struct WheelSlot {
-    head: u32,
-    /// The number of its timers.
-    count: u32,
+    timers: SlotList,
     first: u64,
 }
 
@@ -93,12 +102,11 @@ struct WheelEntry {
     deadline: u64,
     /// Empty if the entry is vacant.
     waker: Option<Waker>,
-    previous: u32,
-    /// The next entry of its slot's list; for a vacant entry, the next vacant one.
-    next: u32,
     generation: u32,
+    /// Its place in its slot; for a vacant entry, the next vacant one.
+    place: u32,
     /// `(set * LEVELS + level) * SLOTS + slot`.
-    list: u32,
+    slot: u16,
 }
 
 impl Level {
@@ -135,8 +143,7 @@ impl Wheel {
 
     pub(crate) fn new() -> Self {
         let slot = WheelSlot {
-            head: NONE,
-            count: 0,
+            timers: SlotList::EMPTY,
             first: NEVER,
         };
         let level = Level {
@@ -150,6 +157,7 @@ impl Wheel {
             now: [0; LEVELS],
             from: [0; LEVELS],
             entries: Vec::new(),
+            blocks: Blocks::new(),
             vacant: NONE,
         }
     }
@@ -227,21 +235,22 @@ impl Wheel {
                 continue;
             }
             // What is not due yet goes back: its tick is the present one.
-            let mut back = NONE;
+            let mut back = SlotList::EMPTY;
             while left > 0
                 && let Some(index) = self.pop(level, slot)
             {
                 if self.entries[index as usize].deadline <= now {
-                    wakers.extend(self.vacate(index));
+                    let waker = self.vacate(index);
+                    // The task's state, which the waker is about to change.
+                    let task = waker.iter().map(|waker| waker.data().cast());
+                    task.for_each(prefetch_to_write);
+                    wakers.extend(waker);
                     left -= 1;
                 } else {
-                    self.entries[index as usize].next = back;
-                    back = index;
+                    self.blocks.push(&mut back, index);
                 }
             }
-            while back != NONE {
-                let index = back;
-                back = self.entries[index as usize].next;
+            while let Some(index) = self.blocks.pop(&mut back) {
                 self.link(index);
             }
             if left == 0 {
@@ -272,14 +281,14 @@ impl Wheel {
                 // It holds the timers of a later slot, from before timers came into this one.
                 continue;
             }
-            for _ in 0..most(self.set(Set::Now, level).slots[slot].count, start) {
+            for _ in 0..most(self.set(Set::Now, level).slots[slot].timers.len(), start) {
                 let Some(index) = self.pop(level, slot) else {
                     break;
                 };
                 let tick = self.entries[index as usize].deadline >> TICK_BITS;
                 self.enter(index, Set::Ahead, below, digit(tick, below));
             }
-            left |= self.set(Set::Now, level).slots[slot].head != NONE;
+            left |= !self.set(Set::Now, level).slots[slot].timers.is_empty();
         }
         left
     }
@@ -318,7 +327,7 @@ impl Wheel {
         self.reached & above | (slot as u64) << shift
     }
 
-    /// Links an entry into the list where its deadline belongs.
+    /// Enters a timer into the slot where its deadline belongs.
     fn link(&mut self, index: u32) {
         let deadline = self.entries[index as usize].deadline;
         // Overdue timers belong to the present tick.
@@ -329,59 +338,53 @@ impl Wheel {
 
     fn enter(&mut self, index: u32, set: Set, level: usize, digit: usize) {
         let which = self.which(set, level);
-        let deadline = self.entries[index as usize].deadline;
-        self.sets[which][level].occupied |= 1 << digit;
-        let slot = &mut self.sets[which][level].slots[digit];
-        slot.first = slot.first.min(deadline);
-        slot.count += 1;
-        let next = std::mem::replace(&mut slot.head, index);
-        if next != NONE {
-            self.entries[next as usize].previous = index;
-        }
         let entry = &mut self.entries[index as usize];
-        entry.previous = NONE;
-        entry.next = next;
+        let its_level = &mut self.sets[which][level];
+        its_level.occupied |= 1 << digit;
+        let slot = &mut its_level.slots[digit];
+        slot.first = slot.first.min(entry.deadline);
+        entry.place = self.blocks.push(&mut slot.timers, index);
         // Below 1024.
-        entry.list = ((which * LEVELS + level) * SLOTS + digit) as u32;
+        entry.slot = ((which * LEVELS + level) * SLOTS + digit) as u16;
     }
 
     fn unlink(&mut self, index: u32) {
-        let WheelEntry {
-            previous, next, list, ..
-        } = self.entries[index as usize];
-        if next != NONE {
-            self.entries[next as usize].previous = previous;
-        }
-        let (level, digit) = (list as usize / SLOTS, list as usize % SLOTS);
-        let level = &mut self.sets[level / LEVELS][level % LEVELS];
-        let slot = &mut level.slots[digit];
-        slot.count -= 1;
-        if previous != NONE {
-            self.entries[previous as usize].next = next;
-            return;
-        }
-        slot.head = next;
-        if next == NONE {
-            slot.first = NEVER;
-            level.occupied &= !(1 << digit);
+        let WheelEntry { place, slot, .. } = self.entries[index as usize];
+        // The last one of the slot takes its place.
+        if let Some(last) = self.pop_of(slot).filter(|&last| last != index) {
+            self.blocks.replace(place, last);
+            self.entries[last as usize].place = place;
         }
     }
 
-    /// Takes an entry out of a present slot. Taking the last one empties the slot.
+    /// Takes a timer out of a present slot.
     fn pop(&mut self, level: usize, slot: usize) -> Option<u32> {
-        let head = self.set(Set::Now, level).slots[slot].head;
-        if head == NONE {
-            return None;
+        let timers = self.set(Set::Now, level).slots[slot].timers;
+        if let Some(soon) = self.blocks.after(timers, FETCHED) {
+            prefetch(self.entries.as_ptr().wrapping_add(soon as usize).cast());
         }
-        self.unlink(head);
-        Some(head)
+        let which = self.which(Set::Now, level);
+        self.pop_of(((which * LEVELS + level) * SLOTS + slot) as u16)
+    }
+
+    /// Takes the last timer out of a slot. Taking the only one empties the slot.
+    fn pop_of(&mut self, slot: u16) -> Option<u32> {
+        let (level, digit) = (usize::from(slot) / SLOTS, usize::from(slot) % SLOTS);
+        let level = &mut self.sets[level / LEVELS][level % LEVELS];
+        let slot = &mut level.slots[digit];
+        let last = self.blocks.pop(&mut slot.timers)?;
+        if slot.timers.is_empty() {
+            slot.first = NEVER;
+            level.occupied &= !(1 << digit);
+        }
+        Some(last)
     }
 
     fn occupy(&mut self, deadline: u64, waker: Waker) -> u32 {
         if self.vacant != NONE {
             let index = self.vacant;
             let entry = &mut self.entries[index as usize];
-            self.vacant = entry.next;
+            self.vacant = entry.place;
             entry.deadline = deadline;
             entry.waker = Some(waker);
             return index;
@@ -391,10 +394,9 @@ impl Wheel {
         self.entries.push(WheelEntry {
             deadline,
             waker: Some(waker),
-            previous: NONE,
-            next: NONE,
             generation: 0,
-            list: 0,
+            place: 0,
+            slot: 0,
         });
         index
     }
@@ -402,7 +404,7 @@ impl Wheel {
     fn vacate(&mut self, index: u32) -> Option<Waker> {
         let entry = &mut self.entries[index as usize];
         entry.generation = entry.generation.wrapping_add(1);
-        entry.next = std::mem::replace(&mut self.vacant, index);
+        entry.place = std::mem::replace(&mut self.vacant, index);
         entry.waker.take()
     }
 }

@@ -45,7 +45,7 @@ pub(super) fn nanoseconds(duration: Duration) -> u64 {
 
 /// The future of [`sleep`] and [`sleep_until`]; it is ready once its deadline has passed.
 ///
-/// It costs 32 bytes here and 40 in the runtime while it waits, and no separate allocation. Dropping it
+/// It costs 32 bytes here and 44 in the runtime while it waits, and no separate allocation. Dropping it
 /// removes the timer at once. Any task on any thread may poll it.
 #[derive(Debug)]
 #[must_use = "a sleep does nothing unless it is awaited"]
