@@ -170,7 +170,7 @@ impl Poller {
     }
 }
 
-/// Returns the length of the coarse sleep in milliseconds. That sleep ends early, whatever the kernel's slack.
+/// Returns the length of the coarse sleep in milliseconds. With the kernel's slack it ends early.
 fn coarse_ms(ns: u64) -> u64 {
     let early = (ns / SLACK).min(MOST_SLACK_NS);
     ((ns - early) / MS).min(LONGEST_MS)
