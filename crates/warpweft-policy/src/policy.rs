@@ -181,7 +181,8 @@ pub trait Policy: Send + Sync + Sized + 'static {
     /// The state of one worker.
     type Local: Send;
 
-    /// How many tasks a worker runs between two calls of [`poll_global`](Policy::poll_global).
+    /// How many tasks a worker runs at most between two calls of [`poll_global`](Policy::poll_global). In a
+    /// pool with sockets or timers it calls sooner if tasks take long.
     const INTERVAL: u32 = 61;
 
     /// True if [`completed`](Policy::completed) is to be called. That costs a look at every task before it
@@ -292,8 +293,8 @@ pub trait Policy: Send + Sync + Sized + 'static {
     /// Returns the next task of this worker's own; it must be cheap.
     fn next(shared: &Self::Shared, local: &mut Self::Local, cx: &Cx<'_>) -> Option<TaskRef>;
 
-    /// Returns the oldest of what `next` may pass over: from outside, yielded, at the bottom. Called every
-    /// [`INTERVAL`](Policy::INTERVAL) tasks, and when `next` has nothing.
+    /// Returns the oldest of what `next` may pass over: from outside, yielded, at the bottom. Called at least
+    /// every [`INTERVAL`](Policy::INTERVAL) tasks, and when `next` has nothing.
     fn poll_global(shared: &Self::Shared, local: &mut Self::Local, cx: &Cx<'_>) -> Option<TaskRef> {
         let _ = (shared, local, cx);
         None

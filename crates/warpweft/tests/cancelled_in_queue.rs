@@ -1,4 +1,4 @@
-//! Tasks that are cancelled in a queue leave it before their turn, whatever queue it is.
+//! Tasks that are cancelled in a queue leave it before their turn, under each policy that evicts.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 
 use std::sync::atomic::{AtomicUsize, Ordering};

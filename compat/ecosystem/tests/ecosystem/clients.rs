@@ -20,8 +20,15 @@ fn reqwest_in_tasks_jobs_and_fibers() {
             .route("/echo", axum::routing::post(|body: String| async { body }));
         let server = warpweft::spawn(async move { warpweft_tokio::serve(listener, hello).await });
         let client = reqwest::Client::new();
-        let echo = client.post(format!("{url}echo")).body("there and back").send().await?;
-        assert_eq!(echo.error_for_status()?.text().await?, "there and back");
+        let echoes: Vec<_> = (0..4)
+            .map(|n| {
+                let echo = client.post(format!("{url}echo")).body(n.to_string());
+                warpweft::spawn(async move { echo.send().await?.error_for_status()?.text().await })
+            })
+            .collect();
+        for (n, echo) in echoes.into_iter().enumerate() {
+            assert_eq!(echo.await.expect("no panic")?, n.to_string());
+        }
         let none = client.get(format!("{url}none")).send().await?;
         assert_eq!(none.status().as_u16(), 404);
         let ask = {

@@ -34,7 +34,7 @@
 //! any it is `fifo` with its options; `policies` adds `lifo`, `slot` and `priority`, and `all-policies` the
 //! rest. A text that needs a feature is an error that names it.
 //!
-//! # A policy more
+//! # Adding a policy
 //!
 //! One that is one piece is a variant of `Piece`, with its line in each `match` of `pieces.rs`, and a line of
 //! [`PRESETS`]. One that is assembled is a line of [`PRESETS`].

@@ -22,7 +22,7 @@ const HELPS: &str = "help= takes one of: none, shed, shed-sticky, tickets";
 const OVERFLOWS: &str = "overflow= takes one of: grow, retry:N, locked, lockfree, multi:K";
 const YIELDS: &str = "yield= takes one of: local, global";
 const WOKENS: &str = "woken= takes one of: waker, last";
-const LEVELS: &str = "rebalance= takes one of: off, or a number of looks, from 1 to 65536";
+const REBALANCES: &str = "rebalance= takes one of: off, or a number of looks, from 1 to 65536";
 /// The most looks after what is overdue between two at another worker's queue: some four million tasks.
 const MOST_LOOKS: usize = 1 << 16;
 /// The most times that a spawner may try again: some milliseconds.
@@ -287,7 +287,7 @@ impl<'a> Parser<'a> {
             Ok(_) => self
                 .number(value, "a number of looks", MOST_LOOKS)
                 .map(Rebalance::Every),
-            Err(_) => Err(self.unknown(value, LEVELS)),
+            Err(_) => Err(self.unknown(value, REBALANCES)),
         }
     }
 

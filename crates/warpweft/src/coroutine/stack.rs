@@ -3,7 +3,7 @@
 //! ```text
 //!   mapping  ┌─guard─┬──────── stack ──────┬unused┬─guard─┬──────── stack ──────┬unused┬ …
 //!            limit                        top     limit                        top
-//!            ◀────────── distance ──────────────▶           16 to 4096 stacks in each mapping
+//!            ◀────────── distance ──────────────▶           up to 4096 stacks in each mapping
 //! ```
 //!
 //! The frames of waiting fibers are the same few cache lines at each stack's top. If all tops were a power of
@@ -36,10 +36,10 @@ pub(crate) const MOST_BYTES: usize = 1 << 30;
 /// The size of a stack by default.
 pub(crate) const USUAL_BYTES: usize = 64 << 10;
 
-/// The number of different positions of stacks' tops in their pages,
+/// The number of different positions of stacks' tops in their pages.
 const COLORS: usize = 16;
-/// in steps of this number of bytes: two cache lines. All together are less than half a page, so that what
-/// waits at the top stays in one page.
+/// The bytes between two of them: two cache lines. All together are less than half a page, so that what waits
+/// at the top stays in one page.
 const COLOR_BYTES: usize = 128;
 
 /// The bytes of an unused stack that stay resident.
@@ -292,7 +292,7 @@ impl Stacks {
 pub(crate) struct StackPermit(Option<Arc<Stacks>>);
 
 impl StackPermit {
-    /// Creates the claim of a thread that uses no stack, or needs no claim.
+    /// Creates the permit of a thread that uses no stack, or needs no permit.
     pub(crate) const fn none() -> Self {
         Self(None)
     }

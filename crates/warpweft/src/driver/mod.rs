@@ -43,8 +43,9 @@ pub enum Io {
     /// The workers poll. An idle worker sleeps in the system's poller. Busy ones look there now and then:
     /// after 100 µs, or after the task that runs by then.
     ///
-    /// This is the fastest form for tasks that wait. While every worker is in a long computation, no worker
-    /// looks.
+    /// This is the fastest form for tasks that wait. While every worker is in a long computation, the monitor
+    /// sends another thread to look. Without a monitor
+    /// ([`Builder::stuck_after`](crate::Builder::stuck_after)) none looks until a task ends.
     #[default]
     Inline,
     /// A separate thread polls. It looks at once, whatever the workers do, at the price of a hand-over

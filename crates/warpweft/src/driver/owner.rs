@@ -184,7 +184,7 @@ impl DriverOwner {
         }
     }
 
-    /// Closes the driver: no worker is left to poll, and no task to wait.
+    /// Closes the driver: no worker is left to poll. Tasks and external threads that still wait are woken.
     pub(crate) fn close(&self) {
         let thread = self.thread.lock();
         self.closed.store(true, Ordering::Relaxed);

@@ -50,7 +50,7 @@ pub(crate) struct StandbyPoller {
     /// The compensating worker that is the standby poller.
     worker: AtomicUsize,
     /// True if it is in the poller, or about to be.
-    in_bed: AtomicBool,
+    in_poller: AtomicBool,
 }
 
 impl StandbyPoller {
@@ -58,7 +58,7 @@ impl StandbyPoller {
         Self {
             ticks: AtomicU32::new(0),
             worker: AtomicUsize::new(NO_WORKER),
-            in_bed: AtomicBool::new(false),
+            in_poller: AtomicBool::new(false),
         }
     }
 
@@ -98,7 +98,7 @@ impl StandbyPoller {
     }
 
     pub(crate) fn is_parked(&self) -> bool {
-        self.in_bed.load(Ordering::Relaxed)
+        self.in_poller.load(Ordering::Relaxed)
     }
 
     /// Makes that compensating worker the standby poller, if there is none. Returns true if it is.
@@ -120,14 +120,14 @@ impl StandbyPoller {
 
     /// Announces sleep in the poller. Afterwards the caller looks whether anything is ready for it.
     pub(crate) fn try_sleep(&self) {
-        self.in_bed.store(true, Ordering::Relaxed);
+        self.in_poller.store(true, Ordering::Relaxed);
         // Pairs with the fence in `must_wake`: either the standby poller sees what was made ready for it, or
         // the other thread sees that it sleeps.
         fence(Ordering::SeqCst);
     }
 
     pub(crate) fn wake(&self) {
-        self.in_bed.store(false, Ordering::Relaxed);
+        self.in_poller.store(false, Ordering::Relaxed);
     }
 
     /// Returns true if this compensating worker must be woken. The caller has made something ready that only

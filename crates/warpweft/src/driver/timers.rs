@@ -137,8 +137,8 @@ impl Timers {
         self.shards.iter().map(next).min().unwrap_or(NEVER)
     }
 
-    /// Sorts timers for a tenth of a millisecond, in an idle thread, so that they expire faster later.
-    /// Returns true if there is more to sort.
+    /// Moves up to [`BATCH`] timers of each level of each wheel to where they will expire, in an idle thread.
+    /// Returns true if more can be moved.
     pub(crate) fn tidy(&self) -> bool {
         let mut left = false;
         for shard in &self.shards {
@@ -149,8 +149,8 @@ impl Timers {
         left
     }
 
-    /// Removes timers with a deadline not after `now`, at most about a thousand, and adds their wakers to
-    /// `wakers`. Returns true if there may be more.
+    /// Removes timers with a deadline not after `now`, at most [`BATCH`] of each wheel, and adds their wakers
+    /// to `wakers`. Returns true if there may be more.
     pub(crate) fn expire(&self, now: u64, wakers: &mut Vec<Waker>) -> bool {
         let mut more = false;
         for shard in &self.shards {

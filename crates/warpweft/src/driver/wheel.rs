@@ -32,7 +32,7 @@
 //!
 //! - Every timer of a level is due before every timer of the next level; within a level, before those of
 //!   later slots.
-//! - No timer's slot is before `reached`, those of level 0 at the earliest in its slot.
+//! - No timer is in a slot before the one of `reached`; on level 0 it may be in that one.
 //! - What is ahead of a level belongs to one slot of the level above, which starts at `from`. So does the
 //!   rest of that slot.
 //! - A slot's `first` is no later than any of its deadlines, and [`NEVER`] if it is empty.
@@ -40,8 +40,10 @@
 //! - An entry's generation changes when its timer is removed: an `EntryId` finds its own timer or none.
 
 mod blocks;
+mod segments;
 
 use self::blocks::{Blocks, SlotList};
+use self::segments::Segments;
 use super::timers::NEVER;
 use std::task::Waker;
 use warpweft_platform::prefetch::{prefetch, prefetch_to_write};
@@ -78,7 +80,7 @@ pub(crate) struct Wheel {
     now: [u8; LEVELS],
     /// The first tick of what is ahead of each level.
     from: [u64; LEVELS],
-    entries: Vec<WheelEntry>,
+    entries: Segments<WheelEntry, 256>,
     blocks: Blocks,
     /// The first vacant entry.
     vacant: u32,
@@ -134,7 +136,7 @@ fn digit(tick: u64, level: usize) -> usize {
 impl Wheel {
     /// Calls `see` with the deadline and the waker of each timer.
     pub(crate) fn each(&self, mut see: impl FnMut(u64, &Waker)) {
-        for entry in &self.entries {
+        for entry in self.entries.iter() {
             if let Some(waker) = &entry.waker {
                 see(entry.deadline, waker);
             }
@@ -156,7 +158,7 @@ impl Wheel {
             sets: Box::new([[level; LEVELS]; 2]),
             now: [0; LEVELS],
             from: [0; LEVELS],
-            entries: Vec::new(),
+            entries: Segments::new(),
             blocks: Blocks::new(),
             vacant: NONE,
         }
@@ -167,7 +169,7 @@ impl Wheel {
         self.link(index);
         EntryId {
             index,
-            generation: self.entries[index as usize].generation,
+            generation: self.entries[index].generation,
         }
     }
 
@@ -178,7 +180,7 @@ impl Wheel {
     }
 
     pub(crate) fn waker(&mut self, place: EntryId) -> Option<&mut Waker> {
-        let entry = &mut self.entries[place.index as usize];
+        let entry = &mut self.entries[place.index];
         entry
             .waker
             .as_mut()
@@ -201,14 +203,17 @@ impl Wheel {
 
     /// Removes what is due at `now`, `most` timers at most. Returns true if there may be more.
     pub(crate) fn expire(&mut self, now: u64, most: usize, wakers: &mut Vec<Waker>) -> bool {
+        let before = wakers.len();
         let more = self.take_due(now, most, wakers);
+        let taken = wakers.len() - before;
         let since = now.saturating_sub(std::mem::replace(&mut self.expired_at, now));
         self.move_ahead(|timers, start| {
             // Half as much again as an even share of the time that is left, so that the next slot is in place
-            // before its time comes. Not much at once after a pause, in which an idle thread moved timers.
+            // before its time comes. Not much more than an eighth after a pause, in which an idle thread moved
+            // timers. And two for each that expires, if many are late.
             let left = (start << TICK_BITS).saturating_sub(now);
-            let share = f64::from(timers) * since.min(left / 64) as f64 / left.max(1) as f64;
-            (1.5 * share) as usize + LEAST_MOVED
+            let share = f64::from(timers) * since.min(left / 8) as f64 / left.max(1) as f64;
+            (2 * taken).max((1.5 * share) as usize) + LEAST_MOVED
         });
         more
     }
@@ -239,7 +244,7 @@ impl Wheel {
             while left > 0
                 && let Some(index) = self.pop(level, slot)
             {
-                if self.entries[index as usize].deadline <= now {
+                if self.entries[index].deadline <= now {
                     let waker = self.vacate(index);
                     // The task's state, which the waker is about to change.
                     let task = waker.iter().map(|waker| waker.data().cast());
@@ -285,7 +290,7 @@ impl Wheel {
                 let Some(index) = self.pop(level, slot) else {
                     break;
                 };
-                let tick = self.entries[index as usize].deadline >> TICK_BITS;
+                let tick = self.entries[index].deadline >> TICK_BITS;
                 self.enter(index, Set::Ahead, below, digit(tick, below));
             }
             left |= !self.set(Set::Now, level).slots[slot].timers.is_empty();
@@ -329,7 +334,7 @@ impl Wheel {
 
     /// Enters a timer into the slot where its deadline belongs.
     fn link(&mut self, index: u32) {
-        let deadline = self.entries[index as usize].deadline;
+        let deadline = self.entries[index].deadline;
         // Overdue timers belong to the present tick.
         let tick = (deadline >> TICK_BITS).max(self.reached);
         let level = ((tick ^ self.reached).checked_ilog2().unwrap_or(0) / DIGIT_BITS) as usize;
@@ -338,7 +343,7 @@ impl Wheel {
 
     fn enter(&mut self, index: u32, set: Set, level: usize, digit: usize) {
         let which = self.which(set, level);
-        let entry = &mut self.entries[index as usize];
+        let entry = &mut self.entries[index];
         let its_level = &mut self.sets[which][level];
         its_level.occupied |= 1 << digit;
         let slot = &mut its_level.slots[digit];
@@ -349,11 +354,11 @@ impl Wheel {
     }
 
     fn unlink(&mut self, index: u32) {
-        let WheelEntry { place, slot, .. } = self.entries[index as usize];
+        let WheelEntry { place, slot, .. } = self.entries[index];
         // The last one of the slot takes its place.
         if let Some(last) = self.pop_of(slot).filter(|&last| last != index) {
             self.blocks.replace(place, last);
-            self.entries[last as usize].place = place;
+            self.entries[last].place = place;
         }
     }
 
@@ -361,7 +366,7 @@ impl Wheel {
     fn pop(&mut self, level: usize, slot: usize) -> Option<u32> {
         let timers = self.set(Set::Now, level).slots[slot].timers;
         if let Some(soon) = self.blocks.after(timers, FETCHED) {
-            prefetch(self.entries.as_ptr().wrapping_add(soon as usize).cast());
+            prefetch(self.entries.address(soon).cast());
         }
         let which = self.which(Set::Now, level);
         self.pop_of(((which * LEVELS + level) * SLOTS + slot) as u16)
@@ -383,26 +388,23 @@ impl Wheel {
     fn occupy(&mut self, deadline: u64, waker: Waker) -> u32 {
         if self.vacant != NONE {
             let index = self.vacant;
-            let entry = &mut self.entries[index as usize];
+            let entry = &mut self.entries[index];
             self.vacant = entry.place;
             entry.deadline = deadline;
             entry.waker = Some(waker);
             return index;
         }
-        // 2³² timers would take 160 GiB.
-        let index = u32::try_from(self.entries.len()).unwrap_or_else(|_| unreachable!("memory ends before"));
         self.entries.push(WheelEntry {
             deadline,
             waker: Some(waker),
             generation: 0,
             place: 0,
             slot: 0,
-        });
-        index
+        })
     }
 
     fn vacate(&mut self, index: u32) -> Option<Waker> {
-        let entry = &mut self.entries[index as usize];
+        let entry = &mut self.entries[index];
         entry.generation = entry.generation.wrapping_add(1);
         entry.place = std::mem::replace(&mut self.vacant, index);
         entry.waker.take()
@@ -411,7 +413,7 @@ impl Wheel {
 
 #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
 mod tests {
-    use super::{NEVER, Wheel, WheelEntry};
+    use super::{DIGIT_BITS, NEVER, Set, TICK_BITS, Wheel, WheelEntry};
     use std::task::Waker;
 
     fn expired(wheel: &mut Wheel, now: u64) -> usize {
@@ -499,6 +501,32 @@ mod tests {
             }
             assert_eq!(wheel.len(), due.len());
             assert_eq!(expired(&mut wheel, NEVER), due.len());
+        }
+    }
+
+    /// A slot with very many timers is ahead of its level before its time comes, and never much at once.
+    #[test]
+    fn a_full_slot_moves_evenly() {
+        const SLOT: u64 = 1 << (TICK_BITS + 2 * DIGIT_BITS);
+        const MANY: u64 = 100_000;
+        for step in [50_000, 1_000_000, 10_000_000] {
+            let mut wheel = Wheel::new();
+            assert_eq!(expired(&mut wheel, SLOT), 0);
+            for n in 0..MANY {
+                wheel.insert(2 * SLOT + n * (SLOT / MANY), Waker::noop().clone());
+            }
+            let ahead = |wheel: &Wheel| {
+                let slots = &wheel.set(Set::Ahead, 1).slots;
+                slots.iter().map(|slot| u64::from(slot.timers.len())).sum::<u64>()
+            };
+            let mut before = 0;
+            for now in (SLOT + step..2 * SLOT).step_by(step as usize) {
+                assert_eq!(expired(&mut wheel, now), 0);
+                let moved = ahead(&wheel) - before;
+                before += moved;
+                assert!(moved <= MANY / 5, "{moved} at once, each {step} ns");
+            }
+            assert!(before > MANY - MANY / 10, "{before} are ahead, each {step} ns");
         }
     }
 

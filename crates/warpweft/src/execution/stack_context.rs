@@ -1,14 +1,7 @@
 //! The context of a stack of a pool's thread: which worker the thread carries, and how the stack waits
 //! without keeping that worker.
 //!
-//! ```text
-//!            assigned                 handed over                 runnable runs on another thread
-//!   SPARE ────────────▶ CARRYING(w) ───────────▶ BLOCKED ─────────────────────────▶ CARRYING(w')
-//!     ▲                    │                                                              │
-//!     └── gave its worker to a blocked thread whose runnable it ran ──────────────────────┘
-//! ```
-//!
-//! See `threads/README.md` for the table of states, the reasons and the hand-over.
+//! `threads/README.md` has the states of a thread, the reasons and the hand-over.
 //!
 //! # Invariants
 //!

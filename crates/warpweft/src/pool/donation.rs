@@ -10,7 +10,8 @@
 //!   a task waits      ──▶ line of the lock, or of the handle: owner, waiters, their priorities
 //!   a task is pushed  ──▶ is it owner or waiter of a line?  its word gets the most urgent priority there
 //!   a task runs       ──▶ its word gets its own priority back
-//!   each 61st task    ──▶ if lines have changed: such tasks are taken out of the queues, and pushed again
+//!   at each look at all queues, and before a task while queues are short
+//!                     ──▶ if a wait has come: such tasks are taken out of the queues, and pushed again
 //! ```
 //!
 //! # Invariants
@@ -44,7 +45,7 @@ struct LendingTable {
     changes: u64,
 }
 
-/// [`NO_LEVEL`] without the most urgent level of a task that lends; 0 if none does.
+/// [`NO_LEVEL`] minus the most urgent level that is lent, so more is more urgent; 0 if none is.
 static LENT: Gauge = Gauge::new();
 /// How many tasks are raised.
 static RAISED: Gauge = Gauge::new();
@@ -61,9 +62,15 @@ impl LendingTable {
     fn change<R>(f: impl FnOnce(&mut Self) -> R) -> R {
         TABLE.with(|table| {
             let result = f(table);
-            LENT.set((NO_LEVEL - table.waits.most_urgent()) as u64);
-            RAISED.set(table.raised.len() as u64);
-            CHANGES.set(table.changes);
+            let lent = NO_LEVEL - table.waits.most_urgent();
+            let hints = [
+                (&LENT, lent as u64),
+                (&RAISED, table.raised.len() as u64),
+                (&CHANGES, table.changes),
+            ];
+            // All workers read them before each task: they are written only if they change.
+            let changed = hints.into_iter().filter(|(hint, value)| hint.get() != *value);
+            changed.for_each(|(hint, value)| hint.set(value));
             result
         })
     }
@@ -90,7 +97,13 @@ fn lends() -> bool {
 /// Returns true if a task lends a priority that is more urgent than this level.
 #[inline]
 pub(crate) fn lends_above(level: usize) -> bool {
-    LENT.get() > NO_LEVEL.saturating_sub(level) as u64 && process::generation() == 0
+    is_above(LENT.get(), level) && process::generation() == 0
+}
+
+/// Returns true if `lent`, in the form of [`LENT`], is more urgent than that level.
+#[inline]
+fn is_above(lent: u64, level: usize) -> bool {
+    lent > NO_LEVEL.saturating_sub(level) as u64
 }
 
 /// Returns true if some task was raised.
@@ -110,7 +123,8 @@ pub(crate) fn waits(donor: Donor) {
 /// to lend: if its own priority is more urgent, or one that is lent to it. Whoever awaited it before does so
 /// no longer.
 pub(crate) fn awaits(donor: Donor, word: u64, levels: usize) {
-    if process::generation() != 0 || !lends() && priority::level(word, levels) <= donor.level {
+    let may_lend = lends() || has_raised() || donor.level < priority::level(word, levels);
+    if process::generation() != 0 || !may_lend {
         return;
     }
     LendingTable::change(|table| {
@@ -225,5 +239,20 @@ impl Debtors {
         let (id, own) = (task.id_word(), priority::level(task.policy_word(), levels));
         let found = self.0.binary_search_by_key(&id, |&(debtor, _)| debtor);
         found.is_ok_and(|at| self.0[at].1 < own)
+    }
+}
+
+#[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
+mod tests {
+    use super::{NO_LEVEL, is_above};
+
+    #[test]
+    fn only_what_is_more_urgent_is_above() {
+        for level in 0..255 {
+            let lent = (NO_LEVEL - level) as u64;
+            assert!(!is_above(lent, level) && is_above(lent, level + 1), "{level}");
+            assert!(level == 0 || !is_above(lent, level - 1), "{level}");
+            assert!(!is_above(0, level), "nothing is lent");
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! What a pool does when one of its tasks panics: which hook it calls, and what ends.
 //!
-//! A panic ends its task and nothing else. All that is here runs on the path of a panic: a task that does
-//! not panic pays nothing.
+//! By default a panic ends its task and nothing else; a `PanicPolicy` adds to that. All that is here runs on
+//! the path of a panic: a task that does not panic pays nothing.
 //!
 //! # Invariants
 //!

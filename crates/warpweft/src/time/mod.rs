@@ -15,8 +15,9 @@
 //!
 //! A timer belongs to the runtime in whose task it is first polled, or that the thread has entered; outside
 //! of any, to the [default runtime](crate::default_runtime). Timers keep the system's monotonic clock to the
-//! nanosecond. A sleeper wakes up later: by some 50 to 100 µs if a worker sleeps, and by the length of the
-//! running tasks if all workers are busy (see [`Io`](crate::Io)).
+//! nanosecond. A sleeper wakes up later: by some 50 to 100 µs if a worker sleeps, and by up to some
+//! milliseconds if all workers compute (see [`Io`](crate::Io)). When the runtime shuts down, or the system
+//! takes its poller away, all sleeps end early.
 //!
 //! # Deadlines
 //!

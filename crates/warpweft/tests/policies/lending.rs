@@ -331,3 +331,49 @@ fn waits_that_are_over_leave_no_trace() {
         );
     }
 }
+
+/// An urgent task lends to one in a queue and gives up, and then another one awaits that one. What it is lent
+/// in its queue is not its own.
+#[test]
+fn one_that_was_raised_is_lent_a_priority_again() {
+    let _room = with_room();
+    let runtime = runtime("priority:3");
+    let stage = Stage::new(&runtime);
+    let (ran, lock) = (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(())));
+    let (wake, woken) = oneshot::channel();
+    let (begun, begins) = mpsc::channel();
+    let low = {
+        let lock = Arc::clone(&lock);
+        stage.on(2).spawn(async move {
+            let _guard = lock.lock().await;
+            begun.send(()).unwrap();
+            woken.await.unwrap();
+            for _ in 0..YIELDS {
+                yield_now().await;
+            }
+        })
+    };
+    begins.recv().unwrap();
+    let (open, gate) = hold(stage.on(0));
+    for _ in 0..FLOOD {
+        let ran = Arc::clone(&ran);
+        stage.on(1).spawn_job(move || ran.fetch_add(1, SeqCst)).detach();
+    }
+    let urgent = stage.levels[0];
+    let first = stage.on(0).spawn(async move {
+        let second = TaskBuilder::new().priority(urgent).spawn(async move {
+            low.await.unwrap();
+            ran.load(SeqCst)
+        });
+        let mut waits = std::pin::pin!(lock.lock());
+        let polled = poll_fn(|cx| Poll::Ready(waits.as_mut().poll(cx).is_pending())).await;
+        assert!(polled);
+        // It is pushed behind the second one, while it is lent the priority of this one.
+        wake.send(()).unwrap();
+        second
+    });
+    open.send(()).unwrap();
+    let passed_over = first.wait().unwrap().wait().unwrap();
+    assert!(passed_over <= FEW, "{passed_over} of {FLOOD} went first");
+    gate.wait().unwrap();
+}
