@@ -209,8 +209,8 @@ impl Wheel {
         let since = now.saturating_sub(std::mem::replace(&mut self.expired_at, now));
         self.move_ahead(|timers, start| {
             // Half as much again as an even share of the time that is left, so that the next slot is in place
-            // before its time comes. Not much more than an eighth after a pause, in which an idle thread moved
-            // timers. And two for each that expires, if many are late.
+            // before its time comes. Not much more than an eighth after a pause: an idle thread moved timers
+            // then. And two for each that expires, if many are late.
             let left = (start << TICK_BITS).saturating_sub(now);
             let share = f64::from(timers) * since.min(left / 8) as f64 / left.max(1) as f64;
             (2 * taken).max((1.5 * share) as usize) + LEAST_MOVED
