@@ -165,11 +165,10 @@ pub(crate) fn released(lock: usize) {
     }
 }
 
-/// Calls `f` with a function that returns the most urgent level that is lent to a task of that pool. `f` must
-/// not wait for a lock.
+/// Returns the most urgent level that is lent to a task of that pool.
 #[cold]
-pub(crate) fn with_lent<R>(pool: usize, f: impl FnOnce(&dyn Fn(usize) -> Option<usize>) -> R) -> R {
-    TABLE.with(|table| f(&|task| table.waits.lent_to(task, pool)))
+pub(crate) fn lent_to(task: usize, pool: usize) -> Option<usize> {
+    TABLE.with(|table| table.waits.lent_to(task, pool))
 }
 
 /// Returns the word with which a task of that pool is pushed, if a priority is lent to it that is more urgent

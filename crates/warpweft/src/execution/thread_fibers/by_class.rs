@@ -53,32 +53,20 @@ impl ThreadFibers {
 
     fn bring_forward(&self) {
         let levels = self.class_mix.levels();
-        let own = |fiber: &Fiber| fiber.level(levels);
-        if !donation::lends_above(self.class_mix.least_urgent()) {
-            return self.bring_forward_by(own);
-        }
-        donation::with_lent(self.pool.header().addr().get(), |lent_to| {
-            self.bring_forward_by(|fiber| {
-                let own = own(fiber);
-                lent_to(fiber.who().id).map_or(own, |lent| lent.min(own))
-            });
-        });
-    }
-
-    fn bring_forward_by(&self, level_of: impl Fn(&Fiber) -> usize) {
+        let pool = self.pool.header().addr().get();
         // SAFETY: null, or a fiber in the line, which is there until it has continued.
         let Some(first) = (unsafe { self.first.get().as_ref() }) else {
             return;
         };
         // The most urgent one so far, its level, and the fiber in front of it.
-        let (mut best, mut level, mut before_best) = (first, level_of(first), None);
+        let (mut best, mut level, mut before_best) = (first, first.level(levels, pool), None);
         let mut before = first;
         for _ in 1..LOOKED_AT {
             // SAFETY: as above.
             let Some(fiber) = (unsafe { before.behind().get().as_ref() }).filter(|_| level > 0) else {
                 break;
             };
-            let its = level_of(fiber);
+            let its = fiber.level(levels, pool);
             if its < level {
                 (best, level, before_best) = (fiber, its, Some(before));
             }
@@ -96,10 +84,14 @@ impl ThreadFibers {
 }
 
 impl Fiber {
-    /// Returns the level of its own priority; 0 is the most urgent.
-    fn level(&self, levels: usize) -> usize {
+    /// Returns the level of its priority, or of the one that is lent to it; 0 is the most urgent.
+    fn level(&self, levels: usize, pool: usize) -> usize {
         // SAFETY: there is a task only while its closure is on this stack.
         let word = self.task.get().map_or(0, |task| unsafe { task.policy_word() });
-        priority::level(word, levels)
+        let own = priority::level(word, levels);
+        match donation::lends_above(own) {
+            true => donation::lent_to(self.who().id, pool).map_or(own, |lent| lent.min(own)),
+            false => own,
+        }
     }
 }
