@@ -210,9 +210,9 @@ impl Wheel {
         let taken = wakers.len() - before;
         let since = now.saturating_sub(std::mem::replace(&mut self.expired_at, now));
         self.move_ahead(|timers, start| {
-            // Half as much again as an even share of the time that is left, so that the next slot is in place
-            // before its time comes. Two for each that expires, if many are late. But never so many that others
-            // are late.
+            // Half as much again as an even share of the time that is left, so that the next slot is in
+            // place before its time comes. Two for each that expires, if many are late. But never so many
+            // that others are late.
             let left = (start << TICK_BITS).saturating_sub(now);
             let share = f64::from(timers) * since.min(left) as f64 / left.max(1) as f64;
             (2 * taken).max((1.5 * share) as usize).min(MOST_MOVED) + LEAST_MOVED
