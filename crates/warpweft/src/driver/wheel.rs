@@ -55,7 +55,7 @@ const LEVELS: usize = 8;
 const SLOTS: usize = 1 << DIGIT_BITS;
 /// How many timers each expiry moves ahead beside an even share.
 const LEAST_MOVED: usize = 32;
-/// How many it moves at most: some 50 µs.
+/// How many it moves at most, so that they make no others late.
 const MOST_MOVED: usize = 2048;
 /// How many timers of a slot are fetched ahead of the one that is looked at.
 const FETCHED: u32 = 8;

@@ -24,6 +24,8 @@
 //!   priorities never look at them.
 //! - Nothing is looked up for a task that is as urgent as the most urgent of those that wait. So tasks of one
 //!   priority that wait for each other pay for an entry only.
+//! - Under the table's lock nothing is called that may wait, and no atomic is read that the model checkers
+//!   see: a schedule that changes tasks there would block all of them.
 //! - In a forked child nothing is lent: a thread that stayed in the parent may have the lock.
 
 mod wait_table;
