@@ -22,8 +22,10 @@
 //!   this block ───────────────────▶ short table ── otherwise ───▶ guess
 //! ```
 //!
-//! The simulator's own blocks are not counted: between [`pause`] and [`go_on`] none is. Those of the host's
-//! other threads would be, so they should sleep while a simulation runs.
+//! The simulator's own blocks are not counted: between [`pause`] and [`go_on`] none is, also where such a
+//! stretch lies within another one. A block that counts by mistake does harm even if nobody is charged for it:
+//! the predictor learns from it, and the simulator's way through its tables depends on the host. Those of the
+//! host's other threads would be counted, so they should sleep while a simulation runs.
 
 /// Whether the program reports its blocks.
 pub(crate) const COUNTED: bool = cfg!(warpweft_sim_blocks);
@@ -31,6 +33,9 @@ pub(crate) const COUNTED: bool = cfg!(warpweft_sim_blocks);
 /// What ran, and where the calling thread was.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Executed {
+    /// Whether blocks counted.
+    #[cfg(any(test, warpweft_sim_blocks))]
+    counted: bool,
     /// The number of blocks.
     pub(crate) blocks: u64,
     /// How often another one came than the predictor guessed.
@@ -55,16 +60,38 @@ pub(crate) fn pause() -> Executed {
     }
 }
 
-/// Counts again, with the history that the calling thread had. `counted` is what ran already.
+/// Whether blocks count just now; false in a program that does not report them.
 #[inline]
-pub(crate) fn go_on(counted: Executed) {
+pub(crate) fn count() -> bool {
     #[cfg(warpweft_sim_blocks)]
-    reports::go_on(counted);
+    {
+        reports::counts()
+    }
     #[cfg(not(warpweft_sim_blocks))]
-    let _ = counted;
+    {
+        false
+    }
+}
+
+/// Counts again if blocks counted before, with the history that the calling thread had.
+#[inline]
+pub(crate) fn go_on(before: Executed) {
+    #[cfg(warpweft_sim_blocks)]
+    reports::go_on(before);
+    #[cfg(not(warpweft_sim_blocks))]
+    let _ = before;
 }
 
 impl Executed {
+    /// The start of a thread whose blocks count.
+    pub(crate) fn start() -> Self {
+        Self {
+            #[cfg(any(test, warpweft_sim_blocks))]
+            counted: true,
+            ..Self::default()
+        }
+    }
+
     /// The same place of the program, and nothing that ran.
     #[inline]
     pub(crate) fn place(mut self) -> Self {
@@ -76,11 +103,6 @@ impl Executed {
 /// Calls `f`, whose blocks are not those of the program.
 #[inline]
 pub(crate) fn uncounted<R>(f: impl FnOnce() -> R) -> R {
-    // Outside of a simulation nothing is counted, and it stays so.
-    #[cfg(warpweft_sim_blocks)]
-    if !reports::counts() {
-        return f();
-    }
     let before = pause();
     let result = f();
     go_on(before);
@@ -248,8 +270,10 @@ mod reports {
 
     #[inline(always)]
     pub(super) fn pause() -> Executed {
+        let counted = counts();
         set_counts(false);
         let executed = Executed {
+            counted,
             blocks: BLOCKS.load(Relaxed),
             wrong: WRONG.load(Relaxed),
             last: LAST.load(Relaxed),
@@ -266,7 +290,7 @@ mod reports {
         WRONG.store(at.wrong, Relaxed);
         LAST.store(at.last, Relaxed);
         HISTORY.store(at.history, Relaxed);
-        set_counts(true);
+        set_counts(at.counted);
     }
 
     // SAFETY: the compiler's calls expect this name and signature, and no library of this build has it: the

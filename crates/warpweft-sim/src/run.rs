@@ -1,6 +1,6 @@
 //! Runs a program on a simulated machine: each simulated thread is a coroutine on the caller's thread.
 
-use crate::blocks;
+use crate::blocks::{self, Executed};
 use crate::lines::{Access, Lines};
 use crate::log::Step;
 use crate::machine::{Machine, Model, TICKS};
@@ -175,7 +175,9 @@ impl Simulation {
                 contexts.resize_with(thread + 1, || None);
             }
             let context = contexts[thread].get_or_insert_with(|| self.context(thread));
-            if let CoroutineResult::Return(()) = context.resume(()) {
+            let result = context.resume(());
+            debug_assert!(!blocks::count(), "the simulator's own code counts");
+            if let CoroutineResult::Return(()) = result {
                 contexts[thread] = None;
                 if thread == 0 {
                     break None;
@@ -209,17 +211,26 @@ impl Simulation {
                 }
                 yielders[thread] = std::ptr::from_ref(yielder);
             }
+            if thread != 0 || !sim.world.borrow().is_main_free {
+                blocks::go_on(Executed::start());
+            }
             body();
             loop {
                 // Their drops may use thread-locals again.
-                let mut world = sim.world.borrow_mut();
-                let locals = std::mem::take(&mut world.me().locals);
-                let kept = std::mem::take(&mut world.me().kept);
-                drop(world);
+                let (locals, kept) = blocks::uncounted(|| {
+                    let mut world = sim.world.borrow_mut();
+                    let me = world.me();
+                    (std::mem::take(&mut me.locals), std::mem::take(&mut me.kept))
+                });
                 if locals.is_empty() && kept.is_empty() {
                     break;
                 }
                 drop((kept, locals));
+            }
+            // From here on nothing counts: the host goes on in the simulator's code for another thread.
+            let executed = blocks::pause();
+            if blocks::COUNTED {
+                sim.world.borrow_mut().execute(executed);
             }
             sim.turn();
             sim.world.borrow_mut().end();

@@ -61,18 +61,15 @@ fn enter<R>(charges_code: bool, f: impl FnOnce(&Simulation) -> R) -> Option<R> {
     }
     // SAFETY: the pointer is not null, so an `Entered` lives on this thread, and it borrows the simulation.
     let sim = unsafe { &*current };
-    let mut is_free = false;
     // The world is in use while it drops or makes a value of the program.
     if blocks::COUNTED
         && let Ok(mut world) = sim.world.try_borrow_mut()
     {
         world.execute(if charges_code { executed } else { executed.place() });
-        is_free = world.is_main_free && world.current == 0;
     }
     let result = f(sim);
+    debug_assert!(!blocks::count(), "the simulator's own code counts");
     // Other threads may have run meanwhile. This one goes on where it was.
-    if !is_free {
-        blocks::go_on(executed.place());
-    }
+    blocks::go_on(executed.place());
     Some(result)
 }
