@@ -23,9 +23,9 @@
 //! ```
 //!
 //! The simulator's own blocks are not counted: between [`pause`] and [`go_on`] none is, also where such a
-//! stretch lies within another one. A block that counts by mistake does harm even if nobody is charged for it:
-//! the predictor learns from it, and the simulator's way through its tables depends on the host. Those of the
-//! host's other threads would be counted, so they should sleep while a simulation runs.
+//! stretch lies within another one. A block that counts by mistake does harm even if nobody is charged for
+//! it: the predictor learns from it, and the simulator's way through its tables depends on the host. Those of
+//! the host's other threads would be counted, so they should sleep while a simulation runs.
 
 /// Whether the program reports its blocks.
 pub(crate) const COUNTED: bool = cfg!(warpweft_sim_blocks);
@@ -34,7 +34,7 @@ pub(crate) const COUNTED: bool = cfg!(warpweft_sim_blocks);
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Executed {
     /// Whether blocks counted.
-    #[cfg(any(test, warpweft_sim_blocks))]
+    #[cfg(warpweft_sim_blocks)]
     counted: bool,
     /// The number of blocks.
     pub(crate) blocks: u64,
@@ -86,7 +86,7 @@ impl Executed {
     /// The start of a thread whose blocks count.
     pub(crate) fn start() -> Self {
         Self {
-            #[cfg(any(test, warpweft_sim_blocks))]
+            #[cfg(warpweft_sim_blocks)]
             counted: true,
             ..Self::default()
         }

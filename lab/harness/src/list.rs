@@ -145,7 +145,10 @@ pub(crate) fn run(lab: &Lab, arguments: &ListArgs) -> Result<(), LabError> {
             table.row(vec![name.to_owned(), about]);
         }
         table.print(&mut output)?;
-        writeln!(output, "\n  {}", policies.grammar())?;
+        writeln!(output)?;
+        for line in policies.grammar() {
+            writeln!(output, "  {line}")?;
+        }
     }
     Ok(output.flush()?)
 }

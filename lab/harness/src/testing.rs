@@ -216,8 +216,8 @@ impl Policies for OwnPeer {
             .collect()
     }
 
-    fn grammar(&self) -> &'static str {
-        "fifo | lifo"
+    fn grammar(&self) -> Vec<&'static str> {
+        vec!["fifo | lifo"]
     }
 
     fn check(&self, text: &str) -> Result<(), LabError> {

@@ -291,8 +291,8 @@ pub trait Policies {
     /// Those that have names: a name, and what it is.
     fn named(&self) -> Vec<(&'static str, String)>;
 
-    /// The grammar of policies, for the list.
-    fn grammar(&self) -> &'static str;
+    /// The grammar of policies, for the list: a line for each kind of word.
+    fn grammar(&self) -> Vec<&'static str>;
 
     /// Checks the text of a policy.
     ///

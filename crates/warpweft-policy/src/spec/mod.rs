@@ -96,6 +96,19 @@ impl PolicySpec {
             .iter()
             .filter(|preset| (preset.make)().missing_feature().is_none())
     }
+
+    /// Returns what may stand in a text beside the names of [`presets`](Self::presets): a line for the orders,
+    /// and one for the values of each option. An error of a text says the line that was not met.
+    ///
+    /// ```
+    /// use warpweft_policy::PolicySpec;
+    /// let of_steal = |line: &&str| line.starts_with("steal= takes one of: one, half");
+    /// assert!(PolicySpec::grammar().iter().any(of_steal));
+    /// ```
+    #[must_use]
+    pub const fn grammar() -> &'static [&'static str] {
+        &parse::GRAMMAR
+    }
 }
 
 impl Preset {

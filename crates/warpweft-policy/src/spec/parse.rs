@@ -22,7 +22,12 @@ const HELPS: &str = "help= takes one of: none, shed, shed-sticky, tickets";
 const OVERFLOWS: &str = "overflow= takes one of: grow, retry:N, locked, lockfree, multi:K";
 const YIELDS: &str = "yield= takes one of: local, global";
 const WOKENS: &str = "woken= takes one of: waker, last";
+const CAPACITIES: &str = "capacity= takes a number of tasks";
 const REBALANCES: &str = "rebalance= takes one of: off, or a number of looks, from 1 to 65536";
+/// All of them, for a reader.
+pub(super) const GRAMMAR: [&str; 9] = [
+    ORDERS, STEALS, VICTIMS, HELPS, OVERFLOWS, CAPACITIES, YIELDS, WOKENS, REBALANCES,
+];
 /// The most looks after what is overdue between two at another worker's queue: some four million tasks.
 const MOST_LOOKS: usize = 1 << 16;
 /// The most times that a spawner may try again: some milliseconds.

@@ -26,6 +26,37 @@ fn every_value_is_understood() -> Result<(), ParsePolicyError> {
     Ok(())
 }
 
+/// Each word of the grammar stands for itself; those for a number get one.
+#[test]
+fn what_the_grammar_lists_is_understood() {
+    let mut understood = 0;
+    for line in PolicySpec::grammar() {
+        let (start, values) = match line.split_once("= takes one of: ") {
+            Some((name, values)) => (format!("fifo+{name}="), values),
+            None => match line.split_once("an order is one of: ") {
+                Some((_, orders)) => (String::new(), orders),
+                None => continue,
+            },
+        };
+        let values = values.replace("or a number of looks, from 1 to 65536", "65536");
+        for value in values.split(", ") {
+            let mut text = format!("{start}{value}");
+            for word in [":N", ":K", ":PERCENT", ":LEVELS"] {
+                text = text.replace(word, ":4");
+            }
+            text = text.replace("(ORDER)", "(lifo)");
+            let parsed = text.parse::<PolicySpec>();
+            let needs_a_feature = |error: &ParsePolicyError| error.to_string().contains("needs the feature");
+            assert!(
+                parsed.as_ref().map_or_else(needs_a_feature, |_| true),
+                "{text}: {parsed:?}"
+            );
+            understood += 1;
+        }
+    }
+    assert!(understood >= 30, "{understood}");
+}
+
 #[cfg(feature = "all-policies")]
 #[test]
 fn errors_name_the_place_and_what_would_be_right() {

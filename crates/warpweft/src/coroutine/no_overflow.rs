@@ -12,7 +12,7 @@ pub(crate) struct Label;
 
 impl Label {
     pub(crate) fn of(_what: &'static str, stack: &StackMemory) -> Self {
-        debug_assert!(stack.limit() < stack.top() && stack.bytes() > 0);
+        debug_assert!(stack.bottom() < stack.top() && stack.bytes() > 0);
         Self
     }
 

@@ -32,7 +32,7 @@ pub(crate) const NOTED_FIBER: usize = 1;
 #[derive(Debug)]
 pub(crate) struct Label {
     what: &'static str,
-    limit: usize,
+    bottom: usize,
     bytes: usize,
     /// The size of the guard, read before an overflow.
     guard: usize,
@@ -47,7 +47,7 @@ impl Label {
     pub(crate) fn of(what: &'static str, stack: &StackMemory) -> Self {
         Self {
             what,
-            limit: stack.limit(),
+            bottom: stack.bottom(),
             bytes: stack.bytes(),
             guard: page(),
             location: Cell::new(None),
@@ -253,7 +253,7 @@ mod handler {
         fn is_guard(&self, address: usize) -> bool {
             // Code enters a frame page by page, so the first access below the stack hits the guard, its
             // lowest page.
-            (self.limit..self.limit + self.guard).contains(&address)
+            (self.bottom..self.bottom + self.guard).contains(&address)
         }
     }
 }

@@ -18,7 +18,7 @@ unsafe impl corosensei::stack::Stack for StackMemory {
     }
 
     fn limit(&self) -> StackPointer {
-        StackPointer::new(self.limit()).unwrap_or(StackPointer::MIN)
+        StackPointer::new(self.bottom()).unwrap_or(StackPointer::MIN)
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   mapping  ┌─guard─┬──────── stack ──────┬unused┬─guard─┬──────── stack ──────┬unused┬ …
-//!            limit                        top     limit                        top
+//!            bottom                       top     bottom                       top
 //!            ◀────────── distance ──────────────▶           up to 4096 stacks in each mapping
 //! ```
 //!
@@ -96,9 +96,9 @@ pub struct Fibers {
 
 #[derive(Debug, Default)]
 struct StackLists {
-    /// The limits of stacks that were used and are not in use now.
+    /// The bottoms of stacks that were used and are not in use now.
     free: Vec<usize>,
-    /// The stacks of the last mapping that were never used: the first one's limit, and their number.
+    /// The stacks of the last mapping that were never used: the first one's bottom, and their number.
     fresh: (usize, usize),
     mappings: Vec<Mapping>,
     made: usize,
@@ -115,7 +115,7 @@ pub(crate) struct Stacks {
     distance: usize,
     /// The largest number in use at a time.
     most: usize,
-    /// The number of claims, where stacks are limited.
+    /// The number of permits, where stacks are limited.
     in_use: AtomicUsize,
     guards: Guards,
     state: Mutex<StackLists>,
@@ -141,27 +141,27 @@ impl Stacks {
         }
     }
 
-    /// Returns true if the use of a stack needs a claim.
+    /// Returns true if the use of a stack needs a permit.
     pub(crate) fn are_limited(&self) -> bool {
         self.most != usize::MAX
     }
 
-    /// Claims the right to use a stack.
+    /// Takes the right to use a stack.
     ///
     /// # Errors
     ///
     /// The largest allowed number is in use.
-    pub(crate) fn claim(self: &Arc<Self>) -> Result<StackPermit, StackError> {
+    pub(crate) fn permit(self: &Arc<Self>) -> Result<StackPermit, StackError> {
         if !self.are_limited() {
             return Ok(StackPermit::none());
         }
         let more = |in_use: usize| (in_use < self.most).then(|| in_use + 1);
-        // Ordering: Relaxed, also when the claim is given up. It is a number and guards nothing: stacks
+        // Ordering: Relaxed, also when the permit is given up. It is a number and guards nothing: stacks
         // change hands under the lock, or stay with their thread.
-        let claimed = self
+        let taken = self
             .in_use
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
-        match claimed {
+        match taken {
             Ok(_) => Ok(StackPermit(Some(Arc::clone(self)))),
             Err(most) => Err(StackError::Limit(most)),
         }
@@ -173,30 +173,30 @@ impl Stacks {
     ///
     /// The largest allowed number is in use, or the system gives no more.
     pub(crate) fn reserve(self: &Arc<Self>) -> Result<Reserved, StackError> {
-        let claim = self.claim()?;
+        let permit = self.permit()?;
         let stack = self.take()?;
-        Ok(Reserved { stack, claim })
+        Ok(Reserved { stack, permit })
     }
 
-    /// Returns a stack to a caller that has a claim.
+    /// Returns a stack to a caller that has a permit.
     ///
     /// # Errors
     ///
     /// The system gives no more.
     pub(crate) fn take(self: &Arc<Self>) -> Result<StackMemory, StackError> {
-        let limit = self.take_limit().map_err(StackError::System)?;
-        let color = limit / self.distance % COLORS * COLOR_BYTES;
+        let bottom = self.take_bottom().map_err(StackError::System)?;
+        let color = bottom / self.distance % COLORS * COLOR_BYTES;
         Ok(StackMemory {
-            limit,
-            top: limit + self.distance - color,
+            bottom,
+            top: bottom + self.distance - color,
             stacks: Arc::clone(self),
         })
     }
 
-    fn take_limit(&self) -> io::Result<usize> {
+    fn take_bottom(&self) -> io::Result<usize> {
         let mut state = self.state.lock();
-        if let Some(limit) = state.free.pop() {
-            return Ok(limit);
+        if let Some(bottom) = state.free.pop() {
+            return Ok(bottom);
         }
         if state.fresh.1 == 0 {
             let count = state
@@ -209,19 +209,19 @@ impl Stacks {
             state.fresh = (mapping.start(), count);
             state.mappings.push(mapping);
         }
-        let (limit, left) = state.fresh;
+        let (bottom, left) = state.fresh;
         // SAFETY: it is the lowest page of a stack that was never used.
-        unsafe { memory::guard(limit, self.guards) }?;
-        state.fresh = (limit + self.distance, left - 1);
+        unsafe { memory::guard(bottom, self.guards) }?;
+        state.fresh = (bottom + self.distance, left - 1);
         state.made += 1;
-        Ok(limit)
+        Ok(bottom)
     }
 
-    fn put(&self, limit: usize) {
-        let used = self.used(limit);
+    fn put(&self, bottom: usize) {
+        let used = self.used(bottom);
         if used > KEPT_BYTES {
             let (from, bytes) = (
-                limit + memory::page(),
+                bottom + memory::page(),
                 self.distance - memory::page() - KEPT_BYTES,
             );
             // SAFETY: inside the stack, above its guard; no code uses it.
@@ -230,14 +230,14 @@ impl Stacks {
         // In a forked child the lock may be lost, and then the stack is lost, too.
         if let Some(mut state) = self.state.lock_unless_lost() {
             state.deepest = state.deepest.max(used);
-            state.free.push(limit);
+            state.free.push(bottom);
         }
     }
 
     /// Returns how many bytes of a stack are in use.
-    fn used(&self, limit: usize) -> usize {
+    fn used(&self, bottom: usize) -> usize {
         let guard = memory::page();
-        memory::used(limit + guard, self.distance - guard).unwrap_or(0)
+        memory::used(bottom + guard, self.distance - guard).unwrap_or(0)
     }
 
     /// Counts a fiber that waits for the first time (1), or the end of such a fiber (-1).
@@ -267,7 +267,7 @@ impl Stacks {
             state.mappings.iter().flat_map(stacks).take(state.made).collect()
         });
         // Without the lock: fibers start and end meanwhile, but mappings stay.
-        let deepest = made.into_iter().map(|limit| self.used(limit)).max();
+        let deepest = made.into_iter().map(|bottom| self.used(bottom)).max();
         let Some(mut state) = self.state.lock_unless_lost() else {
             return Fibers {
                 stack_bytes: self.bytes,
@@ -310,13 +310,13 @@ impl Drop for StackPermit {
 #[derive(Debug)]
 pub(crate) struct Reserved {
     pub(crate) stack: StackMemory,
-    pub(crate) claim: StackPermit,
+    pub(crate) permit: StackPermit,
 }
 
 /// A stack. No other code uses it.
 #[derive(Debug)]
 pub(crate) struct StackMemory {
-    limit: usize,
+    bottom: usize,
     /// Kept here because each switch reads it.
     top: usize,
     stacks: Arc<Stacks>,
@@ -324,8 +324,8 @@ pub(crate) struct StackMemory {
 
 impl StackMemory {
     /// Returns its lowest address, that of its guard.
-    pub(crate) fn limit(&self) -> usize {
-        self.limit
+    pub(crate) fn bottom(&self) -> usize {
+        self.bottom
     }
 
     /// Returns its size as requested, with its guard.
@@ -342,7 +342,7 @@ impl StackMemory {
 
 impl Drop for StackMemory {
     fn drop(&mut self) {
-        self.stacks.put(self.limit);
+        self.stacks.put(self.bottom);
     }
 }
 
@@ -355,15 +355,15 @@ mod tests {
         for guards in [memory::guards(), Guards::Protect] {
             let stacks = Arc::new(Stacks::with_guards(USUAL_BYTES, 1000, guards));
             let taken: Vec<_> = (0..1000).map(|_| stacks.take().expect("memory")).collect();
-            let mut limits: Vec<_> = taken.iter().map(StackMemory::limit).collect();
-            limits.sort_unstable();
-            limits.dedup();
-            assert_eq!(limits.len(), 1000);
+            let mut bottoms: Vec<_> = taken.iter().map(StackMemory::bottom).collect();
+            bottoms.sort_unstable();
+            bottoms.dedup();
+            assert_eq!(bottoms.len(), 1000);
             drop(taken);
             let told = stacks.snapshot();
             assert_eq!((told.stacks, told.free), (1000, 1000));
             assert!(told.mappings <= 8, "{told:?}");
-            let room = stacks.take().map(|stack| stack.top() - stack.limit());
+            let room = stacks.take().map(|stack| stack.top() - stack.bottom());
             assert!(
                 room.is_ok_and(|bytes| bytes >= USUAL_BYTES),
                 "no less than was asked for"
@@ -381,9 +381,9 @@ mod tests {
         // The stacks are kept for later.
         let kept = two.map(|reserved| reserved.stack);
         let other = stacks.reserve().expect("none is in use");
-        let claim = stacks.claim().expect("one is in use");
-        assert!(stacks.claim().is_err());
-        drop((kept, other, claim));
+        let permit = stacks.permit().expect("one is in use");
+        assert!(stacks.permit().is_err());
+        drop((kept, other, permit));
         assert_eq!(stacks.in_use.load(Ordering::Relaxed), 0);
         assert_eq!(stacks.snapshot().free, 3);
     }
@@ -395,10 +395,10 @@ mod tests {
         let deep = std::ptr::with_exposed_provenance_mut::<u8>(stack.top() - 30_000);
         // SAFETY: inside the stack.
         unsafe { deep.write(1) };
-        let limit = stack.limit();
+        let bottom = stack.bottom();
         drop(stack);
         assert!(stacks.snapshot().deepest >= 30_000);
-        assert!(stacks.used(limit) <= KEPT_BYTES);
+        assert!(stacks.used(bottom) <= KEPT_BYTES);
     }
 
     #[test]

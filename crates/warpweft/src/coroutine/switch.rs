@@ -127,7 +127,7 @@ impl RawCoroutine {
         let align = align_of::<F>().max(16);
         let place = top.map_addr(|top| (top - size_of::<F>()) & !(align - 1));
         debug_assert!(
-            place.addr() > stack.limit() + (stack.bytes() >> 1),
+            place.addr() > stack.bottom() + (stack.bytes() >> 1),
             "a small closure"
         );
         let left = place.wrapping_sub(2 * size_of::<usize>()).cast::<usize>();

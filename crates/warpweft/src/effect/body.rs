@@ -48,7 +48,7 @@ pub(crate) struct HandledBody {
     /// `None` on a thread of no pool.
     context: Option<StackContext>,
     /// The right to use its stack.
-    _claim: StackPermit,
+    _permit: StackPermit,
     /// `Some` from the first run to the end; touched by `run` alone.
     coroutine: UnsafeCell<Option<RawCoroutine>>,
     switch: Cell<*const Switch>,
@@ -115,7 +115,7 @@ impl HandledBody {
         body: impl FnOnce() + 'static,
     ) -> NonNull<Self> {
         bodies::watch_overflows();
-        let Reserved { stack, claim } = reserved;
+        let Reserved { stack, permit } = reserved;
         let label = Label::of("handled body", &stack);
         label.write_location(made_at);
         let mut this = Box::<Self>::new_uninit();
@@ -134,7 +134,7 @@ impl HandledBody {
             coroutine: UnsafeCell::new(Some(unsafe { RawCoroutine::new(stack, begin) })),
             switch: Cell::new(ptr::null()),
             types: Cell::new(&[]),
-            _claim: claim,
+            _permit: permit,
             carried: Cell::new(false),
             request: Cell::new(None),
             discontinued: Cell::new(false),

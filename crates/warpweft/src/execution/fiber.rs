@@ -72,7 +72,7 @@ pub(crate) struct Fiber {
     /// Present while it has no body.
     stack: Cell<Option<StackMemory>>,
     /// Present while it has a body.
-    claim: Cell<StackPermit>,
+    permit: Cell<StackPermit>,
     /// Its slot in the thread's table, once it has waited.
     slot: Cell<Option<u32>>,
     /// The turn of its present or last wait for a key. No other wait of a fiber of this thread ever had it.
@@ -115,7 +115,7 @@ impl Fiber {
             context,
             fiber_waker,
             stack: Cell::new(Some(stack)),
-            claim: Cell::new(StackPermit::none()),
+            permit: Cell::new(StackPermit::none()),
             slot: Cell::new(None),
             turn: Cell::new(0),
             task: Cell::new(None),
@@ -156,10 +156,10 @@ impl Fiber {
         &self.label
     }
 
-    /// Sets the claim under which it uses its stack.
+    /// Sets the permit under which it uses its stack.
     #[inline]
-    pub(crate) fn set_claim(&self, claim: StackPermit) {
-        self.claim.set(claim);
+    pub(crate) fn set_permit(&self, permit: StackPermit) {
+        self.permit.set(permit);
     }
 
     pub(crate) fn load(&self, job: OnStackJob) {

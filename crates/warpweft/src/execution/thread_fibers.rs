@@ -74,7 +74,7 @@ pub(crate) struct ThreadFibers {
     /// The fibers that will start here.
     local_spawns: SpawnHere,
     warm: RefCell<Vec<NonNull<Fiber>>>,
-    /// True if the use of a stack needs a claim.
+    /// True if the use of a stack needs a permit.
     is_limited: bool,
     /// The stacks of handled bodies that have ended.
     bare: RefCell<Vec<StackMemory>>,
@@ -170,16 +170,16 @@ impl ThreadFibers {
     ) -> Result<(), (OnStackJob, StackError)> {
         let unloaded = match reserved {
             None => self.unloaded(),
-            Some(reserved) => Ok((self.init(reserved.stack), reserved.claim)),
+            Some(reserved) => Ok((self.init(reserved.stack), reserved.permit)),
         };
-        let (fiber, claim) = match unloaded {
+        let (fiber, permit) = match unloaded {
             Ok(unloaded) => unloaded,
             Err(error) => return Err((job, error)),
         };
         // SAFETY: a fiber of this thread is there until it is cleared away, at its end or later.
         let it = unsafe { fiber.as_ref() };
         if self.is_limited {
-            it.set_claim(claim);
+            it.set_permit(permit);
         }
         it.load(job);
         self.go(base, fiber, Input::Go);
@@ -291,7 +291,7 @@ impl ThreadFibers {
             self.count_live(-1);
         }
         if self.is_limited {
-            it.set_claim(StackPermit::none());
+            it.set_permit(StackPermit::none());
         }
         let mut warm = self.warm.borrow_mut();
         if warm.len() < WARM {

@@ -3,7 +3,10 @@
 
 use crate::children::{End, FAILED, RETURNED, Shared, end_of, fork};
 use crate::runtime;
+use std::future::poll_fn;
 use std::hint::black_box;
+use std::mem::replace;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -183,8 +186,17 @@ fn a_task_that_is_woken_in_the_child_neither_runs_nor_is_dropped_there() {
             let (guard, wakes, asleep) = (dropped.guard(n), Arc::clone(&wakes), Arc::clone(&asleep));
             async move {
                 let _guard = guard;
-                asleep.fetch_add(1, Ordering::SeqCst);
-                wakes.notified().await;
+                let mut notified = pin!(wakes.notified());
+                let mut is_counted = false;
+                poll_fn(|cx| {
+                    let polled = notified.as_mut().poll(cx);
+                    // After the poll: the child would need the lock of `wakes`.
+                    if !replace(&mut is_counted, true) {
+                        asleep.fetch_add(1, Ordering::SeqCst);
+                    }
+                    polled
+                })
+                .await;
                 ran.count(n);
             }
         };

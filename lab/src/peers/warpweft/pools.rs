@@ -27,6 +27,8 @@ use crate::idioms::channels::Sleeps;
 use crate::idioms::{Idiom, Joined, Part, SpawnApi, TaskPool};
 use crate::program::{Parts, Program, measured};
 
+/// How several pools are written, for the list.
+pub(super) const GRAMMAR: &str = "packet-bimodal and mixer take several pools, one behind the other: staged:POLICY/POLICY, perhaps with a third one and with the workers of each, staged:fifo@1/fifo@2; mixer also takes pools side by side: silos:N:POLICY";
 /// The first word of stages.
 const STAGED: &str = "staged:";
 /// The meaning of the word alone.

@@ -16,19 +16,19 @@ impl ThreadFibers {
     /// There is no stack, or none that may be used.
     #[inline]
     pub(crate) fn unloaded(&self) -> Result<(NonNull<Fiber>, StackPermit), StackError> {
-        let claim = self.claim()?;
+        let permit = self.permit()?;
         let warm = self.warm.borrow_mut().pop();
         let fiber = match warm {
             Some(fiber) => fiber,
             None => self.init(self.take_stack()?),
         };
-        Ok((fiber, claim))
+        Ok((fiber, permit))
     }
 
     #[inline]
-    fn claim(&self) -> Result<StackPermit, StackError> {
+    fn permit(&self) -> Result<StackPermit, StackError> {
         if self.is_limited {
-            self.pool.core().stacks.claim()
+            self.pool.core().stacks.permit()
         } else {
             Ok(StackPermit::none())
         }
@@ -40,9 +40,9 @@ impl ThreadFibers {
     ///
     /// There is none, or none that may be used.
     pub(crate) fn reserve(&self) -> Result<Reserved, StackError> {
-        let claim = self.claim()?;
+        let permit = self.permit()?;
         let stack = self.take_stack()?;
-        Ok(Reserved { stack, claim })
+        Ok(Reserved { stack, permit })
     }
 
     /// Takes a stack that was used on this thread, or one of the pool's.
