@@ -97,8 +97,8 @@ impl PolicySpec {
             .filter(|preset| (preset.make)().missing_feature().is_none())
     }
 
-    /// Returns what may stand in a text beside the names of [`presets`](Self::presets): a line for the orders,
-    /// and one for the values of each option. An error of a text says the line that was not met.
+    /// Returns what may stand in a text beside the names of [`presets`](Self::presets): one line has the
+    /// orders, and one more for each option its values. An error of a text says the line that was not met.
     ///
     /// ```
     /// use warpweft_policy::PolicySpec;
