@@ -2,7 +2,7 @@
 //! of a lock, and to a task that they await.
 
 use super::stack_context::{StackContext, here};
-use crate::pool::donation::{self, Donor};
+use crate::pool::lending::{self, Lender};
 use warpweft_policy::priority;
 use warpweft_task::frame::Who;
 use warpweft_task::{LendingHooks, set_lending};
@@ -35,20 +35,20 @@ impl StackContext {
 /// Lends the priority of the running task to `owner`, which has the lock at that address, until the task
 /// leaves this place in its list of waiters. Nothing happens outside of pools with priorities.
 pub(crate) fn lend(lock: usize, place: usize, owner: Who) {
-    if let Some((donor, _)) = donor(lock, place, owner.id) {
-        donation::waits(donor);
+    if let Some((lender, _)) = lender(lock, place, owner.id) {
+        lending::waits(lender);
     }
 }
 
 /// Returns the running task as one that waits there, and the number of levels of its pool. `None` outside of
 /// pools with priorities.
-fn donor(lock: usize, place: usize, owner: usize) -> Option<(Donor, usize)> {
+fn lender(lock: usize, place: usize, owner: usize) -> Option<(Lender, usize)> {
     let context = here()?;
     let levels = usize::from(context.fibers().pool().core().info.priorities);
     if levels < 2 {
         return None;
     }
-    let donor = Donor {
+    let lender = Lender {
         lock,
         place,
         task: context.who().id,
@@ -56,22 +56,22 @@ fn donor(lock: usize, place: usize, owner: usize) -> Option<(Donor, usize)> {
         pool: context.pool().addr().get(),
         level: priority::level(context.class(), levels),
     };
-    Some((donor, levels))
+    Some((lender, levels))
 }
 
 /// A task has one handle, so its line has one place.
 const HANDLE: usize = 0;
 
 static LENDING: LendingHooks = LendingHooks {
-    awaits: |task, word| match donor(task, HANDLE, task) {
-        Some((donor, levels)) => donation::awaits(donor, word, levels),
+    awaits: |task, word| match lender(task, HANDLE, task) {
+        Some((lender, levels)) => lending::awaits(lender, word, levels),
         None => awaits_no_more(task),
     },
     awaits_no_more,
 };
 
 fn awaits_no_more(task: usize) {
-    donation::left(task, HANDLE, || None);
+    lending::left(task, HANDLE, || None);
 }
 
 /// Makes tasks lend their priorities to those that they await. Each pool with priorities calls it.

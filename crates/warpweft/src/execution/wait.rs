@@ -46,12 +46,12 @@ impl StackContext {
     #[inline]
     pub(crate) fn promote_forks(&self, worker_ref: &WorkerRef) {
         if self.forks().may_have_latent() {
-            self.promote_all_forks(worker_ref);
+            self.raise_all_forks(worker_ref);
         }
     }
 
     #[inline(never)]
-    fn promote_all_forks(&self, worker_ref: &WorkerRef) {
+    fn raise_all_forks(&self, worker_ref: &WorkerRef) {
         self.forks().promote(|claim| {
             let job = self.job(self.class(), move || {
                 if let Some(fork) = claim.steal() {

@@ -10,7 +10,7 @@
 //! | `in_order` | closures that begin in the order in which they came |
 //! | `lifecycle` | open, draining, closing, closed |
 //! | `owned_tasks` | the tasks that sleep |
-//! | `donation` | the priority that a task lends to those on which it waits |
+//! | `lending` | the priority that a task lends to those on which it waits |
 //! | `panics` | what happens when a task panics |
 //! | `size` | how many of the workers run |
 //! | `ledger` | for how long a pool's memory stays if its policy keeps tasks |
@@ -18,12 +18,12 @@
 
 pub(crate) mod core;
 pub(crate) mod current;
-pub(crate) mod donation;
 pub(crate) mod draining;
 pub(crate) mod dyn_pool;
 pub(crate) mod in_order;
 pub(crate) mod info;
 pub(crate) mod ledger;
+pub(crate) mod lending;
 pub(crate) mod lifecycle;
 pub(crate) mod owned_tasks;
 pub(crate) mod panics;

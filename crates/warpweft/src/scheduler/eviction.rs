@@ -8,12 +8,12 @@ use warpweft_task::{Abandon, cancellations};
 
 impl<P: Policy> Worker<P> {
     /// Ends tasks that were cancelled while they were in queues, if there may be any. Before that it
-    /// [promotes](Self::promote) others.
+    /// [raises](Self::raise_queued) others.
     /// Contract: as [`call`](Self::call).
     #[inline]
     pub(crate) unsafe fn evict(&self) {
         // SAFETY: by contract.
-        unsafe { self.promote() };
+        unsafe { self.raise_queued() };
         let now = cancellations();
         let (first, last) = &self.cancellations;
         if last.replace(now) != now {

@@ -2,23 +2,23 @@
 //! wait for it.
 //!
 //! A worker keeps the priority of what it runs. A fiber has its own, since it comes back without the policy.
-//! Only policies with [`Policy::INHERITS_PRIORITY`] have this code. [`donation`] knows which tasks wait.
+//! Only policies with [`Policy::INHERITS_PRIORITY`] have this code. [`lending`] knows which tasks wait.
 //!
 //! The kept priority is a hint: a task that gets a wrong one runs too early or too late, and that is all.
 
 use super::pool::TypedPool;
 use super::worker::Worker;
 use crate::execution::stack_context::{self, StackContext};
-use crate::pool::donation::{self, Debtors};
+use crate::pool::lending::{self, Borrowers};
 use std::ptr::NonNull;
 use warpweft_platform::atomic::Ordering;
 use warpweft_policy::{Policy, TaskRef, WorkerId, priority};
 use warpweft_task::{Runnable, Why};
 
 /// Between two looks, queues of this length are searched for tasks that were lent a priority.
-const PROMOTED_FROM: u64 = 256;
+const RAISED_FROM: u64 = 256;
 /// And queues that are longer by this number for each task that has run since the last search.
-const PROMOTED_EACH: u64 = 4;
+const RAISED_EACH: u64 = 4;
 
 impl<P: Policy> TypedPool<P> {
     fn levels(&self) -> usize {
@@ -34,8 +34,8 @@ impl<P: Policy> TypedPool<P> {
             if level > self.core.least_urgent.load(Ordering::Relaxed) {
                 self.core.least_urgent.fetch_max(level, Ordering::Relaxed);
             }
-            if donation::lends_above(level)
-                && let Some(word) = donation::raised(&task, NonNull::from(self).cast(), self.levels())
+            if lending::lends_above(level)
+                && let Some(word) = lending::raised(&task, NonNull::from(self).cast(), self.levels())
             {
                 task.set_policy_word(word);
             }
@@ -45,8 +45,8 @@ impl<P: Policy> TypedPool<P> {
 
     /// Returns true if a task of the pool may be less urgent than one that lends its priority.
     #[inline]
-    fn may_have_debtors(&self) -> bool {
-        donation::lends_above(self.core.least_urgent.load(Ordering::Relaxed))
+    fn may_have_borrowers(&self) -> bool {
+        lending::lends_above(self.core.least_urgent.load(Ordering::Relaxed))
     }
 }
 
@@ -57,9 +57,9 @@ impl<P: Policy> Worker<P> {
     pub(super) unsafe fn runs(&self, task: &mut Runnable) {
         if P::INHERITS_PRIORITY {
             Self::restore(task);
-            if self.may_promote() {
+            if self.may_raise() {
                 // SAFETY: by contract.
-                unsafe { self.promote_soon() };
+                unsafe { self.raise_soon() };
             }
             self.worker_ref().class.set(priority::keep(task.policy_word(), 0));
         }
@@ -69,8 +69,8 @@ impl<P: Policy> Worker<P> {
     #[inline]
     pub(super) fn restore(task: &mut Runnable) {
         if P::INHERITS_PRIORITY
-            && donation::has_raised()
-            && let Some(word) = donation::restored(task)
+            && lending::has_raised()
+            && let Some(word) = lending::restored(task)
         {
             task.set_policy_word(word);
         }
@@ -101,21 +101,21 @@ impl<P: Policy> Worker<P> {
     }
 
     #[inline]
-    fn may_promote(&self) -> bool {
-        self.pool().may_have_debtors() && Debtors::may_have_changed(&self.worker_ref().waits_seen)
+    fn may_raise(&self) -> bool {
+        self.pool().may_have_borrowers() && Borrowers::may_have_changed(&self.worker_ref().waits_seen)
     }
 
     /// Takes tasks out of the queues to which a priority has been lent since the last time, and pushes them
     /// again.
     /// Contract: as [`call`](Self::call).
     #[inline]
-    pub(super) unsafe fn promote(&self) {
+    pub(super) unsafe fn raise_queued(&self) {
         if P::INHERITS_PRIORITY
-            && self.may_promote()
-            && let Some(debtors) = Debtors::changed(&self.worker_ref().waits_seen, self.worker_ref().pool)
+            && self.may_raise()
+            && let Some(borrowers) = Borrowers::changed(&self.worker_ref().waits_seen, self.worker_ref().pool)
         {
             // SAFETY: by contract.
-            unsafe { self.promote_all(&debtors) };
+            unsafe { self.raise_all(&borrowers) };
         }
     }
 
@@ -123,27 +123,27 @@ impl<P: Policy> Worker<P> {
     /// the next one then.
     /// Contract: as [`call`](Self::call).
     #[cold]
-    unsafe fn promote_soon(&self) {
-        let since = self.steps().wrapping_sub(self.promoted_at.get());
+    unsafe fn raise_soon(&self) {
+        let since = self.steps().wrapping_sub(self.raised_at.get());
         let own = P::queued(self.pool().shared(), WorkerId(self.id()));
         let shared = P::queued_shared(self.pool().shared());
         let queued = own.unwrap_or(0).saturating_add(shared.unwrap_or(0)) as u64;
-        if queued <= PROMOTED_FROM + PROMOTED_EACH * since {
+        if queued <= RAISED_FROM + RAISED_EACH * since {
             // SAFETY: by contract.
-            unsafe { self.promote() };
+            unsafe { self.raise_queued() };
         }
     }
 
     /// Contract: as [`call`](Self::call).
     #[cold]
-    unsafe fn promote_all(&self, debtors: &Debtors) {
-        self.promoted_at.set(self.steps());
+    unsafe fn raise_all(&self, borrowers: &Borrowers) {
+        self.raised_at.set(self.steps());
         let levels = self.pool().levels();
-        let wanted = |task: &TaskRef| debtors.has(task, levels);
+        let wanted = |task: &TaskRef| borrowers.has(task, levels);
         // SAFETY: by contract.
         let tasks = unsafe { self.call(|shared, local, cx| P::extract(shared, local, &wanted, cx)) };
         for mut task in tasks {
-            if let Some(word) = donation::raised(&task, self.worker_ref().pool, levels) {
+            if let Some(word) = lending::raised(&task, self.worker_ref().pool, levels) {
                 task.set_policy_word(word);
             }
             // SAFETY: by contract.
@@ -157,7 +157,7 @@ impl<P: Policy> Worker<P> {
     /// Forgets which tasks of the pool were raised: it ends.
     pub(super) fn forget_raised(&self) {
         if P::INHERITS_PRIORITY {
-            donation::forget(self.worker_ref().pool);
+            lending::forget(self.worker_ref().pool);
         }
     }
 }

@@ -48,7 +48,7 @@ pub(crate) struct Worker<P: Policy> {
     pub(super) neighbour: Neighbour,
     pub(super) yield_interval: YieldInterval,
     /// The worker's steps when it last searched its queues for tasks that were lent a priority.
-    pub(super) promoted_at: Cell<u64>,
+    pub(super) raised_at: Cell<u64>,
     /// True if it makes up for workers that are stuck.
     pub(crate) is_compensating: bool,
     /// For a compensating worker: true if a thread carries it.
@@ -97,7 +97,7 @@ impl<P: Policy> Worker<P> {
             sleep_history: SleepHistory::default(),
             neighbour: Neighbour::default(),
             yield_interval: YieldInterval::default(),
-            promoted_at: Cell::new(0),
+            raised_at: Cell::new(0),
             is_compensating,
             carried: AtomicBool::new(false),
             cancellations: (cancelled, Cell::new(cancelled)),

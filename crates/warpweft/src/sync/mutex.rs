@@ -27,7 +27,7 @@ use super::wait_list::{WaitList, WaiterId};
 use super::wakers::Wakers;
 use crate::execution::current_task::current_task;
 use crate::observe::raw::{RawWait, RawWhat};
-use crate::pool::donation;
+use crate::pool::lending;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
@@ -179,7 +179,7 @@ impl<T> Mutex<T> {
 
     #[cold]
     fn unlock_before_others(&self) {
-        donation::released(std::ptr::from_ref(&self.list.node().state).addr());
+        lending::released(std::ptr::from_ref(&self.list.node().state).addr());
         let mut word = self.word.load(Ordering::Relaxed);
         while word & WOKEN != 0 && word & STARVED == 0 {
             // A waiter that was woken will look.

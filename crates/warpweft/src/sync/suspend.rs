@@ -30,7 +30,7 @@ use super::wait_list::{WaitList, WaiterId, WaiterState};
 use super::wakers::Wakers;
 use crate::execution::class::lend;
 use crate::execution::current_task::current_task;
-use crate::pool::donation;
+use crate::pool::lending;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use warpweft_platform::sync::{Mutex, MutexGuard};
@@ -230,7 +230,7 @@ fn lock_of<A: WaitOp>(ask: &A) -> usize {
 fn lend_no_more<A: WaitOp>(ask: &A, place: &WaiterId, got: bool) {
     if A::OWNER.is_some() {
         let owner = || got.then(|| current_task().id);
-        donation::left(lock_of(ask), place.number(), owner);
+        lending::left(lock_of(ask), place.number(), owner);
     }
 }
 

@@ -6,7 +6,7 @@
 
 use super::ThreadFibers;
 use crate::execution::fiber::Fiber;
-use crate::pool::donation;
+use crate::pool::lending;
 use crate::threads::thread_handle::MailboxEntry;
 use std::ptr;
 use warpweft_policy::priority;
@@ -26,7 +26,7 @@ impl ThreadFibers {
     /// have a priority that is lent to it.
     #[inline]
     pub(crate) fn have_classes(&self) -> bool {
-        self.class_mix.is_mixed() || donation::lends_above(self.class_mix.least_urgent())
+        self.class_mix.is_mixed() || lending::lends_above(self.class_mix.least_urgent())
     }
 
     /// Brings the most urgent of the ready fibers to the front of the line.
@@ -89,8 +89,8 @@ impl Fiber {
         // SAFETY: there is a task only while its closure is on this stack.
         let word = self.task.get().map_or(0, |task| unsafe { task.policy_word() });
         let own = priority::level(word, levels);
-        match donation::lends_above(own) {
-            true => donation::lent_to(self.who().id, pool).map_or(own, |lent| lent.min(own)),
+        match lending::lends_above(own) {
+            true => lending::lent_to(self.who().id, pool).map_or(own, |lent| lent.min(own)),
             false => own,
         }
     }

@@ -2,7 +2,7 @@
 
 use super::Semaphore;
 use crate::execution::current_task::current_task;
-use crate::pool::donation;
+use crate::pool::lending;
 use crate::sync::marks::LINE;
 use crate::sync::owner::{FIRST, Holders};
 use warpweft_platform::atomic::Ordering;
@@ -51,7 +51,7 @@ impl Semaphore {
         let node = self.list.node();
         self.note_giver(&node.beside, FIRST);
         node.beside.of(FIRST).forget();
-        donation::released(std::ptr::from_ref(&node.state).addr());
+        lending::released(std::ptr::from_ref(&node.state).addr());
     }
 
     /// Reserves a slot for a waiter that is given permits while no mark is free. The caller has the lock.

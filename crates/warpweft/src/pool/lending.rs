@@ -30,7 +30,7 @@
 
 mod wait_table;
 
-pub(crate) use self::wait_table::Donor;
+pub(crate) use self::wait_table::Lender;
 use self::wait_table::{NO_LEVEL, WaitTable};
 use std::cell::Cell;
 use std::ptr::NonNull;
@@ -77,8 +77,8 @@ impl LendingTable {
         })
     }
 
-    fn enter(&mut self, donor: Donor) {
-        if self.waits.enter(donor) {
+    fn enter(&mut self, lender: Lender) {
+        if self.waits.enter(lender) {
             self.changes = self.changes.wrapping_add(1);
         }
     }
@@ -115,30 +115,30 @@ pub(crate) fn has_raised() -> bool {
 }
 
 /// Notes that a task waits, or that it waits for another owner now.
-pub(crate) fn waits(donor: Donor) {
+pub(crate) fn waits(lender: Lender) {
     if process::generation() == 0 {
-        LendingTable::change(|table| table.enter(donor));
+        LendingTable::change(|table| table.enter(lender));
     }
 }
 
-/// Notes that a task awaits the task that is `donor.lock` and has the policy word `word`, if it has something
-/// to lend: if its own priority is more urgent, or one that is lent to it. Whoever awaited it before does so
-/// no longer.
-pub(crate) fn awaits(donor: Donor, word: u64, levels: usize) {
-    let may_lend = lends() || has_raised() || donor.level < priority::level(word, levels);
+/// Notes that a task awaits the task that is `lender.lock` and has the policy word `word`, if it has
+/// something to lend: if its own priority is more urgent, or one that is lent to it. Whoever awaited it
+/// before does so no longer.
+pub(crate) fn awaits(lender: Lender, word: u64, levels: usize) {
+    let may_lend = lends() || has_raised() || lender.level < priority::level(word, levels);
     if process::generation() != 0 || !may_lend {
         return;
     }
     LendingTable::change(|table| {
-        if table.waits.contains(&donor) {
+        if table.waits.contains(&lender) {
             return;
         }
-        let lent = table.waits.lent_to(donor.task, donor.pool);
-        let level = lent.map_or(donor.level, |lent| lent.min(donor.level));
-        if level < priority::level(table.own_word(donor.lock, word), levels) {
-            table.enter(donor);
+        let lent = table.waits.lent_to(lender.task, lender.pool);
+        let level = lent.map_or(lender.level, |lent| lent.min(lender.level));
+        if level < priority::level(table.own_word(lender.lock, word), levels) {
+            table.enter(lender);
         } else {
-            table.waits.leave(donor.lock, donor.place);
+            table.waits.leave(lender.lock, lender.place);
         }
     });
 }
@@ -212,9 +212,9 @@ pub(crate) fn forget(pool: NonNull<PoolHeader>) {
 }
 
 /// The tasks of a pool to which a priority is lent, by their addresses, and the levels.
-pub(crate) struct Debtors(Vec<(usize, usize)>);
+pub(crate) struct Borrowers(Vec<(usize, usize)>);
 
-impl Debtors {
+impl Borrowers {
     /// Returns true if waits may have come since `seen`.
     #[inline]
     pub(crate) fn may_have_changed(seen: &Cell<u64>) -> bool {
@@ -224,21 +224,21 @@ impl Debtors {
     /// Returns them if waits have come since `seen`, which is then up to date.
     #[cold]
     pub(crate) fn changed(seen: &Cell<u64>, pool: NonNull<PoolHeader>) -> Option<Self> {
-        let debtors = TABLE.with(|table| {
+        let borrowers = TABLE.with(|table| {
             let is_new = seen.replace(table.changes) != table.changes;
-            is_new.then(|| table.waits.debtors(pool.addr().get()))
+            is_new.then(|| table.waits.borrowers(pool.addr().get()))
         });
-        let mut debtors = debtors.filter(|debtors| !debtors.is_empty())?;
-        debtors.sort_unstable();
+        let mut borrowers = borrowers.filter(|borrowers| !borrowers.is_empty())?;
+        borrowers.sort_unstable();
         // The most urgent level of each.
-        debtors.dedup_by_key(|&mut (task, _)| task);
-        Some(Self(debtors))
+        borrowers.dedup_by_key(|&mut (task, _)| task);
+        Some(Self(borrowers))
     }
 
     /// Returns true if the task would be raised.
     pub(crate) fn has(&self, task: &TaskRef, levels: usize) -> bool {
         let (id, own) = (task.id_word(), priority::level(task.policy_word(), levels));
-        let found = self.0.binary_search_by_key(&id, |&(debtor, _)| debtor);
+        let found = self.0.binary_search_by_key(&id, |&(borrower, _)| borrower);
         found.is_ok_and(|at| self.0[at].1 < own)
     }
 }
