@@ -45,6 +45,8 @@ pub mod prefetch;
 pub mod process;
 pub mod random;
 pub mod rate;
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub mod socket;
 pub mod stack_copy;
 pub mod sync;
 pub mod thread;

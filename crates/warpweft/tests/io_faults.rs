@@ -166,6 +166,8 @@ fn a_forked_child_is_told_and_harms_nobody() {
         for io in [Io::Inline, Io::Thread] {
             let runtime = Runtime::builder().workers(2).io(io).build().expect("workers");
             let (here, there) = runtime.block_on(async { UnixStream::pair() }).expect("a pair");
+            let (halved, other) = runtime.block_on(async { UnixStream::pair() }).expect("a pair");
+            let (reads, writes) = halved.into_split();
             // SAFETY: the child touches only what is its own, as far as a test can, and leaves by `_exit`.
             let child = unsafe { libc::fork() };
             assert!(child >= 0);
@@ -177,6 +179,8 @@ fn a_forked_child_is_told_and_harms_nobody() {
                 let made = runtime.block_on(async { UnixStream::pair() }).is_err_and(refused);
                 // Their registrations are the parent's, and stay.
                 drop((here, there));
+                // The connection of these is the parent's, too.
+                drop((reads, writes, other));
                 // SAFETY: ends the child at once.
                 unsafe { libc::_exit(i32::from(!read) + 2 * i32::from(!made)) };
             }
@@ -184,6 +188,11 @@ fn a_forked_child_is_told_and_harms_nobody() {
             // SAFETY: waits for the child that was just made; `status` is valid for a write.
             let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
             assert_eq!((waited, status), (child, 0));
+            block_on(writes.write_all(&[8])).expect("the half has not ended");
+            let mut byte = [0];
+            block_on(other.read_exact(&mut byte)).expect("a byte");
+            assert_eq!(byte, [8]);
+            drop(reads);
             let reader = runtime.spawn(async move {
                 let mut byte = [0];
                 let read = timeout(Duration::from_secs(20), here.read_exact(&mut byte)).await;

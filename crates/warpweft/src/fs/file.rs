@@ -176,11 +176,28 @@ impl File {
     }
 }
 
+/// Returns so many zeros.
+fn zeros(length: usize) -> io::Result<Vec<u8>> {
+    // What the system gives is zero already, so nothing is written. But that call has no way to fail: a file
+    // with holes may be longer than memory, and so another one asks before.
+    let attempt = Vec::<u8>::new().try_reserve_exact(length);
+    attempt.map_err(|_| out_of_memory())?;
+    Ok(vec![0; length])
+}
+
+fn out_of_memory() -> io::Error {
+    ErrorKind::OutOfMemory.into()
+}
+
 fn read_at(file: &std::fs::File, offset: u64, length: usize) -> io::Result<Vec<u8>> {
+    if i64::try_from(offset).is_err() {
+        // Beyond every file, and beyond what systems can ask for.
+        return Ok(Vec::new());
+    }
     // The buffer fits what is there, not what was requested, which may be any number.
     let there = usize::try_from(file.metadata()?.len().saturating_sub(offset)).unwrap_or(usize::MAX);
     // Files without a length, such as devices and `/proc`, are read in pieces.
-    let mut bytes = vec![0; length.min(there.max(4096))];
+    let mut bytes = zeros(length.min(there.max(4096)))?;
     let mut filled = 0;
     loop {
         match positioned::read(file, &mut bytes[filled..], offset.saturating_add(filled as u64)) {
@@ -193,9 +210,31 @@ fn read_at(file: &std::fs::File, offset: u64, length: usize) -> io::Result<Vec<u
             if filled == length {
                 break;
             }
-            bytes.resize(length.min(filled.saturating_mul(2)), 0);
+            let more = length.min(filled.saturating_mul(2));
+            bytes
+                .try_reserve_exact(more - filled)
+                .map_err(|_| out_of_memory())?;
+            bytes.resize(more, 0);
         }
     }
     bytes.truncate(filled);
     Ok(bytes)
+}
+
+#[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
+mod tests {
+    use super::{read_at, zeros};
+    use std::io::ErrorKind;
+
+    #[test]
+    fn what_memory_cannot_hold_is_an_error() {
+        let error = zeros(isize::MAX as usize).expect_err("no machine has that");
+        assert_eq!(error.kind(), ErrorKind::OutOfMemory);
+    }
+
+    #[test]
+    fn there_is_nothing_behind_the_largest_file() {
+        let file = std::fs::File::open(std::env::current_exe().expect("a path")).expect("this program");
+        assert_eq!(read_at(&file, u64::MAX, 10).expect("no error"), b"");
+    }
 }

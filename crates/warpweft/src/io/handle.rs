@@ -108,6 +108,11 @@ impl<T: AsPollable> Async<T> {
         }
     }
 
+    /// Returns true if it was made by the parent of this forked process.
+    pub(crate) fn is_in_forked_child(&self) -> bool {
+        self.driver.check().is_err()
+    }
+
     fn deregister(&self) {
         // In a forked child the poller is the parent's, and deleting would remove the parent's registration.
         if let Some(io) = self.io.as_ref().filter(|_| self.driver.check().is_ok()) {

@@ -7,30 +7,50 @@
 //!
 //! # Invariants
 //!
-//! - One question at a time is with the thread. `QuestionGuard::asked` says that one is, or that its answer
-//!   was not fetched.
-//! - A caller that is dropped leaves `asked` set. The next one fetches that answer first.
+//! - One question at a time is with the thread. `LaneState::asked` says which one.
+//! - Nobody has a right that others wait for: a future may be kept and not be polled, and the others go on.
+//!   Each change wakes all that wait, and each of them looks.
+//! - The answer to a question that nobody waits for is *late*: it is for the next caller that looks, and
+//!   nothing is asked before.
 
-use crate::sync::channel::{self, Receiver, Sender};
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::Notify;
+use crate::sync::channel::{self, Sender};
 use std::fmt;
 use std::io::{self, ErrorKind};
+use std::sync::Arc;
 use warpweft_platform::process::generation;
+use warpweft_platform::sync::Mutex;
 use warpweft_platform::thread::spawn_named;
 
 /// A thread that answers one question after the other.
 pub(super) struct OnThread<Q, A> {
     questions: Sender<Q>,
-    answers: Receiver<io::Result<A>>,
-    access: Mutex<bool>,
+    lane: Arc<Lane<A>>,
     here: u64,
 }
 
-/// The right to ask.
-pub(super) struct QuestionGuard<'a, Q, A> {
-    lane: &'a OnThread<Q, A>,
-    /// A question was asked whose answer was not fetched.
-    asked: MutexGuard<'a, bool>,
+/// What callers and the thread share.
+struct Lane<A> {
+    state: Mutex<LaneState<A>>,
+    changed: Notify,
+}
+
+struct LaneState<A> {
+    /// The question that is with the thread, and whether its caller waits.
+    asked: Option<(u64, bool)>,
+    /// The answers that are there for callers that wait, and have not looked yet.
+    answers: Vec<(u64, io::Result<A>)>,
+    late: Option<io::Result<A>>,
+    /// The number of the next question.
+    next: u64,
+    /// The thread has ended by a panic.
+    has_ended: bool,
+}
+
+/// A question whose caller waits. If it is dropped, the answer is late.
+pub(super) struct Question<'a, A> {
+    lane: &'a Lane<A>,
+    number: u64,
 }
 
 impl<Q: Send + 'static, A: Send + 'static> OnThread<Q, A> {
@@ -44,58 +64,141 @@ impl<Q: Send + 'static, A: Send + 'static> OnThread<Q, A> {
         mut answer: impl FnMut(Q) -> io::Result<A> + Send + 'static,
     ) -> io::Result<Self> {
         let (questions, asked) = channel::bounded(1);
-        let (answers, answered) = channel::bounded(1);
+        let lane = Arc::new(Lane {
+            state: Mutex::new(LaneState {
+                asked: None,
+                answers: Vec::new(),
+                late: None,
+                next: 0,
+                has_ended: false,
+            }),
+            changed: Notify::of("io thread"),
+        });
+        let end = EndsLane(Arc::clone(&lane));
         // Detached: it ends with the process, or with the last handle.
         drop(spawn_named(name, None, move || {
+            let lane = &end.0;
             while let Ok(question) = asked.recv().wait() {
-                if answers.send(answer(question)).wait().is_err() {
-                    return;
-                }
+                lane.answer(answer(question));
             }
         })?);
         Ok(Self {
             questions,
-            answers: answered,
-            access: Mutex::new(false),
+            lane,
             here: generation(),
         })
     }
+}
 
+impl<Q, A> OnThread<Q, A> {
     /// Returns true if the thread stayed in the parent of this forked process.
     pub(super) fn stayed_in_parent(&self) -> bool {
         self.here != generation()
     }
 
-    /// Waits for the right to ask.
-    pub(super) async fn access(&self) -> QuestionGuard<'_, Q, A> {
-        QuestionGuard {
-            lane: self,
-            asked: self.access.lock().await,
+    /// Waits until something has changed since this call.
+    pub(super) fn changed(&self) -> impl Future<Output = ()> {
+        self.lane.changed.notified()
+    }
+
+    /// Takes the answer to a question whose caller did not wait for it.
+    pub(super) fn take_late(&self) -> Option<io::Result<A>> {
+        self.lane.state.lock().late.take()
+    }
+
+    /// Asks, and takes the question, if the thread has none and no answer is late.
+    ///
+    /// # Errors
+    ///
+    /// The thread has ended by a panic.
+    pub(super) fn try_ask(&self, question: &mut Option<Q>) -> io::Result<Option<Question<'_, A>>> {
+        let number = {
+            let mut state = self.lane.state.lock();
+            if state.has_ended {
+                return Err(ended());
+            }
+            if state.asked.is_some() || state.late.is_some() {
+                return Ok(None);
+            }
+            let Some(number) = question.is_some().then_some(state.next) else {
+                return Ok(None);
+            };
+            state.next += 1;
+            state.asked = Some((number, true));
+            number
+        };
+        let asked = Question {
+            lane: &self.lane,
+            number,
+        };
+        // There is room: the thread has taken the last one. If it has ended meanwhile, so has the lane.
+        if let Some(question) = question.take() {
+            self.questions.try_send(question).map_err(|_| ended())?;
+        }
+        Ok(Some(asked))
+    }
+}
+
+impl<A> Lane<A> {
+    /// The thread has the answer to the question that it has.
+    fn answer(&self, answer: io::Result<A>) {
+        let mut state = self.state.lock();
+        match state.asked.take() {
+            Some((number, true)) => state.answers.push((number, answer)),
+            _ => state.be_late(answer),
+        }
+        drop(state);
+        self.changed.notify_all();
+    }
+}
+
+impl<A> LaneState<A> {
+    /// Keeps an answer for the next caller that looks; of several the first error.
+    fn be_late(&mut self, answer: io::Result<A>) {
+        if !matches!(self.late, Some(Err(_))) {
+            self.late = Some(answer);
+        }
+    }
+
+    fn take_answer(&mut self, number: u64) -> Option<io::Result<A>> {
+        let place = self.answers.iter().position(|(of, _)| *of == number)?;
+        Some(self.answers.swap_remove(place).1)
+    }
+}
+
+impl<A> Question<'_, A> {
+    /// Takes the answer, if it is there.
+    pub(super) fn answer(&self) -> Option<io::Result<A>> {
+        let mut state = self.lane.state.lock();
+        let answer = state.take_answer(self.number);
+        answer.or_else(|| state.has_ended.then(|| Err(ended())))
+    }
+}
+
+impl<A> Drop for Question<'_, A> {
+    fn drop(&mut self) {
+        // In a forked child the lock may be lost, and nobody answers there.
+        let Some(mut state) = self.lane.state.lock_unless_lost() else {
+            return;
+        };
+        match &mut state.asked {
+            Some((number, waits)) if *number == self.number => *waits = false,
+            _ => {
+                if let Some(answer) = state.take_answer(self.number) {
+                    state.be_late(answer);
+                }
+            }
         }
     }
 }
 
-impl<Q, A> QuestionGuard<'_, Q, A> {
-    /// Waits for the answer to an earlier question whose caller was dropped. Returns `None` if there is none.
-    pub(super) async fn late(&mut self) -> Option<io::Result<A>> {
-        if *self.asked {
-            Some(self.fetch().await)
-        } else {
-            None
-        }
-    }
+/// Its drop says that the thread has ended.
+struct EndsLane<A>(Arc<Lane<A>>);
 
-    /// Asks, and waits for the answer. The answer to an earlier question was fetched.
-    pub(super) async fn ask(&mut self, question: Q) -> io::Result<A> {
-        self.lane.questions.try_send(question).map_err(|_| ended())?;
-        *self.asked = true;
-        self.fetch().await
-    }
-
-    async fn fetch(&mut self) -> io::Result<A> {
-        let answer = self.lane.answers.recv().await;
-        *self.asked = false;
-        answer.unwrap_or_else(|_| Err(ended()))
+impl<A> Drop for EndsLane<A> {
+    fn drop(&mut self) {
+        self.0.state.lock().has_ended = true;
+        self.0.changed.notify_all();
     }
 }
 
@@ -114,17 +217,31 @@ impl<Q, A> fmt::Debug for OnThread<Q, A> {
 
 #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
 mod tests {
-    use super::OnThread;
+    use super::{OnThread, Question};
     use crate::block_on;
     use crate::sync::channel;
     use std::future::poll_fn;
     use std::io;
-    use std::pin::pin;
+    use std::pin::{Pin, pin};
     use std::task::Poll;
 
-    /// Polls a future once, and drops it.
-    async fn begin<F: Future>(future: F) {
-        let mut future = pin!(future);
+    /// Asks as soon as it can, and waits for the answer.
+    async fn ask<Q: Send + 'static, A: Send + 'static>(lane: &OnThread<Q, A>, question: Q) -> io::Result<A> {
+        let (mut question, mut asked) = (Some(question), None);
+        loop {
+            let change = lane.changed();
+            if asked.is_none() {
+                asked = lane.try_ask(&mut question)?;
+            }
+            if let Some(answer) = asked.as_ref().and_then(Question::answer) {
+                return answer;
+            }
+            change.await;
+        }
+    }
+
+    /// Polls a future once.
+    async fn begin<F: Future>(mut future: Pin<&mut F>) {
         poll_fn(|cx| {
             let _ = future.as_mut().poll(cx);
             Poll::Ready(())
@@ -132,25 +249,53 @@ mod tests {
         .await;
     }
 
-    #[test]
-    fn an_answer_is_not_lost_with_its_caller() {
-        // The first answer comes when its caller is gone, and not before.
-        let (allow, allowed) = channel::bounded(2);
+    /// A thread that doubles as many numbers as it is allowed to.
+    fn doubles() -> (channel::Sender<()>, OnThread<u32, u32>) {
+        let (allow, allowed) = channel::bounded(4);
         let double = move |number: u32| {
             let allowed = allowed.recv().wait();
             allowed.map(|()| 2 * number).map_err(io::Error::other)
         };
-        let doubled = OnThread::start("doubles", double).expect("a thread");
+        (allow, OnThread::start("doubles", double).expect("a thread"))
+    }
+
+    #[test]
+    fn an_answer_is_not_lost_with_its_caller() {
+        // The first answer comes when its caller is gone, and not before.
+        let (allow, doubled) = doubles();
         block_on(async {
-            assert_eq!(doubled.access().await.late().await.map(Result::ok), None);
-            begin(async { doubled.access().await.ask(4).await }).await;
+            assert!(doubled.take_late().is_none());
+            begin(pin!(ask(&doubled, 4))).await;
+            let change = doubled.changed();
             for _ in 0..2 {
                 allow.try_send(()).expect("there is room");
             }
-            let mut access = doubled.access().await;
-            assert_eq!(access.late().await.map(Result::ok), Some(Some(8)));
-            assert_eq!(access.late().await.map(Result::ok), None);
-            assert_eq!(access.ask(5).await.ok(), Some(10));
+            change.await;
+            assert!(
+                doubled.try_ask(&mut Some(7)).expect("it runs").is_none(),
+                "not before the late answer is taken"
+            );
+            assert_eq!(doubled.take_late().map(Result::ok), Some(Some(8)));
+            assert!(doubled.take_late().is_none());
+            assert_eq!(ask(&doubled, 5).await.ok(), Some(10));
+        });
+    }
+
+    /// A future that is kept and not polled has no right that others wait for, and loses nothing.
+    #[test]
+    fn who_does_not_look_stops_nobody() {
+        let (allow, doubled) = doubles();
+        block_on(async {
+            let (mut first, mut second) = (pin!(ask(&doubled, 1)), pin!(ask(&doubled, 2)));
+            begin(first.as_mut()).await;
+            begin(second.as_mut()).await;
+            for _ in 0..4 {
+                allow.try_send(()).expect("there is room");
+            }
+            assert_eq!(ask(&doubled, 3).await.ok(), Some(6));
+            assert_eq!(second.await.ok(), Some(4));
+            assert_eq!(ask(&doubled, 5).await.ok(), Some(10));
+            assert_eq!(first.await.ok(), Some(2));
         });
     }
 
@@ -160,7 +305,7 @@ mod tests {
         let fails = fails.expect("a thread");
         block_on(async {
             for _ in 0..2 {
-                let error = fails.access().await.ask(()).await.expect_err("it ended");
+                let error = ask(&fails, ()).await.expect_err("it ended");
                 assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
             }
         });

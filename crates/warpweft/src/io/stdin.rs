@@ -91,22 +91,23 @@ impl Shared {
 
     /// Waits until there are bytes. Returns false at the end of the input. Dropping it loses nothing.
     async fn fill(self: Arc<Self>) -> io::Result<bool> {
-        let mut access = self.thread.access().await;
-        if self.has_bytes() {
-            return Ok(true);
+        loop {
+            let change = self.thread.changed();
+            {
+                // Held throughout: what one caller takes from the thread must be there for the next look.
+                let mut bytes = self.bytes.lock();
+                if bytes.1 < bytes.0.len() {
+                    return Ok(true);
+                }
+                if let Some(late) = self.thread.take_late() {
+                    *bytes = (late?, 0);
+                    return Ok(!bytes.0.is_empty());
+                }
+                // Nobody waits for the answer more than the others: it is for the first that looks.
+                drop(self.thread.try_ask(&mut Some(()))?);
+            }
+            change.await;
         }
-        let bytes = match access.late().await {
-            Some(late) => late?,
-            None => access.ask(()).await?,
-        };
-        let has_bytes = !bytes.is_empty();
-        *self.bytes.lock() = (bytes, 0);
-        Ok(has_bytes)
-    }
-
-    fn has_bytes(&self) -> bool {
-        let bytes = self.bytes.lock();
-        bytes.1 < bytes.0.len()
     }
 
     /// Moves bytes that are there into `buffer`.
@@ -199,6 +200,9 @@ mod tests {
             // Each attempt is dropped; the thread was asked once.
             assert!(shared.poll_read(&mut None, &mut cx, &mut buffer).is_pending());
         }
+        // One that is kept, and does not look again, stops nobody.
+        let mut kept = None;
+        assert!(shared.poll_read(&mut kept, &mut cx, &mut buffer).is_pending());
         keys.send(b"hello").expect("the thread reads");
         let mut all = Vec::new();
         while all.len() < 5 {

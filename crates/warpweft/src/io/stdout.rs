@@ -1,6 +1,6 @@
 //! The output and the errors of the process.
 
-use super::on_thread::OnThread;
+use super::on_thread::{OnThread, Question};
 use crate::driver::forked;
 use futures_io::AsyncWrite;
 use std::fmt;
@@ -43,11 +43,20 @@ fn writer<W: Write>(
 
 /// Writes `bytes`, after what was asked before.
 async fn write(writer: Arc<WriterThread>, bytes: Vec<u8>) -> io::Result<()> {
-    let mut access = writer.access().await;
-    if let Some(late) = access.late().await {
-        late?;
+    let (mut bytes, mut asked) = (Some(bytes), None);
+    loop {
+        let change = writer.changed();
+        if asked.is_none() {
+            if let Some(late) = writer.take_late() {
+                late?;
+            }
+            asked = writer.try_ask(&mut bytes)?;
+        }
+        if let Some(answer) = asked.as_ref().and_then(Question::answer) {
+            return answer;
+        }
+        change.await;
     }
-    access.ask(bytes).await
 }
 
 /// The poll form: takes some bytes, once those before are written.
@@ -217,8 +226,13 @@ mod tests {
             let error = taken.map(drop).and(flushed).expect_err("it fails");
             assert_eq!(error.kind(), io::ErrorKind::StorageFull);
             write(lane.clone(), b"four".to_vec()).await.expect("no error");
+            // A handle that is kept, and neither flushed nor dropped, stops nobody.
+            let writing = Mutex::new(None);
+            let taken = poll_fn(|cx| poll_write(&writing, cx, b"five", || Ok(lane.clone()))).await;
+            assert_eq!(taken.expect("no error"), 4);
+            write(lane.clone(), b"six".to_vec()).await.expect("no error");
         });
         let written: Vec<_> = written.try_iter().collect();
-        assert_eq!(written, ["one", "two", "three", "four"]);
+        assert_eq!(written, ["one", "two", "three", "four", "five", "six"]);
     }
 }

@@ -130,14 +130,10 @@ impl UnixDatagram {
     pub async fn send_to(&self, bytes: &[u8], path: impl AsRef<Path>) -> io::Result<usize> {
         let path = path.as_ref();
         loop {
-            // No room is no reason to wait here, where no room is reported.
-            let sent = self.0.write_with(|socket| match socket.send_to(bytes, path) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
-                sent => sent.map(Some),
-            });
-            match sent.await.transpose() {
-                None => self.room_at(path).await?,
-                Some(sent) => return at_path("send to", path, |_| sent),
+            // Without a look at the source: it knows whether there is room where the socket is connected to.
+            match self.try_send_to(bytes, path) {
+                Err(error) if error.kind() == io::ErrorKind::ResourceBusy => self.room_at(path).await?,
+                sent => return sent,
             }
         }
     }

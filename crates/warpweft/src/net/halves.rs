@@ -81,7 +81,8 @@ impl<S: Socket> Deref for OwnedWriteHalf<S> {
 
 impl<S: Socket> Drop for OwnedWriteHalf<S> {
     fn drop(&mut self) {
-        if self.ends_it {
+        // In a forked child the connection is the parent's, whose half would end, too.
+        if self.ends_it && !self.stream.as_async().is_in_forked_child() {
             // A stream that is no longer connected has already ended.
             let _ = self.stream.shutdown(Shutdown::Write);
         }

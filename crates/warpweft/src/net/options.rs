@@ -8,6 +8,9 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+/// The largest buffer that can be asked for.
+const MOST_BUFFERED: usize = i32::MAX as usize;
+
 /// Makes sockets with options. Options that are not set are those of `std` or of the system.
 ///
 /// ```
@@ -62,8 +65,8 @@ impl SocketOptions {
         self
     }
 
-    /// Sets how many connections may wait to be accepted. The system has a limit, too (`somaxconn`), which is
-    /// the default.
+    /// Sets how many connections may wait to be accepted. The default is 4096. The system has a limit, too
+    /// (`somaxconn`), which it takes if that is smaller.
     #[must_use]
     pub fn backlog(mut self, connections: u32) -> Self {
         self.backlog = Some(connections);
@@ -194,10 +197,10 @@ impl SocketOptions {
             None => {}
         }
         if let Some(bytes) = self.send_buffer {
-            socket.set_send_buffer_size(bytes)?;
+            socket.set_send_buffer_size(bytes.min(MOST_BUFFERED))?;
         }
         if let Some(bytes) = self.recv_buffer {
-            socket.set_recv_buffer_size(bytes)?;
+            socket.set_recv_buffer_size(bytes.min(MOST_BUFFERED))?;
         }
         Ok(())
     }

@@ -109,6 +109,10 @@ impl<S: Socket> Stream<S> {
     ///
     /// See [`Stream`].
     pub async fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        if buffer.is_empty() {
+            // The system would say that there is nothing to read.
+            return Ok(0);
+        }
         let room = room::<S>(buffer.len());
         self.0.receive(room, |socket| socket.read(buffer)).await
     }
@@ -119,6 +123,9 @@ impl<S: Socket> Stream<S> {
     ///
     /// See [`Stream`].
     pub async fn read_vectored(&self, buffers: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        if are_empty(buffers) {
+            return Ok(0);
+        }
         let room = room_in::<S>(buffers);
         self.0.receive(room, |socket| socket.read_vectored(buffers)).await
     }
@@ -153,6 +160,9 @@ impl<S: Socket> Stream<S> {
         cx: &mut Context<'_>,
         buffer: &mut [MaybeUninit<u8>],
     ) -> Poll<io::Result<usize>> {
+        if buffer.is_empty() {
+            return Poll::Ready(Ok(0));
+        }
         let room = room::<S>(buffer.len());
         self.0.poll_receive(cx, room, |socket| {
             let ((written, _), _) = rustix::net::recv(socket, &mut *buffer, RecvFlags::empty())?;
@@ -227,19 +237,33 @@ impl<S: Socket> Stream<S> {
     }
 }
 
+/// The most buffers of one read that every system fills, `IOV_MAX` of POSIX.
+const MOST_BUFFERS: usize = 16;
+
 /// Returns the length below which a read of `bytes` bytes leaves nothing behind: see `Async::receive`.
 fn room<S: Socket>(bytes: usize) -> usize {
     if S::SHORT_IS_ALL { bytes } else { 0 }
 }
 
+/// As [`room`]. The system may leave buffers beyond [`MOST_BUFFERS`] empty, whatever there is to read.
 fn room_in<S: Socket>(buffers: &[IoSliceMut<'_>]) -> usize {
+    if buffers.len() > MOST_BUFFERS {
+        return 0;
+    }
     room::<S>(buffers.iter().map(|buffer| buffer.len()).sum())
+}
+
+fn are_empty(buffers: &[IoSliceMut<'_>]) -> bool {
+    buffers.iter().all(|buffer| buffer.is_empty())
 }
 
 lend_pollable!([S: Socket] Stream<S>, 0);
 
 impl<S: Socket> AsyncRead for &Stream<S> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+        if buffer.is_empty() {
+            return Poll::Ready(Ok(0));
+        }
         let room = room::<S>(buffer.len());
         self.0.poll_receive(cx, room, |socket| socket.read(buffer))
     }
@@ -249,6 +273,9 @@ impl<S: Socket> AsyncRead for &Stream<S> {
         cx: &mut Context<'_>,
         buffers: &mut [IoSliceMut<'_>],
     ) -> Poll<io::Result<usize>> {
+        if are_empty(buffers) {
+            return Poll::Ready(Ok(0));
+        }
         let room = room_in::<S>(buffers);
         self.0
             .poll_receive(cx, room, |socket| socket.read_vectored(buffers))

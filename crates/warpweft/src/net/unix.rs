@@ -89,12 +89,8 @@ impl UnixStream {
     /// The system's error.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     pub fn peer_cred(&self) -> io::Result<PeerCred> {
-        let cred = rustix::net::sockopt::socket_peercred(self)?;
-        Ok(PeerCred {
-            pid: cred.pid.as_raw_nonzero().get().unsigned_abs(),
-            uid: cred.uid.as_raw(),
-            gid: cred.gid.as_raw(),
-        })
+        let (pid, uid, gid) = warpweft_platform::socket::peer_cred(rustix::fd::AsFd::as_fd(self))?;
+        Ok(PeerCred { pid, uid, gid })
     }
 }
 
@@ -103,7 +99,7 @@ impl UnixStream {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PeerCred {
-    /// The number of the process.
+    /// The number of the process; 0 if it has none here, because it is in another namespace.
     pub pid: u32,
     /// The number of its user.
     pub uid: u32,

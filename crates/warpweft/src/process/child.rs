@@ -136,6 +136,9 @@ impl Child {
     ///
     /// As [`wait`](Self::wait).
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
+        if generation() != self.here {
+            return Err(forked());
+        }
         let child = &mut self.running().child;
         let ended = child.try_wait();
         ended.map_err(|error| explain(error, child))

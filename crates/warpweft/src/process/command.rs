@@ -172,6 +172,16 @@ impl Command {
             self.std.stderr(Stdio::piped());
         }
         let child = self.spawn();
+        // What was not chosen is not chosen for the next start either.
+        if !stdin {
+            self.std.stdin(Stdio::inherit());
+        }
+        if !stdout {
+            self.std.stdout(Stdio::inherit());
+        }
+        if !stderr {
+            self.std.stderr(Stdio::inherit());
+        }
         async move { child?.wait_with_output().await }
     }
 
@@ -185,7 +195,7 @@ impl Command {
         if let Some(folder) = folder.filter(|folder| may_be_folder && !folder.is_dir()) {
             attempt.push_str(&format!(" in `{}`, which is no folder", folder.display()));
         } else if is_missing && !program.as_encoded_bytes().contains(&b'/') {
-            attempt.push_str(", which no folder of `PATH` has");
+            attempt.push_str(", which no folder of `PATH` has, or whose interpreter is missing");
         } else if let Some(folder) = folder {
             attempt.push_str(&format!(" in `{}`", folder.display()));
         }

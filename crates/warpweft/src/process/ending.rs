@@ -21,9 +21,10 @@ pub(super) enum Ending {
     /// The descriptor of the process, which is readable when it has ended.
     Descriptor(Async<OwnedFd>),
     /// A pipe with a byte for each `SIGCHLD`, of whichever child.
+    /// The action is dropped first: it writes to the pipe while somebody can read it.
     Signal(
-        Async<UnixStream>,
         #[expect(dead_code, reason = "dropping it unregisters")] Registered,
+        Async<UnixStream>,
     ),
 }
 
@@ -66,7 +67,7 @@ impl Ending {
         // SAFETY: the action does only what a signal handler may do: it reads an atomic and writes to a
         // descriptor that it owns, which does not block.
         let registered = unsafe { register(libc::SIGCHLD, tell) }?;
-        Ok(Self::Signal(reader, Registered(registered)))
+        Ok(Self::Signal(Registered(registered), reader))
     }
 
     /// Waits until `child` has ended, and reaps it.
@@ -77,7 +78,7 @@ impl Ending {
     pub(super) async fn wait(&self, child: &mut Child) -> io::Result<ExitStatus> {
         match self {
             Self::Descriptor(descriptor) => descriptor.read_with(|_| status(child)).await,
-            Self::Signal(reader, _) => reader.read_with(|pipe| after(pipe, child)).await,
+            Self::Signal(_, reader) => reader.read_with(|pipe| after(pipe, child)).await,
         }
     }
 
@@ -85,7 +86,7 @@ impl Ending {
     pub(super) fn poll(&self, cx: &mut Context<'_>, child: &mut Child) -> Poll<io::Result<ExitStatus>> {
         match self {
             Self::Descriptor(descriptor) => descriptor.poll_read_with(cx, |_| status(child)),
-            Self::Signal(reader, _) => reader.poll_read_with(cx, |pipe| after(pipe, child)),
+            Self::Signal(_, reader) => reader.poll_read_with(cx, |pipe| after(pipe, child)),
         }
     }
 }

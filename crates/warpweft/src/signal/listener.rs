@@ -81,10 +81,10 @@ impl Signal {
 /// ```
 #[derive(Debug)]
 pub struct Signals {
+    /// No handler counts after its drop. First: a handler writes to the pipe while somebody can read it.
+    _registered: Vec<Registered>,
     reader: Async<UnixStream>,
     heard: Arc<ListenerState>,
-    /// No handler counts after its drop.
-    _registered: Vec<Registered>,
 }
 
 /// What the handlers share with the listener.

@@ -17,6 +17,8 @@ pub(super) struct OnSignal {
     /// First: no signal comes through afterwards.
     registered: Option<Registered>,
     writer: UnixStream,
+    /// The pipe has a reader, also after a panic of `answer`: the handler would be ended by `SIGPIPE`.
+    _reader: UnixStream,
     thread: Option<JoinHandle<()>>,
     here: u64,
 }
@@ -33,13 +35,20 @@ impl OnSignal {
         mut answer: impl FnMut() + Send + 'static,
     ) -> io::Result<Self> {
         let (writer, mut reader) = UnixStream::pair()?;
+        let kept = reader.try_clone()?;
         let signals = writer.try_clone()?;
         signals.set_nonblocking(true)?;
         let here = generation();
         let thread = spawn_named(name, None, move || {
             let mut asked = [OVER; 64];
-            while let Ok(read) = reader.read(&mut asked) {
-                if read == 0 || asked[..read].contains(&OVER) {
+            loop {
+                let read = match reader.read(&mut asked) {
+                    // A handler of the program interrupts calls.
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                    Err(_) | Ok(0) => return,
+                    Ok(read) => read,
+                };
+                if asked[..read].contains(&OVER) {
                     return;
                 }
                 answer();
@@ -55,6 +64,7 @@ impl OnSignal {
         let mut answers = Self {
             registered: None,
             writer,
+            _reader: kept,
             thread: Some(thread),
             here,
         };

@@ -241,6 +241,21 @@ fn datagrams_by_paths_wait_for_room() {
                     sent.await.expect("no panic")?;
                 }
             }
+            // A socket that waits for room where it is connected to has room elsewhere.
+            let full = path("full");
+            let (_never, connected) = (UnixDatagram::bind(&full)?, UnixDatagram::unbound()?);
+            connected.connect(&full)?;
+            let connected = std::sync::Arc::new(connected);
+            let fills = spawn({
+                let connected = std::sync::Arc::clone(&connected);
+                async move { while connected.send(b"more").await.is_ok() {} }
+            });
+            while connected.try_send_to(b"more", &full).is_ok() {
+                warpweft::yield_now().await;
+            }
+            sleep(Duration::from_millis(2)).await;
+            assert_eq!(connected.send_to(b"there", &there).await?, 5);
+            fills.cancel();
             // A wait ends with its receiver.
             let waits = spawn({
                 let here = here.clone();

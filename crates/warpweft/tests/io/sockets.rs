@@ -2,8 +2,11 @@
 #![cfg(feature = "net")]
 
 use crate::inout::both_ways;
+use futures_io::AsyncRead as _;
+use std::future::poll_fn;
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -192,6 +195,47 @@ fn vectors_and_peeks() {
                 .read_vectored(&mut [IoSliceMut::new(&mut one), IoSliceMut::new(&mut other)])
                 .await?;
             assert_eq!((read, &one, &other[..5]), (7, b"ab", &b"cdefg"[..]));
+            Ok(())
+        });
+    });
+}
+
+/// The system fills some of them at a time, and that is no sign that there is no more.
+#[test]
+fn more_buffers_than_the_system_takes() {
+    both_ways(|runtime| {
+        run(runtime, async {
+            let (here, there) = pair().await?;
+            let sent: Vec<u8> = (0..3000_u32).map(|byte| byte as u8).collect();
+            here.write_all(&sent).await?;
+            let mut got = Vec::new();
+            while got.len() < sent.len() {
+                let mut bytes = vec![0; 2000];
+                let mut buffers: Vec<_> = bytes.chunks_mut(1).map(IoSliceMut::new).collect();
+                let read = there.read_vectored(&mut buffers).await?;
+                got.extend_from_slice(&bytes[..read]);
+            }
+            assert!(got == sent);
+            Ok(())
+        });
+    });
+}
+
+#[test]
+fn a_read_without_room_does_not_wait() {
+    both_ways(|runtime| {
+        run(runtime, async {
+            let (_here, mut there) = pair().await?;
+            // Each knows then that there is nothing to read.
+            let waits = timeout(Duration::from_millis(1), there.read(&mut [0])).await;
+            assert!(waits.is_err());
+            assert_eq!(there.read(&mut []).await?, 0);
+            assert_eq!(there.read_vectored(&mut [IoSliceMut::new(&mut [])]).await?, 0);
+            assert_eq!(poll_fn(|cx| there.poll_read_uninit(cx, &mut [])).await?, 0);
+            assert_eq!(
+                poll_fn(|cx| Pin::new(&mut there).poll_read(cx, &mut [])).await?,
+                0
+            );
             Ok(())
         });
     });

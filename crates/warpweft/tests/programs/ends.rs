@@ -122,7 +122,9 @@ fn what_does_not_start_is_named() {
             .expect_err("none");
         let text = error.to_string();
         assert!(
-            text.contains("start `no-such-program`, which no folder of `PATH` has: "),
+            text.contains(
+                "start `no-such-program`, which no folder of `PATH` has, or whose interpreter is missing: "
+            ),
             "{text}"
         );
         let error = Command::new("true")

@@ -56,6 +56,24 @@ fn output_and_errors_are_read_side_by_side() {
     });
 }
 
+/// The pipes of `output` are for that start alone: nobody would read them.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_start_after_output_has_the_output_of_this_process() {
+    run(&one(), async {
+        for stream in [1, 2] {
+            let mut command = Command::new("sh");
+            let script = format!("test \"$(readlink /proc/$$/fd/{stream})\" = \"$0\"");
+            command.arg("-c").arg(script);
+            command.arg(std::fs::read_link(format!("/proc/self/fd/{stream}"))?);
+            assert!(command.status().await?.success());
+            assert!(!command.output().await?.status.success(), "a pipe of its own");
+            assert!(command.status().await?.success());
+        }
+        Ok(())
+    });
+}
+
 #[test]
 fn the_traits_read_write_and_close() {
     run(&one(), async {
