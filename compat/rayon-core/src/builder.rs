@@ -186,13 +186,17 @@ impl<S: ThreadSpawn> ThreadPoolBuilder<S> {
                 entered::keep(&registry, thread.enter());
                 continue;
             }
-            // On an error the remaining threads are dropped, which closes the pool.
-            self.spawn.spawn(ThreadBuilder {
+            let started = self.spawn.spawn(ThreadBuilder {
                 name: self.thread_name.as_mut().map(|name| name(index)),
                 stack_size: self.stack_size,
                 index,
                 thread,
-            })?;
+            });
+            if let Err(error) = started {
+                // The remaining threads are dropped, which closes the pool; this one is not in it any more.
+                entered::leave(&registry);
+                return Err(error.into());
+            }
         }
         Ok(registry)
     }

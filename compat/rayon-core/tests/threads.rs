@@ -296,3 +296,33 @@ fn a_cancelled_token_leaves_no_scope_with_jobs_that_run() {
         });
     }
 }
+
+/// The thread that is the first of a pool keeps it: functions of the crate find it there.
+#[test]
+fn a_pool_that_another_thread_drops_stays_with_its_first_thread() {
+    std::thread::spawn(|| {
+        let pool = ThreadPoolBuilder::new().num_threads(2).use_current_thread().build();
+        let pool = pool.expect("two threads");
+        std::thread::spawn(move || drop(pool)).join().expect("no panic");
+        assert_eq!(rayon_core::current_num_threads(), 2);
+        assert_eq!(rayon_core::join(|| 1, || 2), (1, 2));
+    })
+    .join()
+    .expect("no panic");
+}
+
+#[test]
+fn a_thread_that_cannot_be_started_lets_the_first_one_go() {
+    std::thread::spawn(|| {
+        let pool = ThreadPoolBuilder::new()
+            .num_threads(2)
+            .use_current_thread()
+            .spawn_handler(|_| Err(std::io::Error::other("as asked")))
+            .build();
+        assert!(pool.is_err());
+        assert_eq!(rayon_core::current_thread_index(), None);
+        assert!(rayon_core::current_num_threads() > 0, "those of the global pool");
+    })
+    .join()
+    .expect("no panic");
+}

@@ -40,6 +40,7 @@ pub mod counter;
 pub mod delay;
 pub mod hint;
 pub mod hook;
+pub mod panics;
 pub mod park;
 pub mod prefetch;
 pub mod process;

@@ -76,7 +76,8 @@ impl CancelToken {
     }
 
     /// Cancels the token and all that are below it, and wakes what waits under them. Does nothing if it was
-    /// cancelled before. When it returns, no task under the token starts any more.
+    /// cancelled before. When it returns, no task under the token starts any more; below
+    /// it, that is so when the first such call has returned.
     ///
     /// Takes time in proportion to the number of tokens below and of tasks that wait under them.
     ///
@@ -171,10 +172,12 @@ impl CancelToken {
     /// ```
     pub fn run<T>(&self, f: impl FnOnce() -> T) -> Result<T, Cancelled> {
         let token = self.below_current();
-        if here::UNWINDS
-            && let Some(cancelled) = token.reason()
-        {
-            return Err(cancelled);
+        if here::UNWINDS && token.reason().is_some() {
+            if let Some(cancelled) = self.reason() {
+                return Err(cancelled);
+            }
+            // Only the other one was: this stack ends here, unless it must not be unwound.
+            here::check();
         }
         // Unwind: the panic continues, unless it is the end that the token asked for.
         match catch_unwind(AssertUnwindSafe(|| with_token(Some(&token.0), f))) {

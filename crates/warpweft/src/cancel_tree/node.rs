@@ -25,6 +25,7 @@ use std::sync::{Arc, Weak};
 use std::task::Waker;
 use warpweft_platform::atomic::{AtomicU32, Ordering};
 use warpweft_platform::delay;
+use warpweft_platform::panics::discard;
 use warpweft_platform::sync::Mutex;
 use warpweft_platform::thread::panicking;
 
@@ -299,11 +300,16 @@ fn wake_each(wakers: Vec<Waker>) {
     let mut panic = None;
     for waker in wakers {
         // Unwind: a waker is foreign code; it is not used again, and the tree is consistent.
-        let woken = catch_unwind(AssertUnwindSafe(|| waker.wake()));
-        panic = panic.or(woken.err());
+        match catch_unwind(AssertUnwindSafe(|| waker.wake())) {
+            Err(first) if panic.is_none() => panic = Some(first),
+            Err(other) => discard(other),
+            Ok(()) => {}
+        }
     }
-    if let Some(panic) = panic.filter(|_| !panicking()) {
-        resume_unwind(panic);
+    match panic {
+        Some(panic) if panicking() => discard(panic),
+        Some(panic) => resume_unwind(panic),
+        None => {}
     }
 }
 

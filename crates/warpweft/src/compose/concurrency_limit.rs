@@ -15,7 +15,8 @@ use crate::sync::permit::{OwnedPermit, Permit};
 use crate::sync::semaphore::Semaphore;
 use crate::time::timeout;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use warpweft_platform::clock;
 use warpweft_task::JoinHandle;
 
 impl Pool {
@@ -29,8 +30,8 @@ impl Pool {
     }
 }
 
-/// Lets a limited number of its tasks into a pool at a time. The others wait in the order in which they were
-/// spawned. It has no threads.
+/// Lets a limited number of its tasks into a pool at a time. The others wait in the order in which the
+/// pool has taken them first: its policy decides that, as for all tasks. It has no threads.
 ///
 /// A task counts from its first step until its end, also while it waits or is in another pool. So a limit
 /// bounds what is open at a time, such as connections. Clones share the limit. Waiting tasks use memory, but
@@ -68,8 +69,8 @@ impl ConcurrencyLimit {
         })
     }
 
-    /// Returns the same limit, whose further tasks have that priority. It does not change the order in which
-    /// they are admitted. A priority of another pool is ignored.
+    /// Returns the same limit, whose further tasks have that priority. Where they wait
+    /// for the limit, they wait in the order in which they have come. A priority of another pool is ignored.
     ///
     /// ```
     /// use warpweft::{Runtime, policy::Negele};
@@ -213,7 +214,7 @@ impl ConcurrencyLimit {
         let (builder, token) = (self.builder(), inherited());
         async move {
             self.pool.check().map_err(EnterError::of)?;
-            let (start, acquires) = (Instant::now(), self.permits.acquire(1));
+            let (start, acquires) = (clock::now_ns(), self.permits.acquire(1));
             let permit = match time {
                 None => acquires.await,
                 Some(time) => timeout(time, acquires).await.map_err(|_| EnterError::AtLimit {
@@ -231,9 +232,12 @@ impl ConcurrencyLimit {
             });
             match time {
                 None => spawns.await,
-                Some(time) => timeout(time.saturating_sub(start.elapsed()), spawns)
-                    .await
-                    .unwrap_or_else(|_| Err(self.pool.full())),
+                Some(time) => timeout(
+                    time.saturating_sub(Duration::from_nanos(clock::now_ns() - start)),
+                    spawns,
+                )
+                .await
+                .unwrap_or_else(|_| Err(self.pool.full())),
             }
         }
     }

@@ -17,7 +17,7 @@ impl Pool {
     ///
     /// If the pool is [bounded](crate::Builder::capacity), the task first waits for a permit, in order of
     /// arrival, and keeps its permit of the other pool meanwhile. If this is dropped before it is ready, the
-    /// task stays where it is.
+    /// task stays where it is, unless it has moved since the last poll: [`is_here`](Pool::is_here) says so.
     ///
     /// For the policy of the pool that it leaves, the task has ended. What that policy had noted about it,
     /// such as a [priority](crate::Priority), is lost. Costs a push from outside.

@@ -22,11 +22,11 @@ use super::timers::{NEVER, TimerKey, Timers};
 use crate::observe::raw::RawWait;
 use std::fmt;
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 use std::time::Duration;
 use warpweft_platform::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, spin_loop};
+use warpweft_platform::panics::contain;
 use warpweft_platform::process::end_child_if;
 use warpweft_platform::sync::Mutex;
 use warpweft_platform::{delay, process};
@@ -339,9 +339,8 @@ impl Drop for PollTurn<'_> {
 /// Calls all wakers. The vector keeps its memory for the next turn.
 fn wake(wakers: &mut Vec<Waker>) {
     for waker in wakers.drain(..) {
-        // Unwind: a waker may be foreign code. Its panic, which the panic hook has reported, does not concern
-        // the other wakers or the thread that polls.
-        let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
+        // A waker may be foreign code. Its panic does not concern the other wakers or the thread that polls.
+        contain(|| waker.wake());
     }
 }
 

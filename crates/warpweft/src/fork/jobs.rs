@@ -2,7 +2,8 @@
 //!
 //! # Invariants
 //!
-//! - `latent` and `claims` are touched by the owner's thread alone.
+//! - `latent`, `claims` and `is_closed` are touched by the owner's thread alone. Nothing is put into `latent`
+//!   after `is_closed`: nobody would look there.
 //! - `given` counts the jobs that other threads may have, plus one for the owner until it has run all its own
 //!   jobs. The decrement that reaches zero sets `done`, and touches nothing of the scope afterwards.
 
@@ -11,7 +12,7 @@ use super::record::ForkRecord;
 use super::stealable::Stealable;
 use crate::cancel_tree::node::Node;
 use std::any::Any;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -45,6 +46,9 @@ pub(crate) struct Jobs {
     pub(crate) latent: RefCell<VecDeque<NonNull<Stealable>>>,
     /// The claims of the jobs that are in a queue, oldest first. Only the owner's thread touches this.
     pub(crate) claims: RefCell<Vec<Arc<ForkClaim>>>,
+    /// The owner's own jobs have all run: what is spawned later is a task. Only the owner's thread touches
+    /// this.
+    pub(crate) is_closed: Cell<bool>,
     /// The youngest fork of the stack when the scope was opened: older than its jobs.
     pub(crate) found: *const ForkRecord,
     pub(crate) given: AtomicUsize,

@@ -27,7 +27,7 @@ use crate::fork::stealable::{By, Stealable, Stolen};
 use crate::observe::spans::SpawnSpan;
 use crate::observe::tasks;
 use crate::runtime::pool::Pool;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
@@ -45,6 +45,11 @@ fn finish(jobs: &Jobs, forks: &List, context: &StackContext) {
     loop {
         let latent = jobs.latent.borrow_mut().pop_back();
         if let Some(job) = latent {
+            // The last offer was taken, so a thread is in want of jobs, and this one may take long.
+            // SAFETY: a stack context's list is attached for as long as its thread runs tasks.
+            if jobs.has_latent() && unsafe { forks.is_free() } {
+                let _ = context.offer_fork();
+            }
             // SAFETY: the job was never published.
             unsafe { run_own(job) };
             continue;
@@ -60,6 +65,8 @@ fn finish(jobs: &Jobs, forks: &List, context: &StackContext) {
             None => break,
         }
     }
+    // While the frame waits, other tasks may run on its stack: jobs of this scope, too.
+    jobs.is_closed.set(true);
     forks.close_scope();
     if !jobs.end_one() {
         context.wait_for_fork(&jobs.done);
@@ -208,6 +215,11 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// Spawns a job. It runs on some worker before the scope ends: on this one at the end of the scope,
     /// youngest first, or on another one, oldest first.
     ///
+    /// Other workers are offered one job of this stack at a time: the next one when the last was taken, and
+    /// this stack spawns again, forks, waits, or begins another of its jobs. So a job must not block until a
+    /// later one has begun, and few jobs that compute for long are shared out late; spawn those as
+    /// [tasks](crate::spawn_job).
+    ///
     /// On the stack that opened the scope it costs an allocation of the closure and two words, and no atomic
     /// read-modify-write. On another stack, in a job of the scope, it costs as much as
     /// [`spawn_job`](crate::spawn_job).
@@ -221,7 +233,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         let span = SpawnSpan::current();
         let job = move || span.run(|| job(self));
         match stack_context::here() {
-            Some(context) if std::ptr::eq(context, self.owner) => {
+            Some(context) if std::ptr::eq(context, self.owner) && !self.jobs.is_closed.get() => {
                 let job = boxed(&self.jobs, job);
                 self.jobs.latent.borrow_mut().push_back(job);
                 // SAFETY: a stack context's list is attached for as long as its thread runs tasks.
@@ -353,6 +365,7 @@ impl ForkCx<'_> {
             jobs: Jobs {
                 latent: RefCell::default(),
                 claims: RefCell::default(),
+                is_closed: Cell::new(false),
                 found: forks.tail(),
                 given: AtomicUsize::new(1),
                 done: Latch::new(),

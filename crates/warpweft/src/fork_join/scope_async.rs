@@ -20,7 +20,7 @@ use crate::observe::raw::{RawWait, RawWhat, Watched};
 use crate::runtime::task_builder::TaskBuilder;
 use crate::sync::oneshot;
 use crate::sync::wait_list::behind;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::future::poll_fn;
 use std::panic::{Location, resume_unwind};
@@ -33,7 +33,7 @@ use warpweft_task::JoinHandle;
 #[derive(Default)]
 struct ScopeState {
     /// The tasks by number; a task has no handle yet while it is being spawned.
-    inside: HashMap<u64, Option<JoinHandle<()>>>,
+    inside: BTreeMap<u64, Option<JoinHandle<()>>>,
     entered: u64,
     closed: bool,
     /// A task was dropped before its end.
@@ -280,7 +280,9 @@ pub async fn scope_async<F: Future>(body: impl FnOnce(AsyncScope) -> F) -> F::Ou
         panic: FirstPanic::new(None),
     });
     let ending = EndOnDrop(Arc::clone(&shared));
-    let outcome = caught(body(AsyncScope(Arc::clone(&shared)))).await;
+    let scope = AsyncScope(Arc::clone(&shared));
+    // The closure is a part of the body: its panic waits for the tasks, too.
+    let outcome = caught(async move { body(scope).await }).await;
     if outcome.is_err() {
         shared.cancel();
     }

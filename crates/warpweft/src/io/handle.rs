@@ -109,6 +109,7 @@ impl<T: AsPollable> Async<T> {
     }
 
     /// Returns true if it was made by the parent of this forked process.
+    #[cfg(feature = "net")]
     pub(crate) fn is_in_forked_child(&self) -> bool {
         self.driver.check().is_err()
     }

@@ -7,7 +7,7 @@
 //!
 //! # Invariants
 //!
-//! - One question at a time is with the thread. `LaneState::asked` says which one.
+//! - One question at a time is with the thread. `ExchangeState::asked` says which one.
 //! - Nobody has a right that others wait for: a future may be kept and not be polled, and the others go on.
 //!   Each change wakes all that wait, and each of them looks.
 //! - The answer to a question that nobody waits for is *late*: it is for the next caller that looks, and
@@ -25,17 +25,17 @@ use warpweft_platform::thread::spawn_named;
 /// A thread that answers one question after the other.
 pub(super) struct OnThread<Q, A> {
     questions: Sender<Q>,
-    lane: Arc<Lane<A>>,
+    exchange: Arc<Exchange<A>>,
     here: u64,
 }
 
 /// What callers and the thread share.
-struct Lane<A> {
-    state: Mutex<LaneState<A>>,
+struct Exchange<A> {
+    state: Mutex<ExchangeState<A>>,
     changed: Notify,
 }
 
-struct LaneState<A> {
+struct ExchangeState<A> {
     /// The question that is with the thread, and whether its caller waits.
     asked: Option<(u64, bool)>,
     /// The answers that are there for callers that wait, and have not looked yet.
@@ -49,7 +49,7 @@ struct LaneState<A> {
 
 /// A question whose caller waits. If it is dropped, the answer is late.
 pub(super) struct Question<'a, A> {
-    lane: &'a Lane<A>,
+    exchange: &'a Exchange<A>,
     number: u64,
 }
 
@@ -64,8 +64,8 @@ impl<Q: Send + 'static, A: Send + 'static> OnThread<Q, A> {
         mut answer: impl FnMut(Q) -> io::Result<A> + Send + 'static,
     ) -> io::Result<Self> {
         let (questions, asked) = channel::bounded(1);
-        let lane = Arc::new(Lane {
-            state: Mutex::new(LaneState {
+        let exchange = Arc::new(Exchange {
+            state: Mutex::new(ExchangeState {
                 asked: None,
                 answers: Vec::new(),
                 late: None,
@@ -74,17 +74,17 @@ impl<Q: Send + 'static, A: Send + 'static> OnThread<Q, A> {
             }),
             changed: Notify::of("io thread"),
         });
-        let end = EndsLane(Arc::clone(&lane));
+        let end = EndsExchange(Arc::clone(&exchange));
         // Detached: it ends with the process, or with the last handle.
         drop(spawn_named(name, None, move || {
-            let lane = &end.0;
+            let exchange = &end.0;
             while let Ok(question) = asked.recv().wait() {
-                lane.answer(answer(question));
+                exchange.answer(answer(question));
             }
         })?);
         Ok(Self {
             questions,
-            lane,
+            exchange,
             here: generation(),
         })
     }
@@ -98,12 +98,12 @@ impl<Q, A> OnThread<Q, A> {
 
     /// Waits until something has changed since this call.
     pub(super) fn changed(&self) -> impl Future<Output = ()> {
-        self.lane.changed.notified()
+        self.exchange.changed.notified()
     }
 
     /// Takes the answer to a question whose caller did not wait for it.
     pub(super) fn take_late(&self) -> Option<io::Result<A>> {
-        self.lane.state.lock().late.take()
+        self.exchange.state.lock().late.take()
     }
 
     /// Asks, and takes the question, if the thread has none and no answer is late.
@@ -113,7 +113,7 @@ impl<Q, A> OnThread<Q, A> {
     /// The thread has ended by a panic.
     pub(super) fn try_ask(&self, question: &mut Option<Q>) -> io::Result<Option<Question<'_, A>>> {
         let number = {
-            let mut state = self.lane.state.lock();
+            let mut state = self.exchange.state.lock();
             if state.has_ended {
                 return Err(ended());
             }
@@ -128,10 +128,10 @@ impl<Q, A> OnThread<Q, A> {
             number
         };
         let asked = Question {
-            lane: &self.lane,
+            exchange: &self.exchange,
             number,
         };
-        // There is room: the thread has taken the last one. If it has ended meanwhile, so has the lane.
+        // There is room: the thread has taken the last one. If it has ended meanwhile, so has the exchange.
         if let Some(question) = question.take() {
             self.questions.try_send(question).map_err(|_| ended())?;
         }
@@ -139,7 +139,7 @@ impl<Q, A> OnThread<Q, A> {
     }
 }
 
-impl<A> Lane<A> {
+impl<A> Exchange<A> {
     /// The thread has the answer to the question that it has.
     fn answer(&self, answer: io::Result<A>) {
         let mut state = self.state.lock();
@@ -152,7 +152,7 @@ impl<A> Lane<A> {
     }
 }
 
-impl<A> LaneState<A> {
+impl<A> ExchangeState<A> {
     /// Keeps an answer for the next caller that looks; of several the first error.
     fn be_late(&mut self, answer: io::Result<A>) {
         if !matches!(self.late, Some(Err(_))) {
@@ -169,7 +169,7 @@ impl<A> LaneState<A> {
 impl<A> Question<'_, A> {
     /// Takes the answer, if it is there.
     pub(super) fn answer(&self) -> Option<io::Result<A>> {
-        let mut state = self.lane.state.lock();
+        let mut state = self.exchange.state.lock();
         let answer = state.take_answer(self.number);
         answer.or_else(|| state.has_ended.then(|| Err(ended())))
     }
@@ -178,7 +178,7 @@ impl<A> Question<'_, A> {
 impl<A> Drop for Question<'_, A> {
     fn drop(&mut self) {
         // In a forked child the lock may be lost, and nobody answers there.
-        let Some(mut state) = self.lane.state.lock_unless_lost() else {
+        let Some(mut state) = self.exchange.state.lock_unless_lost() else {
             return;
         };
         match &mut state.asked {
@@ -193,9 +193,9 @@ impl<A> Drop for Question<'_, A> {
 }
 
 /// Its drop says that the thread has ended.
-struct EndsLane<A>(Arc<Lane<A>>);
+struct EndsExchange<A>(Arc<Exchange<A>>);
 
-impl<A> Drop for EndsLane<A> {
+impl<A> Drop for EndsExchange<A> {
     fn drop(&mut self) {
         self.0.state.lock().has_ended = true;
         self.0.changed.notify_all();
@@ -226,12 +226,15 @@ mod tests {
     use std::task::Poll;
 
     /// Asks as soon as it can, and waits for the answer.
-    async fn ask<Q: Send + 'static, A: Send + 'static>(lane: &OnThread<Q, A>, question: Q) -> io::Result<A> {
+    async fn ask<Q: Send + 'static, A: Send + 'static>(
+        exchange: &OnThread<Q, A>,
+        question: Q,
+    ) -> io::Result<A> {
         let (mut question, mut asked) = (Some(question), None);
         loop {
-            let change = lane.changed();
+            let change = exchange.changed();
             if asked.is_none() {
-                asked = lane.try_ask(&mut question)?;
+                asked = exchange.try_ask(&mut question)?;
             }
             if let Some(answer) = asked.as_ref().and_then(Question::answer) {
                 return answer;

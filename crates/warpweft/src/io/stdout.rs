@@ -206,7 +206,7 @@ mod tests {
     fn writes_come_in_order_and_errors_to_the_next() {
         let kept: StreamThread = OnceLock::new();
         let (sender, written) = mpsc::channel();
-        let lane = writer(&kept, "writes", move || Pipe(sender.clone())).expect("a thread");
+        let writes = writer(&kept, "writes", move || Pipe(sender.clone())).expect("a thread");
         let same = || writer(&kept, "again", || Pipe(mpsc::channel().0));
         block_on(async {
             write(same().expect("there is one"), b"one".to_vec())
@@ -214,23 +214,23 @@ mod tests {
                 .expect("no error");
             let writing = Mutex::new(None);
             let mut cx = Context::from_waker(Waker::noop());
-            let taken = poll_write(&writing, &mut cx, b"two", || Ok(lane.clone()));
+            let taken = poll_write(&writing, &mut cx, b"two", || Ok(writes.clone()));
             assert!(matches!(taken, Poll::Ready(Ok(3))));
             // Dropped without a flush: it was passed to the thread all the same.
             drop(writing);
-            write(lane.clone(), b"three".to_vec()).await.expect("no error");
+            write(writes.clone(), b"three".to_vec()).await.expect("no error");
             let writing = Mutex::new(None);
             // The thread may have failed already when the bytes are taken.
-            let taken = poll_fn(|cx| poll_write(&writing, cx, b"!", || Ok(lane.clone()))).await;
+            let taken = poll_fn(|cx| poll_write(&writing, cx, b"!", || Ok(writes.clone()))).await;
             let flushed = poll_fn(|cx| poll_written(&mut writing.lock(), cx)).await;
             let error = taken.map(drop).and(flushed).expect_err("it fails");
             assert_eq!(error.kind(), io::ErrorKind::StorageFull);
-            write(lane.clone(), b"four".to_vec()).await.expect("no error");
+            write(writes.clone(), b"four".to_vec()).await.expect("no error");
             // A handle that is kept, and neither flushed nor dropped, stops nobody.
             let writing = Mutex::new(None);
-            let taken = poll_fn(|cx| poll_write(&writing, cx, b"five", || Ok(lane.clone()))).await;
+            let taken = poll_fn(|cx| poll_write(&writing, cx, b"five", || Ok(writes.clone()))).await;
             assert_eq!(taken.expect("no error"), 4);
-            write(lane.clone(), b"six".to_vec()).await.expect("no error");
+            write(writes.clone(), b"six".to_vec()).await.expect("no error");
         });
         let written: Vec<_> = written.try_iter().collect();
         assert_eq!(written, ["one", "two", "three", "four", "five", "six"]);

@@ -12,8 +12,8 @@
 use crate::admission::controller::Controller;
 use std::any::Any;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use warpweft_platform::panics::contain;
 
 #[derive(Debug)]
 pub(crate) struct PoolInfo {
@@ -99,15 +99,15 @@ impl PoolInfo {
 
     pub(crate) fn give_back(&self) {
         if let Some(places) = &self.places {
-            // Unwind: the waiting tasks may have foreign wakers, and the caller ends a task or moves it.
-            let _ = catch_unwind(AssertUnwindSafe(|| places.give_back()));
+            // The waiting tasks may have foreign wakers, and the caller ends a task or moves it.
+            contain(|| places.give_back());
         }
     }
 
     pub(crate) fn close(&self) {
         if let Some(places) = &self.places {
-            // Unwind: as above; the pool continues to close.
-            let _ = catch_unwind(AssertUnwindSafe(|| places.close()));
+            // As above; the pool continues to close.
+            contain(|| places.close());
         }
     }
 }

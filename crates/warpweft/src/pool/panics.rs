@@ -12,8 +12,9 @@
 use super::core::PoolCore;
 use std::any::Any;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::panic::Location;
 use std::sync::{Arc, OnceLock};
+use warpweft_platform::panics::contain;
 use warpweft_task::{TaskKind, TaskPanic};
 
 /// What foreign code returned: its value, or the payload of its panic.
@@ -159,16 +160,5 @@ impl PoolCore {
     /// Returns true if a panic cancels the other tasks of its scope.
     pub(crate) fn cancels_scopes(&self) -> bool {
         self.panics.policy == PanicPolicy::CancelScope
-    }
-}
-
-/// Calls foreign code. If it panics, nothing else happens.
-fn contain(f: impl FnOnce()) {
-    // Unwind: the caller ends a task, and other threads wait for that.
-    if let Err(payload) = catch_unwind(AssertUnwindSafe(f))
-        // Unwind: a panic's payload may panic in its own `Drop`. The payload of that panic is leaked.
-        && let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(payload)))
-    {
-        std::mem::forget(payload);
     }
 }

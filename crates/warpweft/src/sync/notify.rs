@@ -24,8 +24,9 @@ use warpweft_task::frame::Who;
 /// now. It does not count: a second call before that changes nothing. [`notify_all`](Notify::notify_all) ends
 /// all waits that have begun.
 ///
-/// A wait begins with the call of [`notified`](Notify::notified), not when it is first awaited. So nothing is
-/// missed between a look and the wait for a change:
+/// For `notify_all` a wait begins with the call of [`notified`](Notify::notified), not when it is first
+/// awaited. So nothing is missed between a look and the wait for a change. For `notify_one` it begins when it
+/// is first polled: of two calls before that the second one changes nothing.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicBool, Ordering};

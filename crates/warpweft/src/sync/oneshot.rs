@@ -17,6 +17,7 @@
 //! - A dump reads the word and what is beside the waker, and touches neither the waker nor the value.
 
 use super::error::{Closed, SendError, TryRecvError};
+use super::wakers::Wakers;
 use crate::execution::block_on::block_on;
 use crate::execution::current_task::current_task;
 use crate::observe::listed::Listed;
@@ -144,7 +145,9 @@ impl<T> Oneshot<T> {
         if before & (WAKER | LEFT) == WAKER {
             // SAFETY: WAKER was set, and the sender's bit came first.
             if let Some(waker) = unsafe { self.swap_waker(None) } {
-                waker.wake();
+                let mut wakers = Wakers::new();
+                wakers.push(Some(waker));
+                wakers.wake();
             }
         }
         before & LEFT == 0

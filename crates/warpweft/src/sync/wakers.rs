@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::task::Waker;
+use warpweft_platform::panics::discard;
 use warpweft_platform::thread::panicking;
 
 /// A few wakers; the first costs no allocation.
@@ -52,10 +53,16 @@ fn wake_all(first: Waker, more: Vec<Waker>) {
         // Unwind: a waker is foreign code, and so is its drop. The state that it belonged to was consistent
         // before the lock was released, and the waker is not used again.
         let result = catch_unwind(AssertUnwindSafe(|| waker.wake()));
-        panic = panic.or(result.err());
+        match result {
+            Err(first) if panic.is_none() => panic = Some(first),
+            Err(other) => discard(other),
+            Ok(()) => {}
+        }
     }
-    // A panic while the thread unwinds would end the process, and all waiters with it.
-    if let Some(panic) = panic.filter(|_| !panicking()) {
-        resume_unwind(panic);
+    match panic {
+        // A panic while the thread unwinds would end the process, and all waiters with it.
+        Some(panic) if panicking() => discard(panic),
+        Some(panic) => resume_unwind(panic),
+        None => {}
     }
 }

@@ -21,9 +21,9 @@ use crate::observe::recorder::PoolRecorder;
 use std::collections::VecDeque;
 use std::io;
 use std::mem::take;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::Waker;
+use warpweft_platform::panics::contain;
 use warpweft_platform::process::end_child_if;
 use warpweft_platform::sync::{Condvar, Mutex, MutexGuard};
 use warpweft_platform::thread::{JoinHandle, spawn_named};
@@ -466,8 +466,7 @@ impl QueueSlot<'_> {
 
 /// Wakes a waiter from a thread of this set. A panic of the waker must not end the thread.
 fn wake(waker: Waker) {
-    // Unwind: the panic hook has reported it, and nothing here was touched.
-    let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
+    contain(|| waker.wake());
 }
 
 fn join(threads: Vec<JoinHandle<()>>) {

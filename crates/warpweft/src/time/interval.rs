@@ -40,7 +40,8 @@ pub fn interval(period: Duration) -> Interval {
     Interval::new(clock::now_ns(), period)
 }
 
-/// As [`interval`], but the first tick comes at `start`.
+/// As [`interval`], but the first tick comes at `start`. A start that lies before the first use of this
+/// crate's clock in the process counts as that moment.
 pub fn interval_at(start: Instant, period: Duration) -> Interval {
     Interval::new(clock::ns_at(start), period)
 }

@@ -68,7 +68,8 @@ impl Sleep {
         self.deadline_ns != NEVER && self.deadline_ns <= clock::now_ns()
     }
 
-    /// Sets another deadline.
+    /// Sets another deadline. Poll the sleep afterwards: it wakes nobody before, also if it was polled
+    /// already.
     pub fn reset(&mut self, deadline: Instant) {
         self.cancel();
         self.deadline_ns = clock::ns_at(deadline);

@@ -99,6 +99,23 @@ fn a_foreign_token_does_not_shield_from_the_outer_one() {
     );
 }
 
+/// As above, but the outer one is cancelled before.
+#[test]
+fn a_foreign_token_is_no_shelter_from_an_end_that_has_come() {
+    let runtime = runtime(2);
+    let (outer, foreign) = (CancelToken::new(), CancelToken::new());
+    let passed = AtomicBool::new(false);
+    let result = runtime.install(|_| {
+        outer.run(|| {
+            outer.cancel();
+            let _ = foreign.run(|| ());
+            passed.store(true, Ordering::Relaxed);
+        })
+    });
+    assert!(result.expect("open").is_err());
+    assert!(!passed.into_inner() && !foreign.is_cancelled());
+}
+
 #[test]
 fn code_that_catches_the_unwinding_meets_it_again() {
     let token = CancelToken::new();

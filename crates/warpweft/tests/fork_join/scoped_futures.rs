@@ -6,7 +6,7 @@ use crate::everywhere::everywhere;
 use std::future::{pending, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
 use std::pin::pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::thread;
@@ -456,4 +456,36 @@ fn the_pool_ends_under_an_async_scope() {
     // An external thread awaits the scope: it ends all the same.
     assert!(matches!(block_on(scope), Err(JoinError::Cancelled)));
     assert_eq!(alive.load(Ordering::Acquire), 0);
+}
+
+/// The closure is a part of the body: the scope waits for its tasks, also if it makes no future.
+#[test]
+fn a_scope_whose_closure_panics_waits_for_its_tasks() {
+    struct Ends(Arc<AtomicBool>);
+    impl Drop for Ends {
+        fn drop(&mut self) {
+            thread::sleep(Duration::from_millis(2));
+            self.0.store(true, Ordering::SeqCst);
+        }
+    }
+    let runtime = Runtime::builder().workers(2).build().expect("workers");
+    let ended = Arc::new(AtomicBool::new(false));
+    let (inside, task_ended) = (Arc::clone(&ended), Arc::clone(&ended));
+    let outcome = runtime.spawn(async move {
+        let ends = Ends(inside);
+        let scope = scope_async(move |scope| {
+            drop(scope.spawn(async move {
+                let _ends = ends;
+                pending::<()>().await;
+            }));
+            if task_ended.load(Ordering::SeqCst) {
+                return std::future::ready(());
+            }
+            panic!("no future")
+        });
+        scope.await;
+    });
+    let outcome = outcome.wait().expect_err("it panics");
+    assert!(outcome.to_string().contains("no future"), "{outcome}");
+    assert!(ended.load(Ordering::SeqCst), "the task has ended before");
 }

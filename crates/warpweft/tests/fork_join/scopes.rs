@@ -46,6 +46,57 @@ fn slow_jobs_are_shared() {
     assert!(runtime.counters().total().get(Count::ForksTaken) > 0);
 }
 
+/// The owner of a scope runs one of them, and must let the other worker have the next one before.
+#[test]
+fn jobs_meet_in_pairs() {
+    let runtime = Runtime::builder().workers(2).build().expect("two");
+    let both = std::sync::Barrier::new(2);
+    let met = AtomicUsize::new(0);
+    runtime
+        .install(|cx| {
+            cx.scope(|scope| {
+                for _ in 0..40 {
+                    scope.spawn(|_| {
+                        both.wait();
+                        met.fetch_add(1, Ordering::Relaxed);
+                    });
+                }
+            });
+        })
+        .expect("open");
+    assert_eq!(met.load(Ordering::Relaxed), 40);
+}
+
+/// Where no thread can be had, the owner runs other tasks on its stack while it waits: also a job of the
+/// scope that spawns more of them.
+#[test]
+fn jobs_are_spawned_on_the_stack_of_an_owner_that_waits() {
+    for workers in [1, 2, 3] {
+        let runtime = Runtime::builder().workers(workers).max_threads(workers);
+        let runtime = runtime.build().expect("workers");
+        let count = AtomicUsize::new(0);
+        let add = |_: &Scope<'_, '_>| {
+            count.fetch_add(1, Ordering::Relaxed);
+        };
+        runtime
+            .install(|cx| {
+                cx.scope(|scope| {
+                    for worker in 0..workers {
+                        scope.spawn_pinned(worker, move |scope| {
+                            thread::sleep(Duration::from_millis(1));
+                            scope.spawn(move |scope| {
+                                add(scope);
+                                scope.spawn(add);
+                            });
+                        });
+                    }
+                });
+            })
+            .expect("open");
+        assert_eq!(count.load(Ordering::Relaxed), 2 * workers);
+    }
+}
+
 #[test]
 fn jobs_spawn_jobs_wherever_they_run() {
     fn grow<'scope>(scope: &'scope Scope<'scope, '_>, count: &'scope AtomicUsize, depth: usize) {

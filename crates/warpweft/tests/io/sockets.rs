@@ -133,7 +133,7 @@ async fn futures_lite_read(
     stream: &mut (impl futures_io::AsyncRead + Unpin),
     buffer: &mut [u8],
 ) -> io::Result<usize> {
-    std::future::poll_fn(|cx| std::pin::Pin::new(&mut *stream).poll_read(cx, buffer)).await
+    poll_fn(|cx| Pin::new(&mut *stream).poll_read(cx, buffer)).await
 }
 
 async fn futures_lite_write_all(
@@ -141,11 +141,10 @@ async fn futures_lite_write_all(
     mut bytes: &[u8],
 ) -> io::Result<()> {
     while !bytes.is_empty() {
-        let written =
-            std::future::poll_fn(|cx| std::pin::Pin::new(&mut *stream).poll_write(cx, bytes)).await?;
+        let written = poll_fn(|cx| Pin::new(&mut *stream).poll_write(cx, bytes)).await?;
         bytes = &bytes[written..];
     }
-    std::future::poll_fn(|cx| std::pin::Pin::new(&mut *stream).poll_flush(cx)).await
+    poll_fn(|cx| Pin::new(&mut *stream).poll_flush(cx)).await
 }
 
 #[test]
