@@ -47,7 +47,7 @@ fn finish(jobs: &Jobs, forks: &List, context: &StackContext) {
         if let Some(job) = latent {
             // The last offer was taken, so a thread is in want of jobs, and this one may take long.
             // SAFETY: a stack context's list is attached for as long as its thread runs tasks.
-            if jobs.has_latent() && unsafe { forks.is_free() } {
+            if unsafe { forks.is_free() } && jobs.has_latent() {
                 let _ = context.offer_fork();
             }
             // SAFETY: the job was never published.
