@@ -46,22 +46,13 @@ impl StackContext {
     #[inline]
     pub(crate) fn promote_forks(&self, worker_ref: &WorkerRef) {
         if self.forks().may_have_latent() {
-            self.raise_all_forks(worker_ref);
+            self.promote_all_forks(worker_ref);
         }
     }
 
     #[inline(never)]
-    fn raise_all_forks(&self, worker_ref: &WorkerRef) {
-        self.forks().promote(|claim| {
-            let job = self.job(self.class(), move || {
-                if let Some(fork) = claim.steal() {
-                    fork.run();
-                }
-            });
-            // Unwind: a policy that panics closes the pool, and its worker's `Local` is not touched any more.
-            // Frames below wait for other threads, and must not be unwound.
-            let _ = catch_unwind(AssertUnwindSafe(|| worker_ref.push(job, Why::Forked)));
-        });
+    fn promote_all_forks(&self, worker_ref: &WorkerRef) {
+        self.forks().promote(|claim| self.push_claim(worker_ref, claim));
     }
 
     /// Waits until `latch` is set by the thread that took a fork of this stack. It never unwinds, except in a
@@ -421,7 +412,7 @@ impl StackContext {
     }
 
     /// Creates a task for this thread, of that priority: its way back, or a fork of its stack.
-    fn job(&self, class: u64, body: impl FnOnce() + Send + 'static) -> Runnable {
+    pub(super) fn job(&self, class: u64, body: impl FnOnce() + Send + 'static) -> Runnable {
         let info = SpawnInfo {
             pool: self.pool(),
             location: Location::caller(),

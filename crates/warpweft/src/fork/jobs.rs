@@ -2,8 +2,7 @@
 //!
 //! # Invariants
 //!
-//! - `latent`, `claims` and `is_closed` are touched by the owner's thread alone. Nothing is put into `latent`
-//!   after `is_closed`: nobody would look there.
+//! - `latent` and `claims` are touched by the owner's thread alone.
 //! - `given` counts the jobs that other threads may have, plus one for the owner until it has run all its own
 //!   jobs. The decrement that reaches zero sets `done`, and touches nothing of the scope afterwards.
 
@@ -12,7 +11,7 @@ use super::record::ForkRecord;
 use super::stealable::Stealable;
 use crate::cancel_tree::node::Node;
 use std::any::Any;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -46,9 +45,6 @@ pub(crate) struct Jobs {
     pub(crate) latent: RefCell<VecDeque<NonNull<Stealable>>>,
     /// The claims of the jobs that are in a queue, oldest first. Only the owner's thread touches this.
     pub(crate) claims: RefCell<Vec<Arc<ForkClaim>>>,
-    /// The owner's own jobs have all run: what is spawned later is a task. Only the owner's thread touches
-    /// this.
-    pub(crate) is_closed: Cell<bool>,
     /// The youngest fork of the stack when the scope was opened: older than its jobs.
     pub(crate) found: *const ForkRecord,
     pub(crate) given: AtomicUsize,
@@ -82,9 +78,13 @@ impl Jobs {
         Some(job)
     }
 
-    /// Makes a claim of each latent job.
-    pub(crate) fn promote(&self, push_job: &mut impl FnMut(Arc<ForkClaim>)) {
-        for job in self.latent.take() {
+    /// Makes a claim of each latent job, the oldest first, but of `most` at most.
+    pub(crate) fn promote(&self, most: usize, push_job: &mut impl FnMut(Arc<ForkClaim>)) {
+        for _ in 0..most {
+            // The borrow ends here: a push calls the policy.
+            let Some(job) = self.latent.borrow_mut().pop_front() else {
+                return;
+            };
             let claim = Arc::new(ForkClaim::new(job));
             self.give();
             self.claims.borrow_mut().push(Arc::clone(&claim));

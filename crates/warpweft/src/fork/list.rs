@@ -372,7 +372,7 @@ impl List {
         }
         for &jobs in &*self.scopes.borrow() {
             // SAFETY: an open scope is alive.
-            unsafe { jobs.as_ref() }.promote(&mut push_job);
+            unsafe { jobs.as_ref() }.promote(usize::MAX, &mut push_job);
         }
     }
 

@@ -8,7 +8,8 @@
 //!
 //! # Invariants
 //!
-//! - `jobs` belongs to the stack that opened the scope. Other threads spawn through their pool's policy.
+//! - `jobs` belongs to the stack that opened the scope. Other threads spawn through their pool's policy, and
+//!   so does the owner after `is_closed`: nobody would look at its list.
 //! - `given` counts the jobs that other threads may have, and one for the owner until it has run all its own
 //!   jobs. The thread that brings it to zero sets `done`, and touches nothing of the scope afterwards.
 //! - Each job has its own box, which the thread that runs the job frees.
@@ -34,24 +35,48 @@ use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use warpweft_platform::atomic::AtomicUsize;
+use warpweft_platform::clock;
 use warpweft_task::frame::Who;
 use warpweft_task::pool::PoolHeader;
 use warpweft_task::spawn::{SpawnInfo, detached_job};
 use warpweft_task::{Cancelled, Latch, Why};
 
+/// While one of its own jobs takes longer than this, in nanoseconds, the owner of a scope makes tasks of
+/// others.
+const LONG_NS: u64 = 20_000;
+/// So many at a time, which takes less than such a job.
+const TASKS: usize = 64;
+
+/// Returns true if the owner measures how long this one of its jobs takes, the first being 1. A look at the
+/// clock takes as long as a small job, so most of those are not measured.
+fn is_measured(number: u32, was_long: bool) -> bool {
+    // A model has no time.
+    cfg!(not(any(warpweft_loom, warpweft_shuttle)))
+        && (was_long || number.is_power_of_two() || number.is_multiple_of(64))
+}
+
 /// Ends the scope after its body: runs the jobs that no thread has taken, youngest first, and waits for the
 /// rest.
-fn finish(jobs: &Jobs, forks: &List, context: &StackContext) {
+fn finish(jobs: &Jobs, is_closed: &Cell<bool>, forks: &List, context: &StackContext) {
+    let (mut own, mut was_long) = (0_u32, false);
     loop {
         let latent = jobs.latent.borrow_mut().pop_back();
         if let Some(job) = latent {
-            // The last offer was taken, so a thread is in want of jobs, and this one may take long.
-            // SAFETY: a stack context's list is attached for as long as its thread runs tasks.
-            if unsafe { forks.is_free() } && jobs.has_latent() {
-                let _ = context.offer_fork();
-            }
+            own = own.wrapping_add(1);
+            let start = is_measured(own, was_long).then(|| {
+                // SAFETY: a stack context's list is attached for as long as its thread runs tasks.
+                if unsafe { forks.is_free() } {
+                    let _ = context.offer_fork();
+                }
+                clock::now_ns()
+            });
             // SAFETY: the job was never published.
             unsafe { run_own(job) };
+            // An offer is for one worker at a time, and the next one comes only when the next job is over.
+            was_long = start.is_some_and(|start| clock::now_ns().saturating_sub(start) > LONG_NS);
+            if was_long {
+                context.promote_jobs(jobs, TASKS);
+            }
             continue;
         }
         let claim = jobs.claims.borrow_mut().pop();
@@ -66,7 +91,7 @@ fn finish(jobs: &Jobs, forks: &List, context: &StackContext) {
         }
     }
     // While the frame waits, other tasks may run on its stack: jobs of this scope, too.
-    jobs.is_closed.set(true);
+    is_closed.set(true);
     forks.close_scope();
     if !jobs.end_one() {
         context.wait_for_fork(&jobs.done);
@@ -195,14 +220,17 @@ pub struct Scope<'scope, 'env: 'scope> {
     jobs: Jobs,
     /// The stack context that opened the scope, as an address. Its thread may touch the jobs that wait.
     owner: *const StackContext,
+    /// The owner's own jobs have all run: what is spawned later is a task. Not among `jobs`, where other
+    /// threads write.
+    is_closed: Cell<bool>,
     /// The owner's pool, for jobs that are spawned elsewhere.
     pool: NonNull<PoolHeader>,
     scope: PhantomData<&'scope mut &'scope ()>,
     env: PhantomData<&'env mut &'env ()>,
 }
 
-// SAFETY: `owner` is only compared; only the owner's thread touches the jobs that wait; everything else is
-// synchronised.
+// SAFETY: `owner` is only compared; only the owner's thread touches `is_closed` and the jobs that wait;
+// everything else is synchronised.
 unsafe impl Sync for Scope<'_, '_> {}
 
 impl fmt::Debug for Scope<'_, '_> {
@@ -216,9 +244,9 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// youngest first, or on another one, oldest first.
     ///
     /// Other workers are offered one job of this stack at a time: the next one when the last was taken, and
-    /// this stack spawns again, forks, waits, or begins another of its jobs. So a job must not block until a
-    /// later one has begun, and few jobs that compute for long are shared out late; spawn those as
-    /// [tasks](crate::spawn_job).
+    /// this stack spawns again, forks, or waits. At the end of the scope jobs become tasks, 64 at a time, as
+    /// long as those that this worker runs take more than 20 µs. So a job must not block until another one
+    /// has begun: spawn such jobs as [tasks](crate::spawn_job).
     ///
     /// On the stack that opened the scope it costs an allocation of the closure and two words, and no atomic
     /// read-modify-write. On another stack, in a job of the scope, it costs as much as
@@ -233,7 +261,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         let span = SpawnSpan::current();
         let job = move || span.run(|| job(self));
         match stack_context::here() {
-            Some(context) if std::ptr::eq(context, self.owner) && !self.jobs.is_closed.get() => {
+            Some(context) if std::ptr::eq(context, self.owner) && !self.is_closed.get() => {
                 let job = boxed(&self.jobs, job);
                 self.jobs.latent.borrow_mut().push_back(job);
                 // SAFETY: a stack context's list is attached for as long as its thread runs tasks.
@@ -365,7 +393,6 @@ impl ForkCx<'_> {
             jobs: Jobs {
                 latent: RefCell::default(),
                 claims: RefCell::default(),
-                is_closed: Cell::new(false),
                 found: forks.tail(),
                 given: AtomicUsize::new(1),
                 done: Latch::new(),
@@ -373,6 +400,7 @@ impl ForkCx<'_> {
                 token: context.token_of_jobs(),
             },
             owner: context,
+            is_closed: Cell::new(false),
             pool: context.pool(),
             scope: PhantomData,
             env: PhantomData,
@@ -381,7 +409,7 @@ impl ForkCx<'_> {
         unsafe { forks.open_scope(&scope.jobs) };
         // Unwind: the panic continues below, when every job has ended.
         let outcome = catch_unwind(AssertUnwindSafe(|| body(&scope)));
-        finish(&scope.jobs, forks, context);
+        finish(&scope.jobs, &scope.is_closed, forks, context);
         let panic = scope.jobs.panic.lock().take();
         match (outcome, panic) {
             (Err(panic), second) => {

@@ -46,25 +46,29 @@ fn slow_jobs_are_shared() {
     assert!(runtime.counters().total().get(Count::ForksTaken) > 0);
 }
 
-/// The owner of a scope runs one of them, and must let the other worker have the next one before.
+/// The first of its jobs that the owner runs is long, so the other workers need not wait for the next one.
 #[test]
-fn jobs_meet_in_pairs() {
-    let runtime = Runtime::builder().workers(2).build().expect("two");
-    let both = std::sync::Barrier::new(2);
-    let met = AtomicUsize::new(0);
+fn jobs_behind_a_long_one_are_there_for_all() {
+    let runtime = Runtime::builder().workers(4).build().expect("four");
+    let all = std::sync::Barrier::new(4);
+    let begun = AtomicUsize::new(0);
     runtime
         .install(|cx| {
             cx.scope(|scope| {
-                for _ in 0..40 {
+                for _ in 0..12 {
                     scope.spawn(|_| {
-                        both.wait();
-                        met.fetch_add(1, Ordering::Relaxed);
+                        // All but the first ones meet: the owner's, and one that was on offer.
+                        if begun.fetch_add(1, Ordering::Relaxed) < 4 {
+                            thread::sleep(Duration::from_millis(20));
+                        } else {
+                            all.wait();
+                        }
                     });
                 }
             });
         })
         .expect("open");
-    assert_eq!(met.load(Ordering::Relaxed), 40);
+    assert_eq!(begun.load(Ordering::Relaxed), 12);
 }
 
 /// Where no thread can be had, the owner runs other tasks on its stack while it waits: also a job of the
