@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Folder, complaint, say};
+use common::{Folder, complaint, presets, say};
 use serde_json::Value;
 
 /// All that have actors, but Go, which may be missing.
@@ -217,23 +217,12 @@ fn tasks_at_once_say_what_they_take() {
 #[test]
 fn every_preset_plays_them() {
     let folder = Folder::new("apps-presets");
-    let list = say(folder.path(), "list").out;
-    let (_, presets) = list
-        .split_once("Policies of warpweft")
-        .expect("the list ends with policies");
-    // A name, what it is about, the source; the grammar comes last.
-    let presets: Vec<_> = (presets
-        .lines()
-        .skip(1)
-        .filter_map(|line| line.split_whitespace().next()))
-    .take_while(|name| *name != "POLICY")
-    .collect();
-    assert!(presets.len() >= 8, "{presets:?}");
+    let presets = presets(&folder);
     // Each policy plays half of the programs in each style, and each program is played in both.
     for (number, words) in SMALL.iter().enumerate() {
         for (parity, style) in ["futures", "fibers"].into_iter().enumerate() {
             let of_style = presets.iter().skip((number + parity) % 2).step_by(2);
-            let policies: Vec<&str> = of_style.copied().collect();
+            let policies: Vec<&str> = of_style.map(String::as_str).collect();
             let words = format!(
                 "{words} style={style} --policy {} --workers 2",
                 policies.join(",")

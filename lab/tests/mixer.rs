@@ -5,7 +5,7 @@ mod common;
 
 use std::path::Path;
 
-use common::{Folder, complaint, records, say};
+use common::{Folder, complaint, presets, records};
 use serde_json::Value;
 
 /// Frames that were too late, in percent, and the longest wait in nanoseconds.
@@ -45,19 +45,7 @@ fn conferences_are_mixed_everywhere() {
 #[test]
 fn every_policy_mixes() {
     let folder = Folder::new("mixer-policies");
-    let list = say(folder.path(), "list").out;
-    let presets = list
-        .split("Policies of warpweft")
-        .nth(1)
-        .expect("the list names policies");
-    let names: Vec<&str> = presets
-        .lines()
-        .skip(1)
-        .filter(|line| line.ends_with(')'))
-        .filter_map(|line| line.split_whitespace().next())
-        .collect();
-    assert!(names.len() > 8, "{names:?}");
-    let names = names.join(",");
+    let names = presets(&folder).join(",");
     records(
         &folder,
         &format!("mixer n=3 conferences=20 pace=5 --workers 1,2 --repeat 1 --policy {names}"),

@@ -2,23 +2,7 @@
 
 mod common;
 
-use common::{Folder, records, say};
-
-/// All names that `warpweft list` has for policies.
-fn presets(folder: &Folder) -> Vec<String> {
-    let listed = say(folder.path(), "list").out;
-    let (_, policies) = listed
-        .split_once("\nPolicies of warpweft")
-        .expect("the list has policies");
-    let names = policies
-        .lines()
-        .skip(1)
-        .filter_map(|line| line.split_whitespace().next());
-    names
-        .take_while(|name| *name != "POLICY")
-        .map(str::to_owned)
-        .collect()
-}
+use common::{Folder, presets, records};
 
 /// Runs a workload under all of them, with one worker and with three.
 fn each_preset_runs(words: &str, operations: u64) {

@@ -171,19 +171,19 @@ impl<S: ThreadSpawn> ThreadPoolBuilder<S> {
             return Err(ThreadPoolBuildError(Reason::CurrentThreadInUse));
         }
         let threads = self.threads();
-        let starts = Arc::new(Starts::new());
+        let starts = Arc::new(Starts::new(self.stack_size));
         let registry = Registry::new(threads, self.on_panic.clone(), Arc::clone(&starts));
         let runtime = self.runtime(threads, &registry, Arc::clone(&starts))?;
         registry.set_runtime(runtime);
-        let next = if S::STARTS_MORE {
-            Phase::Start(self.stack_size)
+        let next = if S::STARTS_MORE && !self.use_current_thread {
+            Phase::Start
         } else {
             Phase::Refuse
         };
         let collected = starts.next(next);
         for (index, thread) in collected.into_iter().enumerate() {
             if index == 0 && self.use_current_thread {
-                entered::keep(&registry, thread.enter());
+                entered::enter(&registry, thread);
                 continue;
             }
             let started = self.spawn.spawn(ThreadBuilder {
@@ -223,11 +223,16 @@ impl<S: ThreadSpawn> ThreadPoolBuilder<S> {
                 // The pool may be dropped already: then no closure comes any more.
                 let registry = registry.upgrade();
                 set_current(registry.as_ref().map_or(ptr::null(), Arc::as_ptr));
-                handle(on_start.as_ref(), index, &panics);
+                // The thread that builds the pool is not started by it.
+                if !entered::is_here() {
+                    handle(on_start.as_ref(), index, &panics);
+                }
             })
             .on_thread_stop(move |index| {
                 set_current(ptr::null());
-                handle(on_exit.as_ref(), index, &late_panics);
+                if !entered::is_here() {
+                    handle(on_exit.as_ref(), index, &late_panics);
+                }
             })
             .start_threads(move |thread| starts.start(thread))
             .build()
@@ -323,7 +328,8 @@ impl<S> ThreadPoolBuilder<S> {
     }
 
     /// Makes the calling thread the first of the pool's threads, until it drops the pool or ends. It runs
-    /// closures of the pool only while it waits in the pool, or yields.
+    /// closures of the pool only while it waits in the pool, or yields. The start and exit handlers are not
+    /// called there.
     pub fn use_current_thread(mut self) -> Self {
         self.use_current_thread = true;
         self
@@ -345,8 +351,8 @@ impl<S> ThreadPoolBuilder<S> {
         self
     }
 
-    /// Has no effect, as in the original since version 1.4: use [`spawn_fifo`](crate::spawn_fifo) and
-    /// [`scope_fifo`](crate::scope_fifo).
+    /// Has no effect here: each thread runs its youngest closure first. Use
+    /// [`spawn_fifo`](crate::spawn_fifo) and [`scope_fifo`](crate::scope_fifo).
     #[deprecated(note = "use `scope_fifo` and `spawn_fifo` for similar effect")]
     pub fn breadth_first(mut self) -> Self {
         self.breadth_first = true;

@@ -1,9 +1,9 @@
 //! The pool that a thread has entered, because it is the first thread of that pool.
 
 use crate::registry::Registry;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
-use warpweft::EnteredThread;
+use warpweft::{EnteredThread, PoolThread};
 
 /// What a thread keeps while it is in a pool. It keeps the registry, too: free functions of this crate find
 /// it through the thread.
@@ -17,15 +17,25 @@ impl Drop for Entered {
         // Another thread takes its place, if there is one to be had.
         self.registry.let_start();
         drop(self.thread.take());
+        IS_HERE.set(false);
     }
 }
 
 thread_local! {
     static ENTERED: RefCell<Option<Entered>> = const { RefCell::new(None) };
+    /// The thread enters a pool, is in it, or leaves it.
+    static IS_HERE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Keeps the calling thread in the pool of that registry, until it leaves or ends.
-pub(crate) fn keep(registry: &Arc<Registry>, thread: EnteredThread) {
+/// Returns true on a thread that has entered a pool, and was not started for it.
+pub(crate) fn is_here() -> bool {
+    IS_HERE.get()
+}
+
+/// Lets the calling thread enter the pool of that registry, until it leaves or ends.
+pub(crate) fn enter(registry: &Arc<Registry>, thread: PoolThread) {
+    IS_HERE.set(true);
+    let thread = thread.enter();
     ENTERED.set(Some(Entered {
         registry: Arc::clone(registry),
         thread: Some(thread),

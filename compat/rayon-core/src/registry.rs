@@ -91,7 +91,7 @@ impl Registry {
 
     /// Lets the pool start threads, although it was given its own.
     pub(crate) fn let_start(&self) {
-        self.starts.next(Phase::Start(None));
+        self.starts.next(Phase::Start);
     }
 
     pub(crate) fn num_threads(&self) -> usize {

@@ -311,6 +311,38 @@ fn a_pool_that_another_thread_drops_stays_with_its_first_thread() {
     .expect("no panic");
 }
 
+/// It is a thread of the program, so the pool has no more of them, and sets nothing up there.
+#[test]
+fn a_pool_with_the_current_thread_starts_no_other() {
+    thread::spawn(|| {
+        let (here, handled) = (thread::current().id(), Arc::new(AtomicUsize::new(0)));
+        let (starts, exits) = (Arc::clone(&handled), Arc::clone(&handled));
+        let pool = ThreadPoolBuilder::new()
+            .num_threads(1)
+            .use_current_thread()
+            .start_handler(move |_| {
+                starts.fetch_add(1, Ordering::SeqCst);
+            })
+            .exit_handler(move |_| {
+                exits.fetch_add(1, Ordering::SeqCst);
+            })
+            .build()
+            .expect("this thread");
+        let ran = Arc::new(Mutex::new(None));
+        let runs = Arc::clone(&ran);
+        pool.spawn(move || *runs.lock().expect("no panic") = Some(thread::current().id()));
+        while ran.lock().expect("no panic").is_none() {
+            rayon_core::yield_now();
+        }
+        assert_eq!(*ran.lock().expect("no panic"), Some(here));
+        assert_eq!(pool.broadcast(|_| thread::current().id()), [here]);
+        drop(pool);
+        assert_eq!(handled.load(Ordering::SeqCst), 0);
+    })
+    .join()
+    .expect("no panic");
+}
+
 #[test]
 fn a_thread_that_cannot_be_started_lets_the_first_one_go() {
     std::thread::spawn(|| {

@@ -145,3 +145,22 @@ pub(crate) fn each_runs(words: &str, runtimes: &str, operations: u64) {
 
 /// The bundled capture.
 pub(crate) const CAPTURE: &[u8] = include_bytes!("../../captures/http.pcap");
+
+/// All names that `warpweft list` has for policies.
+pub(crate) fn presets(folder: &Folder) -> Vec<String> {
+    let listed = say(folder.path(), "list").out;
+    let (_, policies) = listed
+        .split_once("\nPolicies of warpweft")
+        .expect("the list has policies");
+    // A name, what it is about, the source; the grammar comes last.
+    let names = policies
+        .lines()
+        .skip(1)
+        .filter_map(|line| line.split_whitespace().next());
+    let names: Vec<_> = names
+        .take_while(|name| *name != "POLICY")
+        .map(str::to_owned)
+        .collect();
+    assert!(names.len() > 8, "{names:?}");
+    names
+}

@@ -43,7 +43,7 @@ impl Policies for Warpweft {
     }
 
     fn grammar(&self) -> Vec<&'static str> {
-        let mut lines = vec!["A policy is a name, or an order and options: lifo+steal=one+victims=topology."];
+        let mut lines = vec!["POLICY = a name or an order, and options: lifo+steal=one+victims=topology"];
         lines.extend(PolicySpec::grammar());
         lines.push(pools::GRAMMAR);
         lines
