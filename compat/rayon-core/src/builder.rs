@@ -181,23 +181,22 @@ impl<S: ThreadSpawn> ThreadPoolBuilder<S> {
             Phase::Refuse
         };
         let collected = starts.next(next);
+        // Dropped behind the threads that were not started, also if a function of the program panics.
+        let leaves = entered::LeavesOnDrop::new(&registry);
         for (index, thread) in collected.into_iter().enumerate() {
             if index == 0 && self.use_current_thread {
                 entered::enter(&registry, thread);
                 continue;
             }
-            let started = self.spawn.spawn(ThreadBuilder {
+            // On an error the remaining threads are dropped, which closes the pool.
+            self.spawn.spawn(ThreadBuilder {
                 name: self.thread_name.as_mut().map(|name| name(index)),
                 stack_size: self.stack_size,
                 index,
                 thread,
-            });
-            if let Err(error) = started {
-                // The remaining threads are dropped, which closes the pool; this one is not in it any more.
-                entered::leave(&registry);
-                return Err(error.into());
-            }
+            })?;
         }
+        leaves.keep();
         Ok(registry)
     }
 

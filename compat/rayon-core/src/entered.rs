@@ -34,16 +34,38 @@ pub(crate) fn is_here() -> bool {
 
 /// Lets the calling thread enter the pool of that registry, until it leaves or ends.
 pub(crate) fn enter(registry: &Arc<Registry>, thread: PoolThread) {
-    IS_HERE.set(true);
-    let thread = thread.enter();
-    ENTERED.set(Some(Entered {
+    let mut entered = Entered {
         registry: Arc::clone(registry),
-        thread: Some(thread),
-    }));
+        thread: None,
+    };
+    IS_HERE.set(true);
+    entered.thread = Some(thread.enter());
+    ENTERED.set(Some(entered));
 }
 
 /// Lets the calling thread leave the pool of that registry, if it has entered that.
 pub(crate) fn leave(registry: &Registry) {
     let is_that = |entered: &mut Entered| std::ptr::eq(Arc::as_ptr(&entered.registry), registry);
     drop(ENTERED.with_borrow_mut(|entered| entered.take_if(is_that)));
+}
+
+/// Lets the calling thread leave the pool again, unless it is kept.
+pub(crate) struct LeavesOnDrop(Option<Arc<Registry>>);
+
+impl LeavesOnDrop {
+    pub(crate) fn new(registry: &Arc<Registry>) -> Self {
+        Self(Some(Arc::clone(registry)))
+    }
+
+    pub(crate) fn keep(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for LeavesOnDrop {
+    fn drop(&mut self) {
+        if let Some(registry) = self.0.take() {
+            leave(&registry);
+        }
+    }
 }

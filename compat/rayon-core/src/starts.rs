@@ -50,7 +50,9 @@ impl Starts {
                 }
             }
         }
-        start(Some(thread.name().to_owned()), self.stack_size, move || thread.run())
+        start(Some(thread.name().to_owned()), self.stack_size, move || {
+            thread.run()
+        })
     }
 
     /// Changes the phase. Returns the threads that were collected.

@@ -301,7 +301,10 @@ fn a_cancelled_token_leaves_no_scope_with_jobs_that_run() {
 #[test]
 fn a_pool_that_another_thread_drops_stays_with_its_first_thread() {
     std::thread::spawn(|| {
-        let pool = ThreadPoolBuilder::new().num_threads(2).use_current_thread().build();
+        let pool = ThreadPoolBuilder::new()
+            .num_threads(2)
+            .use_current_thread()
+            .build();
         let pool = pool.expect("two threads");
         std::thread::spawn(move || drop(pool)).join().expect("no panic");
         assert_eq!(rayon_core::current_num_threads(), 2);
@@ -354,6 +357,21 @@ fn a_thread_that_cannot_be_started_lets_the_first_one_go() {
         assert!(pool.is_err());
         assert_eq!(rayon_core::current_thread_index(), None);
         assert!(rayon_core::current_num_threads() > 0, "those of the global pool");
+        // A function of the program that panics, too.
+        let built = std::panic::catch_unwind(|| {
+            ThreadPoolBuilder::new()
+                .num_threads(2)
+                .use_current_thread()
+                .thread_name(|index| {
+                    if index == 0 {
+                        "first".into()
+                    } else {
+                        panic!("as asked")
+                    }
+                })
+                .build()
+        });
+        assert!(built.is_err() && rayon_core::current_thread_index().is_none());
     })
     .join()
     .expect("no panic");

@@ -3,6 +3,7 @@
 use super::{on, positioned};
 use crate::io::run_blocking::run_blocking;
 use std::fs::{Metadata, OpenOptions};
+use std::hint::black_box;
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -180,8 +181,10 @@ impl File {
 fn zeros(length: usize) -> io::Result<Vec<u8>> {
     // What the system gives is zero already, so nothing is written. But that call has no way to fail: a file
     // with holes may be longer than memory, and so another one asks before.
-    let attempt = Vec::<u8>::new().try_reserve_exact(length);
-    attempt.map_err(|_| out_of_memory())?;
+    let mut attempt = Vec::<u8>::new();
+    attempt.try_reserve_exact(length).map_err(|_| out_of_memory())?;
+    // Without a use the compiler may leave it out.
+    drop(black_box(attempt));
     Ok(vec![0; length])
 }
 

@@ -47,6 +47,16 @@ struct ExchangeState<A> {
     has_ended: bool,
 }
 
+/// What comes next for a caller.
+pub(super) enum Next<'a, A> {
+    /// The answer to a question whose caller did not wait for it.
+    Late(io::Result<A>),
+    /// The caller has asked.
+    Asked(Question<'a, A>),
+    /// The thread has a question.
+    Busy,
+}
+
 /// A question whose caller waits. If it is dropped, the answer is late.
 pub(super) struct Question<'a, A> {
     exchange: &'a Exchange<A>,
@@ -101,28 +111,26 @@ impl<Q, A> OnThread<Q, A> {
         self.exchange.changed.notified()
     }
 
-    /// Takes the answer to a question whose caller did not wait for it.
-    pub(super) fn take_late(&self) -> Option<io::Result<A>> {
-        self.exchange.state.lock().late.take()
-    }
-
-    /// Asks, and takes the question, if the thread has none and no answer is late.
+    /// Takes what is late, or else asks, and takes the question, if the thread has none.
+    ///
+    /// Both under one lock: who is told that the thread is busy is woken by its answer.
     ///
     /// # Errors
     ///
     /// The thread has ended by a panic.
-    pub(super) fn try_ask(&self, question: &mut Option<Q>) -> io::Result<Option<Question<'_, A>>> {
+    pub(super) fn next(&self, question: &mut Option<Q>) -> io::Result<Next<'_, A>> {
         let number = {
             let mut state = self.exchange.state.lock();
+            if let Some(late) = state.late.take() {
+                return Ok(Next::Late(late));
+            }
             if state.has_ended {
                 return Err(ended());
             }
-            if state.asked.is_some() || state.late.is_some() {
-                return Ok(None);
+            if state.asked.is_some() || question.is_none() {
+                return Ok(Next::Busy);
             }
-            let Some(number) = question.is_some().then_some(state.next) else {
-                return Ok(None);
-            };
+            let number = state.next;
             state.next += 1;
             state.asked = Some((number, true));
             number
@@ -135,7 +143,7 @@ impl<Q, A> OnThread<Q, A> {
         if let Some(question) = question.take() {
             self.questions.try_send(question).map_err(|_| ended())?;
         }
-        Ok(Some(asked))
+        Ok(Next::Asked(asked))
     }
 }
 
@@ -217,7 +225,7 @@ impl<Q, A> fmt::Debug for OnThread<Q, A> {
 
 #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
 mod tests {
-    use super::{OnThread, Question};
+    use super::{Next, OnThread, Question};
     use crate::block_on;
     use crate::sync::channel;
     use std::future::poll_fn;
@@ -234,7 +242,11 @@ mod tests {
         loop {
             let change = exchange.changed();
             if asked.is_none() {
-                asked = exchange.try_ask(&mut question)?;
+                match exchange.next(&mut question)? {
+                    Next::Late(_) => continue,
+                    Next::Asked(one) => asked = Some(one),
+                    Next::Busy => {}
+                }
             }
             if let Some(answer) = asked.as_ref().and_then(Question::answer) {
                 return answer;
@@ -267,19 +279,18 @@ mod tests {
         // The first answer comes when its caller is gone, and not before.
         let (allow, doubled) = doubles();
         block_on(async {
-            assert!(doubled.take_late().is_none());
             begin(pin!(ask(&doubled, 4))).await;
             let change = doubled.changed();
             for _ in 0..2 {
                 allow.try_send(()).expect("there is room");
             }
             change.await;
+            let mut seven = Some(7);
+            let late = doubled.next(&mut seven).expect("it runs");
             assert!(
-                doubled.try_ask(&mut Some(7)).expect("it runs").is_none(),
-                "not before the late answer is taken"
+                matches!(late, Next::Late(Ok(8))) && seven.is_some(),
+                "before anything is asked"
             );
-            assert_eq!(doubled.take_late().map(Result::ok), Some(Some(8)));
-            assert!(doubled.take_late().is_none());
             assert_eq!(ask(&doubled, 5).await.ok(), Some(10));
         });
     }

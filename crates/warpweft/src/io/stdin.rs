@@ -1,7 +1,7 @@
 //! The input of the process.
 
 use super::lines::Lines;
-use super::on_thread::OnThread;
+use super::on_thread::{Next, OnThread};
 use crate::driver::forked;
 use futures_io::AsyncRead;
 use std::fmt;
@@ -99,12 +99,15 @@ impl Shared {
                 if bytes.1 < bytes.0.len() {
                     return Ok(true);
                 }
-                if let Some(late) = self.thread.take_late() {
-                    *bytes = (late?, 0);
-                    return Ok(!bytes.0.is_empty());
+                match self.thread.next(&mut Some(()))? {
+                    Next::Late(late) => {
+                        *bytes = (late?, 0);
+                        return Ok(!bytes.0.is_empty());
+                    }
+                    // Nobody waits for the answer more than the others: it is for the first that looks.
+                    Next::Asked(question) => drop(question),
+                    Next::Busy => {}
                 }
-                // Nobody waits for the answer more than the others: it is for the first that looks.
-                drop(self.thread.try_ask(&mut Some(()))?);
             }
             change.await;
         }

@@ -1,7 +1,8 @@
 //! The output and the errors of the process.
 
-use super::on_thread::{OnThread, Question};
+use super::on_thread::{Next, OnThread, Question};
 use crate::driver::forked;
+use crate::runtime::yields::yield_now;
 use futures_io::AsyncWrite;
 use std::fmt;
 use std::io::{self, Write};
@@ -47,13 +48,20 @@ async fn write(writer: Arc<WriterThread>, bytes: Vec<u8>) -> io::Result<()> {
     loop {
         let change = writer.changed();
         if asked.is_none() {
-            if let Some(late) = writer.take_late() {
-                late?;
+            match writer.next(&mut bytes)? {
+                Next::Late(late) => {
+                    late?;
+                    continue;
+                }
+                Next::Asked(question) => asked = Some(question),
+                Next::Busy => {}
             }
-            asked = writer.try_ask(&mut bytes)?;
         }
         if let Some(answer) = asked.as_ref().and_then(Question::answer) {
-            return answer;
+            answer?;
+            // The answer has woken others. They look before this task asks again.
+            yield_now().await;
+            return Ok(());
         }
         change.await;
     }

@@ -121,6 +121,7 @@ impl Command {
     }
 
     /// Returns the command of `std`, for what a system adds: `process_group`, `uid`, `pre_exec` and others.
+    /// Set the three streams here and not there: [`output`](Self::output) knows only of those.
     pub fn as_std_mut(&mut self) -> &mut std::process::Command {
         &mut self.std
     }

@@ -17,8 +17,6 @@ pub(super) struct OnSignal {
     /// First: no signal comes through afterwards.
     registered: Option<Registered>,
     writer: UnixStream,
-    /// The pipe has a reader, also after a panic of `answer`: the handler would be ended by `SIGPIPE`.
-    _reader: UnixStream,
     thread: Option<JoinHandle<()>>,
     here: u64,
 }
@@ -35,7 +33,6 @@ impl OnSignal {
         mut answer: impl FnMut() + Send + 'static,
     ) -> io::Result<Self> {
         let (writer, mut reader) = UnixStream::pair()?;
-        let kept = reader.try_clone()?;
         let signals = writer.try_clone()?;
         signals.set_nonblocking(true)?;
         let here = generation();
@@ -64,7 +61,6 @@ impl OnSignal {
         let mut answers = Self {
             registered: None,
             writer,
-            _reader: kept,
             thread: Some(thread),
             here,
         };

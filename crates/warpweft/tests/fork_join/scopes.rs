@@ -2,7 +2,7 @@
 
 use crate::everywhere::everywhere;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 use warpweft::policy::Count;
@@ -47,28 +47,30 @@ fn slow_jobs_are_shared() {
 }
 
 /// The first of its jobs that the owner runs is long, so the other workers need not wait for the next one.
+/// The others meet, all workers at a time.
 #[test]
 fn jobs_behind_a_long_one_are_there_for_all() {
     let runtime = Runtime::builder().workers(4).build().expect("four");
     let all = std::sync::Barrier::new(4);
-    let begun = AtomicUsize::new(0);
+    let met = AtomicUsize::new(0);
     runtime
         .install(|cx| {
+            let (owner, is_first) = (thread::current().id(), AtomicBool::new(true));
             cx.scope(|scope| {
-                for _ in 0..12 {
+                for _ in 0..13 {
                     scope.spawn(|_| {
-                        // All but the first ones meet: the owner's, and one that was on offer.
-                        if begun.fetch_add(1, Ordering::Relaxed) < 4 {
-                            thread::sleep(Duration::from_millis(20));
+                        if thread::current().id() == owner && is_first.swap(false, Ordering::Relaxed) {
+                            thread::sleep(Duration::from_millis(5));
                         } else {
                             all.wait();
+                            met.fetch_add(1, Ordering::Relaxed);
                         }
                     });
                 }
             });
         })
         .expect("open");
-    assert_eq!(begun.load(Ordering::Relaxed), 12);
+    assert_eq!(met.load(Ordering::Relaxed), 12);
 }
 
 /// Where no thread can be had, the owner runs other tasks on its stack while it waits: also a job of the
