@@ -292,6 +292,15 @@ mod tests {
                 "before anything is asked"
             );
             assert_eq!(ask(&doubled, 5).await.ok(), Some(10));
+            // This one is dropped when the answer is there, and was not looked at.
+            let mut asks = Box::pin(ask(&doubled, 6));
+            begin(asks.as_mut()).await;
+            let change = doubled.changed();
+            allow.try_send(()).expect("there is room");
+            change.await;
+            drop(asks);
+            let late = doubled.next(&mut Some(7)).expect("it runs");
+            assert!(matches!(late, Next::Late(Ok(12))));
         });
     }
 
