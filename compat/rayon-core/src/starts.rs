@@ -51,7 +51,7 @@ impl Starts {
             }
         }
         start(Some(thread.name().to_owned()), self.stack_size, move || {
-            thread.run()
+            thread.run();
         })
     }
 
