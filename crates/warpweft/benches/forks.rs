@@ -8,6 +8,8 @@
 //! | going on, soon | from the end of a taken half to its owner, which has waited for 30 µs |
 //! | going on, late | the same; it has waited for 2 ms, and given its worker away |
 //!
+//! Behind them, how long scopes with few long jobs take, and with many empty ones.
+//!
 //! Both halves are long, except that the owner's is short in the last two rows.
 //! `cargo bench -p warpweft --bench forks`
 
@@ -127,4 +129,41 @@ fn main() {
         });
     }
     println!("threads: {:?}", runtime.threads());
+    scopes();
+}
+
+/// How long a scope takes: with eight jobs that sleep 100 ms, and with a million that do nothing.
+fn scopes() {
+    println!(
+        "\n| workers | 8 jobs that sleep 100 ms, ms | ns for an empty job: p25, p50, p75 of 31 scopes |"
+    );
+    println!("|---|---|---|");
+    for workers in [1, 2, 4, 8] {
+        let runtime = Runtime::builder().workers(workers).build().expect("threads");
+        let scope = |jobs: usize, long: Duration| {
+            let start = Instant::now();
+            let body = |cx: warpweft::ForkCx<'_>| {
+                cx.scope(|scope| {
+                    for _ in 0..jobs {
+                        scope.spawn(move |_| {
+                            if !long.is_zero() {
+                                thread::sleep(long);
+                            }
+                        });
+                    }
+                });
+            };
+            runtime.install(body).expect("the pool is open");
+            start.elapsed()
+        };
+        let long = scope(8, 100 * MS).as_millis();
+        let mut empty: Vec<_> = (0..31)
+            .map(|_| scope(1_000_000, Duration::ZERO).as_secs_f64() * 1e3)
+            .collect();
+        empty.sort_by(f64::total_cmp);
+        println!(
+            "| {workers} | {long} | {:.1}, {:.1}, {:.1} |",
+            empty[7], empty[15], empty[23]
+        );
+    }
 }

@@ -97,7 +97,7 @@ impl PolicySpec {
             .filter(|preset| (preset.make)().missing_feature().is_none())
     }
 
-    /// Returns what may stand in a text beside the names of [`presets`](Self::presets): one line has the
+    /// Returns what a text may say beside the names of [`presets`](Self::presets): one line has the
     /// orders, and one more for each option its values. An error of a text says the line that was not met.
     ///
     /// ```

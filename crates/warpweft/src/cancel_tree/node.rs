@@ -20,14 +20,12 @@ use std::any::Any;
 use std::collections::HashSet;
 use std::fmt;
 use std::mem;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Weak};
 use std::task::Waker;
 use warpweft_platform::atomic::{AtomicU32, Ordering};
 use warpweft_platform::delay;
-use warpweft_platform::panics::discard;
+use warpweft_platform::panics;
 use warpweft_platform::sync::Mutex;
-use warpweft_platform::thread::panicking;
 
 /// Not cancelled.
 const LIVE: u32 = 0;
@@ -148,7 +146,7 @@ impl Node {
         while let Some(node) = below.pop() {
             node.close(reason, &mut below, &mut wakers);
         }
-        wake_each(wakers);
+        panics::for_each(wakers, Waker::wake);
         true
     }
 
@@ -293,23 +291,6 @@ impl Drop for Node {
                 above.extend(node.unlink());
             }
         }
-    }
-}
-
-fn wake_each(wakers: Vec<Waker>) {
-    let mut panic = None;
-    for waker in wakers {
-        // Unwind: a waker is foreign code; it is not used again, and the tree is consistent.
-        match catch_unwind(AssertUnwindSafe(|| waker.wake())) {
-            Err(first) if panic.is_none() => panic = Some(first),
-            Err(other) => discard(other),
-            Ok(()) => {}
-        }
-    }
-    match panic {
-        Some(panic) if panicking() => discard(panic),
-        Some(panic) => resume_unwind(panic),
-        None => {}
     }
 }
 

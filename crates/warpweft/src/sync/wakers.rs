@@ -1,10 +1,7 @@
 //! Wakers that are collected under a lock, and called after it.
 
-use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::task::Waker;
-use warpweft_platform::panics::discard;
-use warpweft_platform::thread::panicking;
+use warpweft_platform::panics;
 
 /// A few wakers; the first costs no allocation.
 #[derive(Debug, Default)]
@@ -42,27 +39,8 @@ impl Wakers {
     #[inline]
     pub(crate) fn wake(self) {
         if let Some(first) = self.first {
-            wake_all(first, self.more);
+            // The drop of a waker is foreign code, too.
+            panics::for_each(std::iter::once(first).chain(self.more), Waker::wake);
         }
-    }
-}
-
-fn wake_all(first: Waker, more: Vec<Waker>) {
-    let mut panic: Option<Box<dyn Any + Send>> = None;
-    for waker in std::iter::once(first).chain(more) {
-        // Unwind: a waker is foreign code, and so is its drop. The state that it belonged to was consistent
-        // before the lock was released, and the waker is not used again.
-        let result = catch_unwind(AssertUnwindSafe(|| waker.wake()));
-        match result {
-            Err(first) if panic.is_none() => panic = Some(first),
-            Err(other) => discard(other),
-            Ok(()) => {}
-        }
-    }
-    match panic {
-        // A panic while the thread unwinds would end the process, and all waiters with it.
-        Some(panic) if panicking() => discard(panic),
-        Some(panic) => resume_unwind(panic),
-        None => {}
     }
 }
