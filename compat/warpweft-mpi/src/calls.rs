@@ -28,6 +28,8 @@ use warpweft::sync::oneshot;
 use warpweft_platform::sync::Mutex;
 
 const TAG: i32 = 0;
+/// The number of bytes that MPI counts in one message at most.
+const MOST_BYTES: usize = i32::MAX as usize;
 /// After so many messages in one go the mover lets other tasks run.
 const IN_ONE_GO: usize = 64;
 
@@ -161,24 +163,15 @@ impl Calls {
             )
         })?;
         let (sender, receiver) = oneshot::channel();
-        let id = {
-            let mut answers = answers.lock();
-            if let Some(error) = &answers.ended {
-                return Err(error.clone());
-            }
-            answers.last += 1;
-            let id = answers.last;
-            answers.waiting.insert(id, sender);
-            id
+        let id = answers.lock().next_id()?;
+        let call = Word::Call {
+            id,
+            function,
+            argument,
         };
-        outbox.push(
-            rank,
-            &encoded(&Word::Call {
-                id,
-                function,
-                argument,
-            })?,
-        );
+        let word = encoded(&call, MOST_BYTES)?;
+        answers.lock().expect(id, sender)?;
+        outbox.push(rank, &word);
         Ok(receiver)
     }
 
@@ -268,6 +261,22 @@ impl<R> fmt::Debug for Call<R> {
 }
 
 impl Answers {
+    fn next_id(&mut self) -> Result<u64, MpiError> {
+        if let Some(error) = &self.ended {
+            return Err(error.clone());
+        }
+        self.last += 1;
+        Ok(self.last)
+    }
+
+    fn expect(&mut self, id: u64, sender: oneshot::Sender<Result<Answer, MpiError>>) -> Result<(), MpiError> {
+        if let Some(error) = &self.ended {
+            return Err(error.clone());
+        }
+        self.waiting.insert(id, sender);
+        Ok(())
+    }
+
     fn none_is_left(&mut self, cx: &Context<'_>) -> Poll<Result<(), MpiError>> {
         if let Some(error) = &self.ended {
             return Poll::Ready(Err(error.clone()));
@@ -389,9 +398,7 @@ impl<'shared> Mover<'shared> {
                     let shared = Arc::clone(self.shared);
                     let run = async move {
                         let answer = shared.registry.run(function, argument).await;
-                        if let Ok(word) = encoded(&Word::Answer { id, answer }) {
-                            shared.outbox.push(source, &word);
-                        }
+                        shared.outbox.push(source, &answer_word(id, answer, MOST_BYTES));
                     };
                     drop(warpweft::spawn(run));
                 }
@@ -422,9 +429,28 @@ impl<'shared> Mover<'shared> {
     }
 }
 
-fn encoded(word: &Word) -> Result<Vec<u8>, MpiError> {
-    postcard::to_allocvec(word)
-        .map_err(|error| MpiError::new(MpiErrorKind::Type, format!("a call cannot be sent: {error}")))
+/// Returns the bytes of a word, of which there are at most `most`.
+fn encoded(word: &Word, most: usize) -> Result<Vec<u8>, MpiError> {
+    let error =
+        |why: &dyn fmt::Display| MpiError::new(MpiErrorKind::Type, format!("it cannot be sent: {why}"));
+    let bytes = postcard::to_allocvec(word).map_err(|why| error(&why))?;
+    if bytes.len() > most {
+        let len = bytes.len();
+        return Err(error(&format_args!(
+            "it has {len} bytes, and a message carries {most} at most"
+        )));
+    }
+    Ok(bytes)
+}
+
+/// Returns the word that answers a call: one that cannot be sent says so instead, because the caller waits.
+fn answer_word(id: u64, answer: Answer, most: usize) -> Vec<u8> {
+    let refused = match encoded(&Word::Answer { id, answer }, most) {
+        Ok(word) => return word,
+        Err(error) => Err(error.to_string()),
+    };
+    encoded(&Word::Answer { id, answer: refused }, usize::MAX)
+        .unwrap_or_else(|_| unreachable!("a number and a short text"))
 }
 
 fn closed() -> MpiError {
@@ -432,4 +458,34 @@ fn closed() -> MpiError {
         MpiErrorKind::Finished,
         "the calls are closed: no function is called any more",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Word, answer_word, encoded};
+
+    #[test]
+    fn a_word_that_is_too_long_is_refused_and_an_answer_says_so() {
+        let call = Word::Call {
+            id: 1,
+            function: 2,
+            argument: vec![0; 100],
+        };
+        assert!(encoded(&call, 200).is_ok());
+        let refused = encoded(&call, 100).expect_err("it is longer than its argument");
+        assert!(
+            refused.to_string().ends_with("a message carries 100 at most"),
+            "{refused}"
+        );
+
+        let answer = |most| {
+            let word = answer_word(7, Ok(vec![0; 100]), most);
+            match postcard::from_bytes(&word) {
+                Ok(Word::Answer { id: 7, answer }) => answer,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(answer(200).map(|bytes| bytes.len()), Ok(100));
+        assert!(answer(100).is_err_and(|why| why.contains("a message carries 100 at most")));
+    }
 }
