@@ -47,6 +47,13 @@ pub(crate) struct TimerKey {
     place: EntryId,
 }
 
+impl TimerKey {
+    /// Returns the worker for whom a timer goes into the same shard.
+    pub(crate) fn worker(self) -> Option<usize> {
+        Some(self.shard as usize)
+    }
+}
+
 impl Timers {
     pub(crate) fn new(workers: usize) -> Self {
         let shard = |_| {
@@ -106,14 +113,13 @@ impl Timers {
         Some((TimerKey { shard, place }, first))
     }
 
-    /// Removes a timer. Returns `false` if it has expired.
-    pub(crate) fn cancel(&self, key: TimerKey) -> bool {
+    /// Removes a timer, and returns its waker. Returns `None` if it has expired.
+    pub(crate) fn cancel(&self, key: TimerKey) -> Option<Waker> {
         let shard = &self.shards[key.shard as usize];
         let mut open = shard.wheel.lock();
         let waker = open.wheel.remove(key.place);
         shard.note_first(&open.wheel);
-        drop(open);
-        waker.is_some()
+        waker
     }
 
     /// Replaces the waker of a timer. Returns `false` if the timer has expired.
@@ -237,8 +243,8 @@ mod tests {
                         .nth(below(model.len() as u64) as usize)
                         .expect("some");
                     let key_of_timer = model.remove(&key).expect("there");
-                    assert!(timers.cancel(key_of_timer));
-                    assert!(!timers.cancel(key_of_timer), "once");
+                    assert!(timers.cancel(key_of_timer).is_some());
+                    assert!(timers.cancel(key_of_timer).is_none(), "once");
                 }
                 _ => {
                     now += below(60) << below(36);
@@ -246,7 +252,11 @@ mod tests {
                     while timers.expire(now, &mut wakers) {}
                     let later = model.split_off(&(now + 1, 0));
                     assert_eq!(wakers.len(), model.len(), "at {now}");
-                    assert!(model.values().all(|key_of_timer| !timers.cancel(*key_of_timer)));
+                    assert!(
+                        model
+                            .values()
+                            .all(|key_of_timer| timers.cancel(*key_of_timer).is_none())
+                    );
                     model = later;
                 }
             }
@@ -278,13 +288,13 @@ mod tests {
     fn a_reused_slot_is_another_timer() {
         let timers = Timers::new(1);
         let old = set(&timers, 5);
-        assert!(timers.cancel(old));
+        assert!(timers.cancel(old).is_some());
         let new = set(&timers, 6);
         assert_ne!(old, new);
         assert!(!timers.renew(old, Waker::noop()));
-        assert!(!timers.cancel(old));
+        assert!(timers.cancel(old).is_none());
         assert!(timers.renew(new, Waker::noop()));
-        assert!(timers.cancel(new));
+        assert!(timers.cancel(new).is_some());
         assert_eq!((timers.len(), timers.next()), (0, NEVER));
     }
 }

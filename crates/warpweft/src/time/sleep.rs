@@ -6,7 +6,7 @@ use crate::runtime::current_driver::current_driver;
 use std::io::{self, ErrorKind};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 use warpweft_platform::clock;
 
@@ -68,20 +68,29 @@ impl Sleep {
         self.deadline_ns != NEVER && self.deadline_ns <= clock::now_ns()
     }
 
-    /// Sets another deadline. Poll the sleep afterwards: it wakes nobody before, also if it was polled
-    /// already.
+    /// Sets another deadline. If a task waits for this sleep, it is woken then and not before, also if it
+    /// does not poll again meanwhile. A sleep for ever knows no task: poll it after the call.
     pub fn reset(&mut self, deadline: Instant) {
-        self.cancel();
+        let waits = self.cancel();
         self.deadline_ns = clock::ns_at(deadline);
+        let Some((driver, old, waker)) = waits.filter(|_| self.deadline_ns != NEVER) else {
+            return;
+        };
+        if self.deadline_ns <= driver.now_ns() {
+            return waker.wake();
+        }
+        // Without a timer the pool has shut down, and has woken whoever waits in it.
+        if let Some(key) = driver.set_timer(old.worker(), self.deadline_ns, waker) {
+            self.timer = Some((driver, key));
+        }
     }
 
-    fn cancel(&mut self) {
+    /// Removes the timer, unless it has expired. Returns it, and whom it would have woken.
+    fn cancel(&mut self) -> Option<(Arc<Driver>, TimerKey, Waker)> {
         // In a forked child the wheel is the parent's, and its lock may be lost.
-        if let Some((driver, key)) = self.timer.take()
-            && driver.check().is_ok()
-        {
-            driver.timers().cancel(key);
-        }
+        let (driver, key) = self.timer.take().filter(|(driver, _)| driver.check().is_ok())?;
+        let waker = driver.timers().cancel(key)?;
+        Some((driver, key, waker))
     }
 
     fn enter(&mut self, cx: &Context<'_>) -> Poll<()> {
@@ -135,7 +144,7 @@ impl Future for Sleep {
 
 impl Drop for Sleep {
     fn drop(&mut self) {
-        self.cancel();
+        drop(self.cancel());
     }
 }
 
@@ -145,8 +154,19 @@ mod tests {
     use crate::Runtime;
     use crate::runtime::current_driver::current_driver;
     use std::pin::pin;
-    use std::task::{Context, Waker};
-    use std::time::Duration;
+    use std::sync::{Arc, mpsc};
+    use std::task::{Context, Wake, Waker};
+    use std::time::{Duration, Instant};
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    struct Tells(mpsc::Sender<()>);
+
+    impl Wake for Tells {
+        fn wake(self: Arc<Self>) {
+            self.0.send(()).expect("the test waits");
+        }
+    }
 
     #[test]
     fn who_drops_a_sleep_frees_its_timer_at_once() {
@@ -173,6 +193,21 @@ mod tests {
             let never = pin!(sleep(Duration::MAX));
             assert!(never.poll(&mut Context::from_waker(Waker::noop())).is_pending());
             assert_eq!(driver.timers().len(), 0, "what never comes is not kept");
+        });
+    }
+
+    #[test]
+    fn a_sleep_that_is_set_anew_wakes_whom_it_knows() {
+        let runtime = Runtime::builder().workers(1).build().expect("one worker");
+        let (tells, told) = mpsc::channel();
+        let waker = Waker::from(Arc::new(Tells(tells)));
+        runtime.block_on(async {
+            let mut sleep = pin!(sleep(LONG));
+            assert!(sleep.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+            sleep.reset(Instant::now() + Duration::from_millis(3));
+            told.recv_timeout(LONG)
+                .expect("it is woken, though nobody polls it");
+            assert!(sleep.is_over());
         });
     }
 
