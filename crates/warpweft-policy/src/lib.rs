@@ -48,7 +48,7 @@ pub use prows::ProWs;
 pub use spec::{ParsePolicyError, PolicySpec, PolicyVisitor, Preset};
 pub use stealing::{
     Chained, Classed, Fifo, FifoBehind, Help, Lifo, LifoBehind, Mixed, Overflow, Prioritised, Rebalance,
-    Slotted, StealAmount, Stealing, Victims, Woken,
+    Shortest, Slotted, StealAmount, Stealing, Victims, Woken,
 };
 pub use warpweft_platform::topology::CoreLocation;
 pub use warpweft_queue::Amount;

@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use warpweft_conformance::conformance;
 use warpweft_policy::{
     Cforall, Chained, Edf, Fifo, FifoBehind, Go, Help, Helping, Libfibre, Lifo, LifoBehind, LifoOrder,
-    Negele, Overflow, Parsimonious, ProWs, Rebalance, Tokio, YieldTo,
+    Negele, Overflow, Parsimonious, ProWs, Rebalance, Shortest, Tokio, YieldTo,
 };
 use warpweft_queue::Amount;
 
@@ -22,6 +22,7 @@ conformance!(mod chain = Chained::new().capacity(1));
 conformance!(mod chain_one = Chained::new().capacity(1).steal(Amount::One));
 conformance!(mod fifo_behind = FifoBehind::new().capacity(2));
 conformance!(brief mod fifo_behind_locked = FifoBehind::new().capacity(2).overflow(Overflow::Locked));
+conformance!(mod shortest = Shortest::new().capacity(2));
 conformance!(mod lifo = Lifo::new());
 conformance!(brief mod lifo_behind = LifoBehind::new().capacity(2));
 conformance!(mod lifo_one = Lifo::new().steal(Amount::One).capacity(4));

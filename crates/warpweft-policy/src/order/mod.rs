@@ -18,7 +18,9 @@ mod learn;
 mod mixed;
 mod plain;
 mod priority;
+mod shortest;
 mod slot;
+mod step_times;
 
 use crate::{Cx, PolicyError};
 use std::fmt;
@@ -32,6 +34,7 @@ pub use mixed::{Mix, MixedLocalQueue, MixedOrder};
 pub use plain::{ChainOrder, FifoLocalQueue, FifoOrder, LifoLocalQueue, LifoOrder, PlainThief, StackOrder};
 pub(crate) use priority::MOST_LEVELS;
 pub use priority::{PriorityLocalQueue, PriorityOrder, PriorityThief};
+pub use shortest::{ShortestLocalQueue, ShortestOrder, ShortestThief};
 pub use slot::{SlotLocalQueue, SlotOrder, SlotThief};
 
 /// The order of a worker's tasks: a recipe. `Display` prints its word in a policy's text.
@@ -126,6 +129,12 @@ pub trait LocalQueue: Send + Sized + 'static {
     /// urgent tasks outside of the local queue go before it. An order without priorities has one level, 0.
     fn first_level(&self) -> usize {
         if self.is_empty() { usize::MAX } else { 0 }
+    }
+
+    /// Notes that this task is the next one of the worker, wherever it was found. By default it does nothing.
+    #[inline]
+    fn begins(&mut self, task: &TaskRef, cx: &Cx<'_>) {
+        let _ = (task, cx);
     }
 
     /// Takes the task of a level whose turn it is; `None` if there is none. An order without priorities has

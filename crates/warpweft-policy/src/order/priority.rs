@@ -152,7 +152,16 @@ pub struct PriorityLocalQueue<L> {
 /// The same as other workers use it.
 pub struct PriorityThief<T>(Box<[T]>);
 
-impl<L> PriorityLocalQueue<L> {
+impl<L: LocalQueue> PriorityLocalQueue<L> {
+    #[inline]
+    pub(super) fn level_mut(&mut self, level: usize) -> &mut L {
+        &mut self.levels[level]
+    }
+
+    pub(super) fn is_level_empty(&self, level: usize) -> bool {
+        self.levels[level].is_empty()
+    }
+
     #[inline]
     fn level_of(&mut self, task: &TaskRef) -> &mut L {
         &mut self.levels[priority::level(task.policy_word(), self.levels.len())]

@@ -2,7 +2,9 @@
 
 use super::pieces::Piece;
 use crate::stealing::Axes;
-use crate::{Chained, Classed, Fifo, FifoBehind, Lifo, LifoBehind, Mixed, Policy, Prioritised, Slotted};
+use crate::{
+    Chained, Classed, Fifo, FifoBehind, Lifo, LifoBehind, Mixed, Policy, Prioritised, Shortest, Slotted,
+};
 use std::fmt;
 
 /// The types of policies that a text can name. A worker's loop is compiled for each that this build has the
@@ -12,6 +14,7 @@ pub(super) enum Kind {
     Fifo(Fifo),
     FifoBehind(FifoBehind),
     LifoBehind(LifoBehind),
+    Shortest(Shortest),
     Chained(Chained),
     Lifo(Lifo),
     Mixed(Mixed),
@@ -29,6 +32,7 @@ impl Kind {
             Self::Fifo(policy) => Some((policy.axes_mut(), Fifo::USUAL)),
             Self::FifoBehind(policy) => Some((policy.axes_mut(), FifoBehind::USUAL)),
             Self::LifoBehind(policy) => Some((policy.axes_mut(), LifoBehind::USUAL)),
+            Self::Shortest(policy) => Some((policy.axes_mut(), Shortest::USUAL)),
             Self::Chained(policy) => Some((policy.axes_mut(), Chained::USUAL)),
             Self::Lifo(policy) => Some((policy.axes_mut(), Lifo::USUAL)),
             Self::Mixed(policy) => Some((policy.axes_mut(), Mixed::USUAL)),
@@ -48,6 +52,7 @@ impl Kind {
             }
             Self::FifoBehind(_)
             | Self::LifoBehind(_)
+            | Self::Shortest(_)
             | Self::Chained(_)
             | Self::Mixed(_)
             | Self::Classed(_)
@@ -69,6 +74,8 @@ impl Kind {
             Self::FifoBehind(policy) => visitor.visit(policy),
             #[cfg(feature = "all-policies")]
             Self::LifoBehind(policy) => visitor.visit(policy),
+            #[cfg(feature = "all-policies")]
+            Self::Shortest(policy) => visitor.visit(policy),
             #[cfg(feature = "all-policies")]
             Self::Chained(policy) => visitor.visit(policy),
             #[cfg(feature = "all-policies")]
@@ -98,6 +105,7 @@ impl fmt::Display for Kind {
             Self::Fifo(policy) => policy.fmt(f),
             Self::FifoBehind(policy) => policy.fmt(f),
             Self::LifoBehind(policy) => policy.fmt(f),
+            Self::Shortest(policy) => policy.fmt(f),
             Self::Chained(policy) => policy.fmt(f),
             Self::Lifo(policy) => policy.fmt(f),
             Self::Mixed(policy) => policy.fmt(f),

@@ -3,8 +3,8 @@
 //! ```text
 //! policy   = ( name | order ) { "+" option } | piece
 //! name     = one of `PolicySpec::presets`
-//! order    = "fifo" | "fifo-behind" | "chain" | "lifo" | "lifo-behind" | "slot:" N | "alternate:" N
-//!          | "stochastic:" PERCENT | "reverse:" N | "adaptive:" N | "priority:" levels [ "(" order ")" ]
+//! order    = "fifo" | "fifo-behind" | "chain" | "lifo" | "lifo-behind" | "shortest" | "slot:" N
+//!          | "alternate:" N | "stochastic:" PERCENT | "reverse:" N | "adaptive:" N | "priority:" levels [ "(" order ")" ]
 //! levels   = N | SHARE { "/" SHARE }
 //! option   = "steal="    ( "one" | "half" | "atleast:" K | "adaptive" )
 //!          | "victims="  ( "random" | "nearest:" N | "topology" | "adaptive" )

@@ -12,7 +12,7 @@ use crate::stealing::{
 use crate::{Order, Stealing};
 use warpweft_queue::{Amount, MAX_CAPACITY};
 
-const ORDERS: &str = "an order is one of: fifo, fifo-behind, chain, lifo, lifo-behind, slot:N, alternate:N, stochastic:PERCENT, reverse:N, adaptive:N, priority:LEVELS, priority:LEVELS(ORDER)";
+const ORDERS: &str = "an order is one of: fifo, fifo-behind, chain, lifo, lifo-behind, shortest, slot:N, alternate:N, stochastic:PERCENT, reverse:N, adaptive:N, priority:LEVELS, priority:LEVELS(ORDER)";
 const INNER: &str = "a level has one of these orders: fifo, chain, lifo, slot:N, alternate:N, stochastic:PERCENT, reverse:N, adaptive:N";
 const OPTIONS: &str =
     "an option is one of: steal=, victims=, help=, overflow=, capacity=, yield=, woken=, rebalance=";
@@ -115,7 +115,13 @@ impl<'a> Parser<'a> {
 
     /// The order of each level; `None` if it is the usual one.
     fn inner(&self, word: Word<'_>) -> Parsed<Option<AnyOrder>> {
-        Ok(match self.named(word)? {
+        // No order of a level has a bracket: what is in it is not looked at, however deep it goes.
+        let named = if word.text.contains('(') {
+            None
+        } else {
+            self.named(word)?
+        };
+        Ok(match named {
             Some(Kind::Fifo(_)) if word.text == "fifo" => None,
             Some(Kind::Lifo(policy)) if word.text == "lifo" => Some((*policy.order()).into()),
             Some(Kind::Chained(policy)) if word.text == "chain" => Some((*policy.order()).into()),
@@ -130,6 +136,7 @@ impl<'a> Parser<'a> {
                     Some(Kind::FifoBehind(_) | Kind::LifoBehind(_)) => {
                         format!("a queue behind is for tasks without priorities; {INNER}")
                     }
+                    Some(Kind::Shortest(_)) => format!("it has levels of its own; {INNER}"),
                     _ => String::from(INNER),
                 };
                 return Err(self.error(word, problem, valid));

@@ -136,6 +136,12 @@ pub(super) const PRESETS: &[Preset] = &[
         || Kind::LifoBehind(Stealing::new()),
     ),
     preset(
+        "shortest",
+        "kinds of tasks with short steps first, as learned; long ones have a tenth of the time at least",
+        "Persephone (SOSP 2021)",
+        || Kind::Shortest(Stealing::new()),
+    ),
+    preset(
         "priority",
         "three levels of urgency, oldest first on each",
         "Negele, EBSL 4.3",

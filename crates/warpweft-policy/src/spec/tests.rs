@@ -80,6 +80,12 @@ fn errors_name_the_place_and_what_would_be_right() {
             "`lifo-behind` is not an order of a level; a queue behind is for tasks without priorities; a level has",
         ),
         ("priority:3(fifo-behind)", 11, "for tasks without priorities"),
+        ("priority:3(shortest)", 11, "it has levels of its own"),
+        (
+            "priority:3(priority:3(fifo))",
+            11,
+            "`priority:3(fifo)` is not an order of a level",
+        ),
         (
             "priority:3()",
             11,
@@ -353,4 +359,14 @@ fn levels_combine_with_every_order_and_with_shares() -> Result<(), ParsePolicyEr
         assert_eq!(spec(text)?.to_string(), format!("{full}+{axes}=local"));
     }
     Ok(())
+}
+
+/// A text may come from the environment, and threads may have small stacks.
+#[test]
+fn brackets_without_end_are_an_error() {
+    let deep = "priority:1(".repeat(100_000);
+    for text in [deep.clone(), deep + "fifo" + &")".repeat(100_000)] {
+        let error = text.parse::<PolicySpec>().expect_err("no such policy");
+        assert!(error.position() <= 11, "{}", error.position());
+    }
 }

@@ -44,7 +44,8 @@ mod victims;
 use crate::YieldTo;
 use crate::by_class;
 use crate::order::{
-    AnyOrder, BehindOrder, ChainOrder, FifoOrder, LifoOrder, MixedOrder, Order, PriorityOrder, SlotOrder,
+    AnyOrder, BehindOrder, ChainOrder, FifoOrder, LifoOrder, MixedOrder, Order, PriorityOrder, ShortestOrder,
+    SlotOrder,
 };
 use std::fmt;
 use warpweft_queue::Amount;
@@ -73,6 +74,9 @@ pub type FifoBehind = Stealing<BehindOrder<FifoOrder>>;
 
 /// Work stealing, newest first, and tasks that yield behind all others of their worker.
 pub type LifoBehind = Stealing<BehindOrder<LifoOrder>>;
+
+/// Work stealing, kinds of tasks with short steps first, as learned.
+pub type Shortest = Stealing<ShortestOrder>;
 
 /// Work stealing with levels of urgency.
 pub type Prioritised = Stealing<PriorityOrder<FifoOrder>>;
@@ -203,8 +207,8 @@ impl<O: Order> Stealing<O> {
     /// within a place, the queues for each level. The factor 2 is there because a task from outside may
     /// continue waiting in a local queue. With polls of `T` at most that takes `T` times as long.
     ///
-    /// Two axes are excluded. With [`Overflow::LockFree`] and [`Overflow::Multi`] overflowed tasks are served
-    /// at random: most probably soon, but without a bound. And a worker that is stuck in one task makes no
+    /// Three things are excluded. With [`Overflow::LockFree`] and [`Overflow::Multi`] overflowed tasks are served
+    /// at random: most probably soon, but without a bound. [`ShortestOrder`] gives turns by time. And a worker that is stuck in one task makes no
     /// steps: its local queue waits until others have nothing and steal from it; [`Cforall`](crate::Cforall)
     /// helps before that.
     #[must_use]

@@ -89,9 +89,13 @@ pub(super) fn owed<O: Order>(shared: &Shared<O>, local: &mut Local<O>, cx: &Cx<'
     None
 }
 
-/// Notes that this task is the next one of the worker, if some class has a least share.
+/// Notes that this task is the next one of the worker, for an order that measures steps, and if some class
+/// has a least share.
 #[inline]
 pub(super) fn begins<O: Order>(local: &mut Local<O>, task: Option<TaskRef>, cx: &Cx<'_>) -> Option<TaskRef> {
+    if let Some(task) = &task {
+        local.queue.begins(task, cx);
+    }
     if O::Classes::BY_PRIORITY
         && let Some(shares) = &mut local.shares
         && let Some(task) = &task

@@ -1,0 +1,452 @@
+//! Short tasks first: the order knows how long the steps of each code take, and serves the shortest kinds
+//! before the others.
+//!
+//! ```text
+//!                 expected step    below 32 µs   below 0.5 ms   below 8.4 ms   longer
+//!   push ──level of its code──▶  [ level 0 ]   [ level 1 ]    [ level 2 ]    [ level 3 ] ──▶ pop: the first
+//!                                                 └── by turns: a tenth of the time each ──▶ pop
+//! ```
+//!
+//! This is *shortest expected processing time first*. What is expected is learned from the steps that ran, by
+//! the type of closure or future: nobody has to say which tasks are long. A code that is unknown counts as
+//! short. Within a level the oldest goes first. (Types of requests that are profiled while they run are
+//! those of Demoulin et al., *When Idling is Ideal*, SOSP 2021.)
+//!
+//! A level that has to wait has its turn by time and not by number: after a turn that took `t`, the next one
+//! is due when `9 t` have passed. So long tasks never starve, and a level never takes more than a tenth of the
+//! time from shorter ones. With numbers, one long task for each 61 short ones would be nearly all of the time.
+//!
+//! # Invariants
+//!
+//! - A task stays on the level on which it was pushed, also when it is stolen.
+//! - The step that is measured is the last one that began, and ends at the next look into the queue. Steps of
+//!   short codes are measured once in [`SAMPLE`] pops: the clock costs as much as a short step.
+
+use super::priority::{PriorityLocalQueue, PriorityThief};
+use super::step_times::StepTimes;
+use super::{FifoOrder, LocalQueue, LocalQueueThief, OneClass, Order, PriorityOrder};
+use crate::{Cx, PolicyError};
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use warpweft_queue::{Amount, Full, Glance, Steal};
+use warpweft_task::{QueueViewer, TaskRef};
+
+const LEVELS: usize = 4;
+/// The first expected time, as a power of two of nanoseconds, that is not on the first level: 32 µs.
+const SHORT_BITS: u32 = 15;
+/// The ratio of a level's longest expected time to that of the level before, as a power of two.
+const RATIO_BITS: u32 = 4;
+/// How many times as long as its last turn a level waits for the next one.
+const PATIENCE: u64 = 9;
+/// Once in this number of pops the step of a short code is measured, and levels that wait are looked at.
+const SAMPLE: u32 = 16;
+
+type Levels = PriorityLocalQueue<<FifoOrder as Order>::LocalQueue>;
+type LevelsThief = PriorityThief<<<FifoOrder as Order>::LocalQueue as LocalQueue>::Thief>;
+
+/// Kinds of tasks whose steps are expected to be short go first; what is expected is learned.
+///
+/// A *kind* is a type of closure or future. Futures in a `Box<dyn Future>` are one kind, and a kind of which
+/// some steps are short and others long counts by their mean. Tasks from outside wait in the pool's queue in
+/// the order in which they came.
+///
+/// Costs some nanoseconds for each push, and two looks at the clock for each step that is not short. A clone
+/// has learned nothing.
+///
+/// ```
+/// use warpweft_policy::order::ShortestOrder;
+/// use warpweft_policy::Stealing;
+/// let policy = Stealing::with_order(ShortestOrder::default());
+/// assert!(policy.to_string().starts_with("shortest+steal=half"));
+/// ```
+pub struct ShortestOrder {
+    times: Arc<StepTimes>,
+}
+
+impl Default for ShortestOrder {
+    fn default() -> Self {
+        Self {
+            times: Arc::new(StepTimes::new()),
+        }
+    }
+}
+
+impl Clone for ShortestOrder {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+impl fmt::Debug for ShortestOrder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ShortestOrder")
+    }
+}
+
+impl fmt::Display for ShortestOrder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("shortest")
+    }
+}
+
+impl Order for ShortestOrder {
+    type LocalQueue = ShortestLocalQueue;
+    type Classes = OneClass;
+    const NEWEST_FIRST: bool = false;
+
+    /// Turns are by time: there is no number within which each task has one.
+    fn turns(&self) -> u64 {
+        u64::MAX
+    }
+
+    fn local_queue(&self, capacity: usize) -> Result<ShortestLocalQueue, PolicyError> {
+        let levels = PriorityOrder::new(FifoOrder, NonZeroUsize::MIN.saturating_add(LEVELS - 1));
+        Ok(ShortestLocalQueue {
+            levels: levels.local_queue(capacity)?,
+            times: Arc::clone(&self.times),
+            waits: [None; LEVELS],
+            turn: None,
+            pops: 0,
+        })
+    }
+}
+
+/// Returns the level of tasks whose steps are expected to take so many nanoseconds.
+#[inline]
+fn level_of(expected_ns: u64) -> usize {
+    let beyond = (expected_ns >> SHORT_BITS).checked_ilog2();
+    let level = beyond.map_or(0, |bits| bits / RATIO_BITS + 1);
+    (level as usize).min(LEVELS - 1)
+}
+
+/// Returns the least expected time on a level, in nanoseconds.
+fn least_of(level: usize) -> u64 {
+    match level.checked_sub(1) {
+        None => 0,
+        Some(above) => 1 << (SHORT_BITS + RATIO_BITS * above as u32),
+    }
+}
+
+/// The step that is measured.
+struct Turn {
+    code: usize,
+    level: usize,
+    since_ns: u64,
+}
+
+/// A queue for each level.
+pub struct ShortestLocalQueue {
+    levels: Levels,
+    times: Arc<StepTimes>,
+    /// When a level that has tasks, and is not the first, is due; `None` if it had none at the last look.
+    waits: [Option<u64>; LEVELS],
+    turn: Option<Turn>,
+    pops: u32,
+}
+
+/// The same as other workers use it.
+pub struct ShortestThief(LevelsThief);
+
+impl ShortestLocalQueue {
+    #[inline]
+    fn level(&self, task: &TaskRef) -> usize {
+        self.times.expected(task.code()).map_or(0, level_of)
+    }
+
+    /// Ends the step that is measured, if one is.
+    #[inline]
+    fn settle(&mut self, cx: &Cx<'_>) {
+        if let Some(turn) = self.turn.take() {
+            self.end(&turn, cx.now_ns());
+        }
+    }
+
+    fn end(&mut self, turn: &Turn, now_ns: u64) {
+        let took = now_ns.saturating_sub(turn.since_ns);
+        self.times.learn(turn.code, took);
+        if turn.level > 0 {
+            self.waits[turn.level] = Some(now_ns.saturating_add(took.saturating_mul(PATIENCE)));
+        }
+    }
+
+    /// Takes a task of the level that has been due for longest, if one is due. The first level is served by
+    /// all other pops.
+    #[cold]
+    fn pop_due(&mut self, cx: &Cx<'_>) -> Option<TaskRef> {
+        let now_ns = cx.now_ns();
+        for level in 1..LEVELS {
+            if self.levels.is_level_empty(level) {
+                self.waits[level] = None;
+            } else if self.waits[level].is_none() {
+                self.waits[level] = Some(now_ns.saturating_add(least_of(level) * PATIENCE));
+            }
+        }
+        let waiting = self.waits.iter().enumerate();
+        let due = waiting.filter_map(|(level, due)| Some(((*due)?, level)));
+        let (_, level) = due.min().filter(|(due, _)| *due <= now_ns)?;
+        self.levels.pop_level(level, cx)
+    }
+}
+
+impl LocalQueue for ShortestLocalQueue {
+    type Thief = ShortestThief;
+
+    #[inline]
+    fn push(&mut self, task: TaskRef) -> Result<(), Full<TaskRef>> {
+        let level = self.level(&task);
+        self.levels.level_mut(level).push(task)
+    }
+
+    fn push_grown(&mut self, task: TaskRef) -> Result<(), Full<TaskRef>> {
+        let level = self.level(&task);
+        self.levels.level_mut(level).push_grown(task)
+    }
+
+    #[inline]
+    fn pop(&mut self, cx: &Cx<'_>) -> Option<TaskRef> {
+        self.settle(cx);
+        self.pops = self.pops.wrapping_add(1);
+        if self.pops.is_multiple_of(SAMPLE)
+            && let Some(task) = self.pop_due(cx)
+        {
+            return Some(task);
+        }
+        self.levels.pop(cx)
+    }
+
+    fn begins(&mut self, task: &TaskRef, cx: &Cx<'_>) {
+        self.settle(cx);
+        let code = task.code();
+        let level = match self.times.expected(code).map(level_of) {
+            Some(0) if !self.pops.is_multiple_of(SAMPLE) => return,
+            level => level.unwrap_or(0),
+        };
+        self.turn = Some(Turn {
+            code,
+            level,
+            since_ns: cx.now_ns(),
+        });
+    }
+
+    fn drain(&mut self, cx: &Cx<'_>) -> Vec<TaskRef> {
+        self.levels.drain(cx)
+    }
+
+    fn len(&self) -> usize {
+        self.levels.len()
+    }
+
+    fn room(&self) -> usize {
+        self.levels.room()
+    }
+
+    fn thief(&self) -> ShortestThief {
+        ShortestThief(self.levels.thief())
+    }
+}
+
+impl ShortestThief {
+    #[inline]
+    fn levels(&self) -> &impl LocalQueueThief<Levels> {
+        &self.0
+    }
+}
+
+impl LocalQueueThief<ShortestLocalQueue> for ShortestThief {
+    fn glance(&self) -> Glance {
+        self.levels().glance()
+    }
+
+    fn steal_into(&self, into: &mut ShortestLocalQueue, amount: Amount) -> Steal<TaskRef> {
+        self.levels().steal_into(&mut into.levels, amount)
+    }
+
+    fn steal_one(&self) -> Steal<TaskRef> {
+        self.levels().steal_one()
+    }
+
+    fn show(&self, viewer: &mut QueueViewer) {
+        self.levels().show(viewer);
+    }
+}
+
+#[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
+mod tests {
+    use super::{LEVELS, PATIENCE, SAMPLE, least_of, level_of};
+    use crate::testing::Pool;
+    use crate::{Policy, Shortest, Why};
+    use warpweft_task::JoinHandle;
+
+    const US: u64 = 1_000;
+    const MS: u64 = 1_000_000;
+    /// How long a step of a task with a handle takes here; one without takes a microsecond.
+    const LONG: u64 = 20 * MS;
+
+    /// A pool whose tasks with a handle are the long ones.
+    struct Kinds {
+        pool: Pool<Shortest>,
+        handles: Vec<JoinHandle<()>>,
+    }
+
+    impl Kinds {
+        fn new(workers: usize) -> Self {
+            Self {
+                pool: Pool::new(&Shortest::new(), workers),
+                handles: Vec::new(),
+            }
+        }
+
+        /// As [`new`](Self::new), and both kinds are known.
+        fn known(workers: usize) -> Self {
+            let mut kinds = Self::new(workers);
+            kinds.push_long(0, 0);
+            kinds.pool.spawn(0, [1]);
+            assert_eq!(
+                (kinds.step(0), kinds.step(0), kinds.step(0)),
+                (Some(0), Some(1), None)
+            );
+            kinds
+        }
+
+        fn push_long(&mut self, worker: usize, number: usize) {
+            let (task, handle) = self.pool.probe.cancellable(number);
+            self.handles.push(handle);
+            let _ = self.pool.push(worker, task, Why::Spawned);
+        }
+
+        /// Runs the next task. Time passes while it runs.
+        fn step(&mut self, worker: usize) -> Option<usize> {
+            self.step_by(worker, Shortest::next)
+        }
+
+        fn step_by(
+            &mut self,
+            worker: usize,
+            hook: fn(
+                &<Shortest as Policy>::Shared,
+                &mut <Shortest as Policy>::Local,
+                &crate::Cx<'_>,
+            ) -> Option<crate::TaskRef>,
+        ) -> Option<usize> {
+            let task = self.pool.call(worker, hook)?;
+            let short = task.code() == self.pool.probe.task(0).code();
+            self.pool
+                .now
+                .set(self.pool.now.get() + if short { US } else { LONG });
+            Some(self.pool.end(worker, task))
+        }
+    }
+
+    #[test]
+    fn a_level_is_what_the_times_on_it_say() {
+        let levels = [0, 31 * US, 33 * US, 500 * US, 600 * US, 8 * MS, 9 * MS, u64::MAX].map(level_of);
+        assert_eq!(levels, [0, 0, 1, 1, 2, 2, 3, 3]);
+        for level in 1..LEVELS {
+            assert_eq!(level_of(least_of(level)), level);
+            assert_eq!(level_of(least_of(level) - 1), level - 1);
+        }
+    }
+
+    #[test]
+    fn what_was_learned_to_be_long_waits_for_short_ones_also_with_thieves() {
+        let mut kinds = Kinds::known(2);
+        kinds.push_long(0, 2);
+        kinds.push_long(0, 3);
+        kinds.pool.spawn(0, [4, 5, 6]);
+        assert_eq!(kinds.step(0), Some(4));
+        assert_eq!(kinds.step_by(1, Shortest::scan), Some(5));
+        let rest: Vec<_> = std::iter::from_fn(|| kinds.step(0)).collect();
+        assert_eq!(rest, [6, 2, 3]);
+    }
+
+    #[test]
+    fn an_unknown_kind_counts_as_short() {
+        let mut kinds = Kinds::new(1);
+        kinds.push_long(0, 0);
+        kinds.pool.spawn(0, [1]);
+        kinds.push_long(0, 2);
+        assert_eq!(
+            [kinds.step(0), kinds.step(0), kinds.step(0)],
+            [Some(0), Some(1), Some(2)]
+        );
+    }
+
+    /// Short tasks without end, and long ones that wait: those have a tenth of the time.
+    #[test]
+    fn long_ones_have_turns_by_time() {
+        let mut kinds = Kinds::known(1);
+        for number in 2..6 {
+            kinds.push_long(0, number);
+        }
+        let (start, mut turns) = (kinds.pool.now.get(), Vec::new());
+        kinds.pool.spawn(0, [1]);
+        while turns.len() < 4 {
+            let begin = kinds.pool.now.get();
+            match kinds.step(0) {
+                Some(1) => kinds.pool.spawn(0, [1]),
+                Some(long) => turns.push((long, begin - start)),
+                None => panic!("something is ready"),
+            }
+            assert!(begin - start < 4 * (PATIENCE + 1) * LONG, "{turns:?}");
+        }
+        let numbers: Vec<_> = turns.iter().map(|(number, _)| *number).collect();
+        assert_eq!(numbers, [2, 3, 4, 5]);
+        let slack = u64::from(2 * SAMPLE) * US;
+        let first = turns[0].1;
+        assert!(first.abs_diff(least_of(3) * PATIENCE) <= slack, "{turns:?}");
+        for pair in turns.windows(2) {
+            let between = pair[1].1 - pair[0].1;
+            assert!(between.abs_diff((PATIENCE + 1) * LONG) <= slack, "{turns:?}");
+        }
+        kinds.pool.end_all();
+    }
+
+    #[test]
+    fn idle_time_is_no_time_of_a_task() {
+        let mut kinds = Kinds::known(1);
+        for _ in 0..100 {
+            kinds.pool.spawn(0, [1]);
+            assert_eq!((kinds.step(0), kinds.step(0)), (Some(1), None));
+            kinds.pool.now.set(kinds.pool.now.get() + 1000 * MS);
+        }
+        kinds.push_long(0, 2);
+        kinds.pool.spawn(0, [3]);
+        assert_eq!((kinds.step(0), kinds.step(0)), (Some(3), Some(2)));
+    }
+
+    /// A long task that comes from outside is not charged to the task before it.
+    #[test]
+    fn a_task_that_was_found_elsewhere_is_measured_by_itself() {
+        let mut kinds = Kinds::new(1);
+        for _ in 0..100 {
+            let (task, handle) = kinds.pool.probe.cancellable(0);
+            kinds.handles.push(handle);
+            let _ = kinds.pool.push_from_outside(task);
+            kinds.pool.spawn(0, [1]);
+            assert_eq!(kinds.step(0), Some(1));
+            assert_eq!(kinds.step_by(0, Shortest::poll_global), Some(0));
+        }
+        kinds.push_long(0, 2);
+        kinds.pool.spawn(0, [3]);
+        assert_eq!((kinds.step(0), kinds.step(0)), (Some(3), Some(2)));
+    }
+
+    #[test]
+    fn a_clone_has_learned_nothing() {
+        let policy = Shortest::new();
+        let pool = |policy: &Shortest| Kinds {
+            pool: Pool::new(policy, 1),
+            handles: Vec::new(),
+        };
+        let mut first = pool(&policy);
+        first.push_long(0, 0);
+        assert_eq!((first.step(0), first.step(0)), (Some(0), None));
+        for (policy, order) in [(policy.clone(), [2, 3]), (policy, [3, 2])] {
+            let mut kinds = pool(&policy);
+            kinds.push_long(0, 2);
+            kinds.pool.spawn(0, [3]);
+            assert_eq!([kinds.step(0), kinds.step(0)], order.map(Some));
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! How long a step of a task takes, by the code that the task runs.
+//!
+//! ```text
+//!   code of a task ──hash──▶ entry:  │ part of the code : 32 │ expected nanoseconds : 32 │
+//! ```
+//!
+//! Two codes that share an entry displace each other. A code without an entry is unknown.
+//!
+//! # Invariants
+//!
+//! - All here are hints: an entry that another worker has just changed, or that two workers change at once,
+//!   costs a task its best place and nothing else. So every access is `Relaxed`.
+//! - A sample counts a sixteenth, and as sixteen times the expected time at most: a step from which the system
+//!   took the CPU away doubles the expected time at most.
+
+use warpweft_platform::atomic::{AtomicU64, Ordering};
+
+const ENTRIES: usize = 256;
+/// By how many bits a sample counts less than what is known.
+const WEIGHT_BITS: u32 = 4;
+/// A sample counts as this many times the expected time at most.
+const MOST: u64 = 16;
+
+pub(super) struct StepTimes {
+    entries: Box<[AtomicU64]>,
+}
+
+impl StepTimes {
+    pub(super) fn new() -> Self {
+        let entries = (0..ENTRIES).map(|_| AtomicU64::new(0)).collect();
+        Self { entries }
+    }
+
+    /// Returns the entry of a code, and what the entry has of it.
+    #[inline]
+    fn place(&self, code: usize) -> (&AtomicU64, u64) {
+        // Fibonacci hashing: the upper bits depend on all bits of the address.
+        let hash = (code as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let entry = &self.entries[(hash >> (u64::BITS - ENTRIES.ilog2())) as usize];
+        (entry, hash & u64::from(u32::MAX) | 1)
+    }
+
+    /// Returns the expected time of a step of that code in nanoseconds; `None` if it is unknown.
+    #[inline]
+    pub(super) fn expected(&self, code: usize) -> Option<u64> {
+        let (entry, part) = self.place(code);
+        let value = entry.load(Ordering::Relaxed);
+        (value >> u32::BITS == part).then_some(value & u64::from(u32::MAX))
+    }
+
+    /// Learns that a step of that code took so many nanoseconds.
+    pub(super) fn learn(&self, code: usize, took_ns: u64) {
+        let expected = match self.expected(code) {
+            None => took_ns,
+            Some(before) => {
+                let sample = took_ns.min(before.max(MOST).saturating_mul(MOST));
+                before - (before >> WEIGHT_BITS) + (sample >> WEIGHT_BITS)
+            }
+        };
+        let (entry, part) = self.place(code);
+        let most = u64::from(u32::MAX);
+        entry.store(part << u32::BITS | expected.min(most), Ordering::Relaxed);
+    }
+}
+
+#[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
+mod tests {
+    use super::{ENTRIES, StepTimes};
+
+    #[test]
+    fn the_first_sample_is_what_is_expected() {
+        let times = StepTimes::new();
+        assert_eq!(times.expected(0x1000), None);
+        times.learn(0x1000, 20_000_000);
+        assert_eq!(times.expected(0x1000), Some(20_000_000));
+        assert_eq!(times.expected(0x1008), None);
+    }
+
+    #[test]
+    fn one_long_step_doubles_it_at_most_and_many_prevail() {
+        let times = StepTimes::new();
+        times.learn(8, 1600);
+        times.learn(8, u64::MAX);
+        assert!(
+            times.expected(8) <= Some(2 * 1600 + 1600),
+            "{:?}",
+            times.expected(8)
+        );
+        for _ in 0..200 {
+            times.learn(8, 1_000_000);
+        }
+        assert!(times.expected(8) > Some(900_000), "{:?}", times.expected(8));
+        for _ in 0..200 {
+            times.learn(8, 1600);
+        }
+        assert!(times.expected(8) < Some(2 * 1600), "{:?}", times.expected(8));
+    }
+
+    #[test]
+    fn times_without_a_measure_and_the_longest_are_kept() {
+        let times = StepTimes::new();
+        times.learn(8, 0);
+        assert_eq!(times.expected(8), Some(0));
+        for _ in 0..100 {
+            times.learn(8, 1000);
+        }
+        assert!(times.expected(8) > Some(500), "it does not stay at nothing");
+        times.learn(16, u64::MAX);
+        assert!(times.expected(16) > Some(4_000_000_000), "it does not wrap");
+    }
+
+    #[test]
+    fn many_codes_displace_and_never_mix() {
+        let times = StepTimes::new();
+        for code in 1..=4 * ENTRIES {
+            times.learn(code * 8, code as u64);
+        }
+        let known = (1..=4 * ENTRIES).filter(|code| match times.expected(code * 8) {
+            None => false,
+            Some(expected) => {
+                assert_eq!(expected, *code as u64);
+                true
+            }
+        });
+        assert!(known.count() > ENTRIES / 2);
+    }
+}
