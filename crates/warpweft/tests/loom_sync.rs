@@ -108,6 +108,21 @@ fn permits_come_back_with_what_was_done() {
     });
 }
 
+/// Nobody ever waits, so nobody is refused.
+#[test]
+fn nobody_is_refused_while_enough_are_free() {
+    model(3, || {
+        let semaphore = Arc::new(Semaphore::new(3));
+        let first = semaphore.try_acquire(1).expect("all are there");
+        let other = Arc::clone(&semaphore);
+        let other = thread::spawn(move || drop(other.acquire(1).wait().expect("open")));
+        drop(semaphore.try_acquire(1).expect("one is there"));
+        other.join().unwrap();
+        drop(first);
+        assert_eq!(semaphore.free(), 3);
+    });
+}
+
 #[test]
 fn a_release_meets_a_waiter_and_one_that_leaves() {
     model(2, || {

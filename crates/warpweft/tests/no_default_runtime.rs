@@ -292,6 +292,13 @@ const ERRORS: &[Direction] = &[
 
 /// What needs no runtime works without one.
 const FINE: &[Direction] = &[
+    ("sleep of no time, and a timeout that is over", |_counted| {
+        block_on(sleep(Duration::ZERO));
+        match block_on(timeout(Duration::ZERO, std::future::pending::<()>())) {
+            Err(_) => End::Fine,
+            Ok(()) => End::Error(String::from("it does not end")),
+        }
+    }),
     ("yield_now", |_counted| {
         block_on(warpweft::yield_now());
         End::Fine

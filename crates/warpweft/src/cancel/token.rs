@@ -197,8 +197,8 @@ impl CancelToken {
     /// # Errors
     ///
     /// [`Cancelled`], if the future was stopped: it never ran, or was unwound or dropped. If only the token
-    /// that counts here already was cancelled, the stack unwinds further; with `panic = "abort"` that is this
-    /// error, too.
+    /// that counts here already was cancelled, the stack unwinds further. Where no stack may be unwound, in
+    /// [`uncooperative`](crate::uncooperative) code or with `panic = "abort"`, that is this error, too.
     ///
     /// # Panics
     ///
@@ -214,7 +214,7 @@ impl CancelToken {
                 Some(value) => Ok(value),
                 None => match ours
                     .reason()
-                    .or_else(|| token.reason().filter(|_| !here::UNWINDS))
+                    .or_else(|| token.reason().filter(|_| !here::may_stop_thread()))
                 {
                     Some(cancelled) => Err(cancelled),
                     None => here::unwind(),

@@ -441,7 +441,7 @@ pub(crate) fn drop_unstarted<F, R>(body: F) -> Outcome<R> {
 }
 
 /// Returns true if the calling thread's own stack may be unwound now.
-pub(super) fn may_stop_thread() -> bool {
+pub(crate) fn may_stop_thread() -> bool {
     let outside = || !panicking() && UNCOOPERATIVE.with(Cell::get) == 0;
     UNWINDS && here().map_or_else(outside, StackContext::may_be_stopped)
 }

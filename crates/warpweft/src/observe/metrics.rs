@@ -181,8 +181,8 @@ impl fmt::Display for PoolMetrics {
         writeln!(
             f,
             "pool `{}`, {workers} workers, policy {}, {:.1} s old",
-            self.name,
-            self.policy,
+            self.name.escape_debug(),
+            self.policy.escape_debug(),
             self.age.as_secs_f64()
         )?;
         writeln!(

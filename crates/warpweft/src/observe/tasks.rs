@@ -17,14 +17,17 @@ where
     unsafe { spawn::job(move || span.run(closure), info) }
 }
 
-/// As [`spawn::blocking_job`].
+/// As [`spawn::blocking_job`], in that span: the caller has a lock, under which no subscriber is called.
 /// Contract: as for [`spawn::job`].
-pub(crate) unsafe fn blocking_job<T, F>(closure: F, info: impl TaskAlloc) -> (Runnable, JoinHandle<T>)
+pub(crate) unsafe fn blocking_job<T, F>(
+    closure: F,
+    span: SpawnSpan,
+    info: impl TaskAlloc,
+) -> (Runnable, JoinHandle<T>)
 where
     T: Send + 'static,
     F: FnOnce() -> T + Send + 'static,
 {
-    let span = SpawnSpan::of_task("blocking", &info);
     // SAFETY: by contract.
     unsafe { spawn::blocking_job(move || span.run(closure), info) }
 }

@@ -33,6 +33,15 @@ impl fmt::Debug for Follow {
     }
 }
 
+impl Follow {
+    /// Returns the longest time in nanoseconds that the monitor may sleep: at least a millisecond.
+    pub(crate) fn tick_ns(&self) -> u64 {
+        u64::try_from(self.every.as_nanos())
+            .unwrap_or(u64::MAX)
+            .max(1_000_000)
+    }
+}
+
 /// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Size {
@@ -61,6 +70,11 @@ impl Size {
     #[inline]
     pub(crate) fn now(&self) -> usize {
         self.policy.now()
+    }
+
+    /// Returns how many workers run and have a thread: fewer than [`now`](Self::now) while the pool grows.
+    pub(crate) fn with_threads(&self) -> usize {
+        self.now().min(self.started())
     }
 
     /// Returns how many workers have ever had a thread.

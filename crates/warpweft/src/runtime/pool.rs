@@ -205,7 +205,8 @@ impl Pool {
     /// see [`worker_slots`](Self::worker_slots).
     #[must_use]
     pub fn workers(&self) -> usize {
-        self.0.core().size.now()
+        // Not those that are about to start: a program may pin a task to each that it sees.
+        self.0.core().size.with_threads()
     }
 
     /// Returns the largest number of workers that the pool may be [resized](Self::resize) to.

@@ -6,6 +6,7 @@ use super::while_queued::WhileQueued;
 use crate::cancel_tree::node::Node;
 use crate::execution::block_on::block_on;
 use crate::execution::token::{UNWINDS, inherited, start};
+use crate::observe::spans::SpawnSpan;
 use crate::observe::tasks;
 use crate::pool::current::with_current;
 use crate::pool::current::with_taker;
@@ -398,6 +399,12 @@ where
     if waiter == AdmissionWaiter::New && refuses_caller(pool.core()) {
         return refused(closure, BlockingError::Closed);
     }
+    let info = SpawnInfo {
+        pool: pool.header(),
+        location,
+        name: None,
+    };
+    let span = SpawnSpan::of_task("blocking", &info);
     let place = match threads.place(|| Arc::clone(pool) as _, waiter) {
         Ok(place) => place,
         Err(RejectReason::Full) => {
@@ -406,11 +413,6 @@ where
         }
         Err(RejectReason::NoThread(error)) => return refused(closure, BlockingError::NoThread(error)),
         Err(RejectReason::Closed) => return refused(closure, BlockingError::Closed),
-    };
-    let info = SpawnInfo {
-        pool: pool.header(),
-        location,
-        name: None,
     };
     let (node, number) = (token(), place.number());
     let queued = node.as_ref().filter(|_| UNWINDS);
@@ -421,7 +423,7 @@ where
         start(node, closure)
     };
     // SAFETY: the threads end every admitted closure before they end, and keep the pool alive until then.
-    let (task, handle) = unsafe { tasks::blocking_job(closure, info) };
+    let (task, handle) = unsafe { tasks::blocking_job(closure, span, info) };
     let recorder = &pool.core().recorder;
     if recorder.mode().has_steps() {
         with_taker(pool.header(), |worker_ref| {

@@ -58,21 +58,28 @@ impl CancelState {
     }
 
     /// Returns true if the future, which was polled under the token, is to be polled no more: it was asked
-    /// to end, and its grace is over. Otherwise the waker is called then. `listens` is true if it has just
-    /// waited for the cancellation itself.
+    /// to end, was polled since, and its grace is over. Otherwise the waker is called then. `asked` is true
+    /// if the token was cancelled before it was polled just now, and `listens` if it has just waited for the
+    /// cancellation itself.
     #[cold]
-    fn is_over(&mut self, listens: bool, waker: &Waker) -> bool {
+    fn is_over(&mut self, asked: bool, listens: bool, waker: &Waker) -> bool {
         self.listens |= listens;
         if !self.waiting.is_over(waker) {
             return false;
         }
         let now = clock::now_ns();
+        let is_first = self.ends_ns.is_none();
         let grace_ns = if self.listens {
             self.waiting.node.limits().grace_ns
         } else {
             0
         };
         let ends_ns = *self.ends_ns.get_or_insert(now.saturating_add(grace_ns));
+        if is_first && !asked {
+            // It may have what it waited for by now: it is polled once more.
+            waker.wake_by_ref();
+            return false;
+        }
         if ends_ns <= now {
             return true;
         }
@@ -125,12 +132,16 @@ impl<F: Future> Future for UnderToken<F> {
         // SAFETY: it is pinned with the value around it.
         let future = unsafe { Pin::new_unchecked(future) };
         let node = &this.cancel_state.waiting.node;
+        let asked = node.is_cancelled();
         // Unwind: the future is dropped below, or the panic continues.
         let polled = catch_unwind(AssertUnwindSafe(|| call_under(Some(node), || future.poll(cx))));
         let output = match polled {
             Ok((Poll::Ready(output), _)) => Some(output),
             Ok((Poll::Pending, listens)) => {
-                if !this.cancel_state.is_over(listens == Some(true), cx.waker()) {
+                if !this
+                    .cancel_state
+                    .is_over(asked, listens == Some(true), cx.waker())
+                {
                     return Poll::Pending;
                 }
                 this.cancel_state.grace = None;
@@ -185,12 +196,13 @@ impl<F: Future> Future for Inherits<F> {
         }
         // The task drops the future, also if this unwinds.
         let node = this.cancel_state.as_deref().map(|state| &state.waiting.node);
+        let asked = node.is_some_and(|node| node.is_cancelled());
         let (polled, listens) = call_under(node, || future.poll(cx));
         if let Some(listens) = listens
             && UNWINDS
             && polled.is_pending()
             && let Some(state) = &mut this.cancel_state
-            && state.is_over(listens, cx.waker())
+            && state.is_over(asked, listens, cx.waker())
         {
             unwind();
         }

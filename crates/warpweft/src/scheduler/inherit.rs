@@ -67,7 +67,7 @@ impl<P: Policy> Worker<P> {
 
     /// Gives a task that was taken from its queue its own priority back.
     #[inline]
-    pub(super) fn restore(task: &mut Runnable) {
+    pub(in crate::scheduler) fn restore(task: &mut Runnable) {
         if P::INHERITS_PRIORITY
             && lending::has_raised()
             && let Some(word) = lending::restored(task)

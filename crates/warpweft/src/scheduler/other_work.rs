@@ -15,8 +15,11 @@ impl<P: Policy> Worker<P> {
         if !worker.pinned.is_empty() || stack_context::has_ready_fibers() {
             return true;
         }
-        match P::queued(worker.pool().shared(), WorkerId(worker.id())) {
+        let pool = worker.pool();
+        let queued = pool.ask_policy(|shared| P::queued(shared, WorkerId(worker.id())));
+        match queued.flatten() {
             Some(tasks) => tasks > 0,
+            None if pool.core.lifecycle.is_closing() => false,
             None if worker_ref.is_in_policy() => false,
             // SAFETY: by contract the calling thread carries the worker, and no hook is on its stack.
             None => unsafe { worker.call(|shared, local, _| !P::is_only_ready(shared, local)) },

@@ -58,6 +58,14 @@ pub(crate) fn is_in_external_push() -> bool {
     IN_EXTERNAL_PUSH.with(Cell::get)
 }
 
+/// Calls `f` as a part of a push from outside. It does not unwind.
+fn while_pushing<R>(f: impl FnOnce() -> R) -> R {
+    let outer = IN_EXTERNAL_PUSH.with(|inside| inside.replace(true));
+    let result = f();
+    IN_EXTERNAL_PUSH.with(|inside| inside.set(outer));
+    result
+}
+
 /// `repr(C)`: a pointer to the core, and to its header, is a pointer to the pool.
 #[repr(C)]
 pub(crate) struct TypedPool<P: Policy> {
@@ -177,12 +185,11 @@ impl<P: Policy> TypedPool<P> {
             .with_size(&self.core.size.policy);
         // Unwind: a policy that panics must not unwind through a waker. The `TaskRef` is dropped on the way,
         // and the pool cancels the task when it closes.
-        let outer = IN_EXTERNAL_PUSH.with(|inside| inside.replace(true));
         let push = || P::push(self.shared(), None, task, why, &cx);
-        let within = hook::enter(&P::push);
-        let pushed = catch_unwind(AssertUnwindSafe(push));
-        drop(within);
-        IN_EXTERNAL_PUSH.with(|inside| inside.set(outer));
+        let pushed = while_pushing(|| {
+            let _within = hook::enter(&P::push);
+            catch_unwind(AssertUnwindSafe(push))
+        });
         match pushed {
             Ok(wake) => drop(self.core.wake(wake, None)),
             Err(_) => self.core.close_for(&"a hook of its policy panicked"),

@@ -132,9 +132,10 @@ impl<P: Policy> TypedPool<P> {
         let is_asleep = |quiet| quiet >= QUIET_TICKS && self.everybody_sleeps();
         let standby = &self.core.driver.standby;
         let tick_ns = |reports: &Reports| {
-            let tick_ns = match standby.is_wanted() {
-                true => (stuck_ns / 2).min(TICK_NS),
-                false => stuck_ns / 2,
+            let tick_ns = match (standby.is_wanted(), self.core.size.follow()) {
+                (true, _) => (stuck_ns / 2).min(TICK_NS),
+                (false, Some(follow)) => (stuck_ns / 2).min(follow.tick_ns()),
+                (false, None) => stuck_ns / 2,
             };
             match reports.are_pending() {
                 true => tick_ns.min(REPORT_TICK_NS),

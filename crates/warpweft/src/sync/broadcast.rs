@@ -156,8 +156,10 @@ fn next<T: Clone>(receiver: &mut ReceiveEnd<StoredValue<T>>) -> Option<Result<T,
     let index = usize::try_from(receiver.seen - oldest).unwrap_or(usize::MAX);
     let value = latest.get(index).cloned()?;
     drop(state);
+    // Foreign code: if it panics, the value is received by the next call.
+    let value = Arc::try_unwrap(value).unwrap_or_else(|value| T::clone(&value));
     receiver.seen += 1;
-    Some(Ok(Arc::try_unwrap(value).unwrap_or_else(|value| T::clone(&value))))
+    Some(Ok(value))
 }
 
 impl<T> Clone for Receiver<T> {

@@ -42,7 +42,7 @@
 //! - **Cancelling.** A wait may be dropped at any point. It leaves its list, and what it had been granted
 //!   already (a lock, a permit, a value or a notification) goes to the next waiter.
 //! - **Panics.** Nothing is poisoned. The panic of a waker continues in the thread that called it, after all
-//!   other waiters were woken.
+//!   other waiters were woken. What the call would have returned, such as a received value, is lost then.
 //! - **Memory.** A waiter costs one slot in its list, less than 100 bytes and its value, from its first poll
 //!   until it is over. Waking all takes time in proportion to their number.
 //! - **Foreign code**, such as wakers and values, never runs under a lock of this module.

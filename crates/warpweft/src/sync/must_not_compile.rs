@@ -37,6 +37,44 @@ struct MutexOfRc;
 /// ```
 struct SharedGuardOfCell;
 
+/// A guard that threads share gives the mutex to both, and the mutex gives the value: it must be `Send`, too.
+///
+/// ```compile_fail,E0277
+/// static OTHER: std::sync::Mutex<i32> = std::sync::Mutex::new(0);
+/// let mutex = warpweft::sync::Mutex::new(OTHER.lock().unwrap());
+/// let guard = mutex.lock().wait();
+/// warpweft::join(|| **guard, || **guard);
+/// ```
+///
+/// A reference to a number compiles.
+///
+/// ```
+/// static OTHER: i32 = 0;
+/// let mutex = warpweft::sync::Mutex::new(&OTHER);
+/// let guard = mutex.lock().wait();
+/// warpweft::join(|| **guard, || **guard);
+/// ```
+struct SharedGuardOfAGuard;
+
+/// The guard of a writer that another thread has may become that of a reader, beside readers here: what it
+/// guards must be `Sync`.
+///
+/// ```compile_fail,E0277
+/// use std::cell::Cell;
+/// let lock = warpweft::sync::RwLock::new(Cell::new(1));
+/// let guard = lock.write().wait();
+/// warpweft::join(move || drop(guard), || ());
+/// ```
+///
+/// A number compiles.
+///
+/// ```
+/// let lock = warpweft::sync::RwLock::new(1);
+/// let guard = lock.write().wait();
+/// warpweft::join(move || drop(guard), || ());
+/// ```
+struct WriterOfCellElsewhere;
+
 /// A reference into the value does not outlive the guard.
 ///
 /// ```compile_fail,E0597

@@ -358,8 +358,9 @@ pub struct MutexGuard<'a, T> {
 
 // SAFETY: the guard is a `&mut T`, and unlocking is not tied to a thread.
 unsafe impl<T: Send> Send for MutexGuard<'_, T> {}
-// SAFETY: `&MutexGuard` gives `&T`.
-unsafe impl<T: Sync> Sync for MutexGuard<'_, T> {}
+// SAFETY: `&MutexGuard` gives `&T`, and `&Mutex<T>`, with which another thread may take the value: hence
+// `T: Send`.
+unsafe impl<T: Send + Sync> Sync for MutexGuard<'_, T> {}
 
 impl<'a, T> MutexGuard<'a, T> {
     /// Makes the guard for a caller that has locked the mutex.

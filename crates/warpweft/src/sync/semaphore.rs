@@ -185,15 +185,52 @@ impl Semaphore {
     #[cold]
     fn try_again(&self, permits: usize) -> Result<Permit<'_>, TryAcquireError> {
         let word = self.word.load(Ordering::Relaxed);
-        if word & LINE == 0 && word / ONE >= permits {
-            // There is a slot, as it seems.
-            self.list.node();
-        }
-        self.try_take(permits).ok_or_else(|| match self.is_closed() {
+        let permit = match word & LINE {
+            _ if word / ONE < permits => None,
+            0 => {
+                // There is a slot, as it seems.
+                self.list.node();
+                self.try_take(permits)
+            }
+            // Whoever is about to wait sets LINE, and clears it if it need not: only under the lock it means
+            // that a task waits.
+            _ => {
+                let mut requests = self.list.node().state.lock();
+                match requests.list.is_empty() && !self.is_closed() {
+                    true => (self.take_first(&mut requests, permits))
+                        // Nobody waits.
+                        .inspect_err(|word| self.word.store(word & !LINE, Ordering::Release))
+                        .ok(),
+                    false => None,
+                }
+            }
+        };
+        permit.ok_or_else(|| match self.is_closed() {
             // Read now: a caller that is refused sees what happened before `close`.
             true => TryAcquireError::Closed,
             false => TryAcquireError::NoPermits,
         })
+    }
+
+    /// Takes permits under the lock, where no task waits and the semaphore is open. If there are too few, it
+    /// leaves LINE set, and returns the word.
+    fn take_first(&self, requests: &mut Requests, permits: usize) -> Result<Permit<'_>, usize> {
+        // From here on the word changes under the lock only, so a thread that gives permits back finds a
+        // waiter that is put into the list now.
+        let word = self.word.fetch_or(LINE, Ordering::Acquire);
+        let (free, marks) = (word / ONE, word & MARKS);
+        (requests.free, requests.all, requests.marks) = (free, self.all(), (marks / MARK) as u8);
+        if permits > free {
+            return Err(word);
+        }
+        let mut mark = vacant(marks);
+        let left = (free - permits) * ONE + in_word(mark);
+        if mark == 0 && requests.notes_waiters {
+            mark = self.reserve(permits);
+        }
+        self.note_given(permits, mark);
+        self.word.store(left | marks, Ordering::Release);
+        Ok(Permit::new(self, permits, mark))
     }
 
     /// Takes permits from that word, with that mark. Returns the present word if it is another one.
@@ -211,16 +248,19 @@ impl Semaphore {
     ///
     /// # Panics
     ///
-    /// If more than [`MAX_PERMITS`](Self::MAX_PERMITS) would be free.
+    /// If there would be more than [`MAX_PERMITS`](Self::MAX_PERMITS), in use or free.
     pub fn add(&self, permits: usize) {
-        let fits = self.free().checked_add(permits);
+        let more = |all: usize| all.checked_add(permits).filter(|sum| *sum <= Self::MAX_PERMITS);
+        let fits = match self.all.load(Ordering::Relaxed) {
+            UNNOTED => more(self.free()).is_some(),
+            _ => (self.all)
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more)
+                .is_ok(),
+        };
         assert!(
-            fits.is_some_and(|sum| sum <= Self::MAX_PERMITS),
+            fits,
             "{permits} permits more are more than Semaphore::MAX_PERMITS"
         );
-        if self.all.load(Ordering::Relaxed) != UNNOTED {
-            self.all.fetch_add(permits, Ordering::Relaxed);
-        }
         self.release(permits, 0);
     }
 
@@ -404,27 +444,17 @@ impl<'a> WaitOp for Acquiring<'a> {
         if !requests.list.is_empty() {
             return Err(claim);
         }
-        // From here on the word changes under the lock only, so a thread that gives permits back finds this
-        // waiter.
-        let word = self.0.word.fetch_or(LINE, Ordering::Acquire);
-        let (free, marks) = (word / ONE, word & MARKS);
-        (requests.free, requests.all, requests.marks) = (free, self.0.all(), (marks / MARK) as u8);
-        if claim.wanted > free {
-            if marks & in_word(FIRST) != 0
-                && let Some(holders) = self.0.list.beside()
-            {
-                holders.of(FIRST).copy(&self.0.holder);
+        match self.0.take_first(requests, claim.wanted) {
+            Ok(permit) => Ok(Ok(permit)),
+            Err(word) => {
+                if word & in_word(FIRST) != 0
+                    && let Some(holders) = self.0.list.beside()
+                {
+                    holders.of(FIRST).copy(&self.0.holder);
+                }
+                Err(claim)
             }
-            return Err(claim);
         }
-        let mut mark = vacant(marks);
-        let left = (free - claim.wanted) * ONE + in_word(mark);
-        if mark == 0 && requests.notes_waiters {
-            mark = self.0.reserve(claim.wanted);
-        }
-        self.0.note_given(claim.wanted, mark);
-        self.0.word.store(left | marks, Ordering::Release);
-        Ok(Ok(Permit::new(self.0, claim.wanted, mark)))
     }
 
     fn granted(&self, claim: PermitRequest) -> Self::Output {

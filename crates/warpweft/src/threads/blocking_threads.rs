@@ -154,9 +154,10 @@ impl BlockingThreads {
     ) -> Result<QueueSlot<'_>, RejectReason> {
         let mut state = self.state.lock();
         if state.closed {
-            state.quit(waiter);
+            let left = state.quit(waiter);
             let others = state.tell_all();
             drop(state);
+            drop(left);
             others.into_iter().for_each(|waits| waits.waker.wake());
             return Err(RejectReason::Closed);
         }
@@ -168,10 +169,11 @@ impl BlockingThreads {
             && let Err(error) = self.start(&mut state, pool())
             && state.threads.is_empty()
         {
-            state.quit(waiter);
+            let left = state.quit(waiter);
             // The next waiter may succeed, or receives the error, too.
             let next = state.promise(self.room());
             drop(state);
+            drop(left);
             next.into_iter().for_each(Waker::wake);
             return Err(RejectReason::NoThread(error));
         }
@@ -184,21 +186,24 @@ impl BlockingThreads {
     /// Registers `waker`, which is woken when it is worth asking again. Returns the number to ask under, or
     /// `None` if there is room by now.
     pub(crate) fn wait_for_place(&self, waiter: AdmissionWaiter, waker: &Waker) -> Option<u64> {
+        // A waker is foreign code: it is cloned before the lock, and the old one is dropped after it.
+        let waker = waker.clone();
         let mut state = self.state.lock();
         if let AdmissionWaiter::Waiting(number) = waiter {
-            let place = state.waiting.iter_mut().find(|waits| waits.number == number);
-            return place.map(|waits| {
-                waits.waker.clone_from(waker);
-                waits.number
-            });
+            let place = state.waiting.iter_mut().find(|waits| waits.number == number)?;
+            let old = std::mem::replace(&mut place.waker, waker);
+            drop(state);
+            drop(old);
+            return Some(number);
         }
         if state.closed || state.has_room(self.room()) {
+            drop(state);
             return None;
         }
         let number = state.number();
         state.waiting.push_back(AdmissionWait {
             number,
-            waker: waker.clone(),
+            waker,
             since_ns: clock::coarse_ns(),
         });
         Some(number)
@@ -206,11 +211,12 @@ impl BlockingThreads {
 
     /// Removes a waiter that stops waiting without a place.
     pub(crate) fn leave(&self, number: u64) {
-        let next = {
+        let (left, next) = {
             let mut state = self.state.lock();
-            state.quit(AdmissionWaiter::Waiting(number));
-            state.promise(self.room())
+            let left = state.quit(AdmissionWaiter::Waiting(number));
+            (left, state.promise(self.room()))
         };
+        drop(left);
         next.into_iter().for_each(Waker::wake);
     }
 
@@ -421,15 +427,17 @@ impl BlockingState {
         Some(waker)
     }
 
-    /// Removes a waiter that neither waits any more nor comes for a promised place.
-    fn quit(&mut self, waiter: AdmissionWaiter) {
+    /// Removes a waiter that neither waits any more nor comes for a promised place. The caller drops it
+    /// without the lock.
+    fn quit(&mut self, waiter: AdmissionWaiter) -> Option<AdmissionWait> {
         let AdmissionWaiter::Waiting(number) = waiter else {
-            return;
+            return None;
         };
-        match self.waiting.iter().position(|waits| waits.number == number) {
-            Some(place) => drop(self.waiting.remove(place)),
-            None => self.promised -= 1,
-        }
+        let Some(place) = self.waiting.iter().position(|waits| waits.number == number) else {
+            self.promised -= 1;
+            return None;
+        };
+        self.waiting.remove(place)
     }
 
     /// Takes all waiters because the pool is closed. Each counts as promised until it has asked again.

@@ -8,6 +8,7 @@ use std::fmt;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use warpweft_platform::panics::{contain, discard};
 use warpweft_platform::sync::{Condvar, Mutex};
 use warpweft_platform::thread::{JoinHandle, spawn_named};
 
@@ -35,18 +36,36 @@ impl fmt::Debug for ThreadHooks {
 impl ThreadHooks {
     /// Calls the hook of the program for a thread that has started with that worker.
     pub(crate) fn on_start(&self, worker: usize) {
-        self.on_start.iter().for_each(|hook| call(&**hook, worker));
+        self.on_start.iter().for_each(|hook| contain(|| hook(worker)));
     }
 
     /// Calls the hook of the program for a thread that is about to end, and had that worker first.
     pub(crate) fn on_stop(&self, worker: usize) {
-        self.on_stop.iter().rev().for_each(|hook| call(&**hook, worker));
+        self.on_stop
+            .iter()
+            .rev()
+            .for_each(|hook| contain(|| hook(worker)));
+    }
+
+    /// Returns the name that the program gives the thread with that number, if it gives names.
+    ///
+    /// # Errors
+    ///
+    /// The program's function panics.
+    pub(super) fn name_of(&self, number: usize) -> io::Result<Option<String>> {
+        let name = self.name.as_ref();
+        name.map(|name| ask("that names the pool's threads", || name(number)))
+            .transpose()
     }
 }
 
-fn call(hook: &Hook, worker: usize) {
-    // Unwind: the panic hook has reported the panic, and the thread is needed.
-    let _ = catch_unwind(AssertUnwindSafe(|| hook(worker)));
+/// Calls a function of the program. Its panic is an error: a thread that asks may be the pool's monitor.
+pub(super) fn ask<R>(that: &str, function: impl FnOnce() -> R) -> io::Result<R> {
+    // Unwind: the pool goes on without the thread.
+    catch_unwind(AssertUnwindSafe(function)).map_err(|payload| {
+        discard(payload);
+        io::Error::other(format!("the function {that} panicked"))
+    })
 }
 
 /// A thread of a pool that has not been started: see
@@ -110,7 +129,7 @@ impl PoolThread {
     ///
     /// # Panics
     ///
-    /// If the calling thread belongs to a pool.
+    /// If the calling thread belongs to a pool. The pool of this thread closes then.
     ///
     /// ```
     /// use std::sync::Mutex;
@@ -138,11 +157,11 @@ impl PoolThread {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn enter(mut self) -> EnteredThread {
-        let body = self.body.take();
-        let entered = body.as_ref().is_some_and(|body| body.pool.is_entered());
+        // Before the body is taken: if this panics, the drop of the rest says so to the pool.
+        let entered = self.body.as_ref().is_some_and(|body| body.pool.is_entered());
         assert!(!entered, "the calling thread belongs to a pool already");
         EnteredThread {
-            leave: body.map(Body::enter),
+            leave: self.body.take().map(Body::enter),
         }
     }
 

@@ -14,9 +14,10 @@
 use super::affinity::Plan;
 use super::blocking_threads::BlockingThreads;
 use super::pool_ref::PoolRef;
-use super::pool_thread::{PoolThread, ThreadEnd, ThreadHooks};
+use super::pool_thread::{PoolThread, ThreadEnd, ThreadHooks, ask};
 use super::thread_handle::ThreadHandle;
 use crate::threads::quantum::Quantum;
+use std::convert::identity;
 use std::io;
 use std::mem::take;
 use std::sync::Arc;
@@ -203,7 +204,7 @@ impl ThreadSet {
     ///
     /// # Errors
     ///
-    /// The system gives no more threads, or the limit is reached.
+    /// The system gives no more threads, the limit is reached, or a function of the program panics.
     pub(crate) fn start(&self, pool: &Arc<dyn PoolRef>) -> io::Result<Arc<ThreadHandle>> {
         let number = {
             let mut state = self.state.lock();
@@ -212,8 +213,8 @@ impl ThreadSet {
             state.next - 1
         };
         let thread_handle = ThreadHandle::new(pool, number);
-        let name = match &self.hooks.name {
-            Some(name) => name(number),
+        let name = match self.hooks.name_of(number)? {
+            Some(name) => name,
             None => format!("{}-{number}", self.name),
         };
         let thread = PoolThread::new(name, self.stack_bytes, pool, &thread_handle);
@@ -227,7 +228,7 @@ impl ThreadSet {
         state.add(number, ThreadEnd::Told(ended.clone()), &thread_handle);
         drop(state);
         // Not under the lock: this is the program's code.
-        let started = starter(thread);
+        let started = ask("that starts the pool's threads", || starter(thread)).and_then(identity);
         if started.is_ok() && ended.rely() {
             return Ok(thread_handle);
         }

@@ -94,15 +94,16 @@ impl Sleep {
     }
 
     fn enter(&mut self, cx: &Context<'_>) -> Poll<()> {
+        // Before a runtime is looked for: there may be none, or none that is allowed to wait.
+        if self.is_over() {
+            return Poll::Ready(());
+        }
         let (driver, worker) = match current_driver() {
             Ok(found) => found,
             // The runtime shuts down: no task of it waits any more.
             Err(error) if error.kind() == ErrorKind::NotConnected => return Poll::Ready(()),
             Err(error) => no_timer(&error),
         };
-        if self.deadline_ns <= driver.now_ns() {
-            return Poll::Ready(());
-        }
         let Some(key) = driver.set_timer(worker, self.deadline_ns, cx.waker().clone()) else {
             return Poll::Ready(());
         };

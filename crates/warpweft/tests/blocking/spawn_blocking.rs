@@ -3,8 +3,10 @@
 use crate::eventually::eventually;
 use crate::everywhere::everywhere;
 use crate::in_place::sleeper;
+use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
+use std::task::{Context, RawWaker, RawWakerVTable, Waker};
 use std::thread;
 use std::time::Duration;
 use warpweft::{BlockingError, JoinError, Runtime, block_on, spawn_blocking, spawn_job, try_spawn_blocking};
@@ -212,4 +214,50 @@ fn a_task_that_wakes_another_and_then_blocks_does_not_hold_it_up() {
             sleeper.wait().expect("no panic");
         }
     });
+}
+
+/// A waker is foreign code: cloning or dropping it may ask the runtime for anything.
+#[test]
+fn wakers_are_cloned_and_dropped_outside_of_the_lock() {
+    struct Asks(Arc<Runtime>);
+    impl Asks {
+        fn waker(self: Arc<Self>) -> Waker {
+            fn ask(data: *const ()) -> Arc<Asks> {
+                // SAFETY: the data of each waker is a share of an `Asks`.
+                let asks = unsafe { Arc::from_raw(data.cast::<Asks>()) };
+                assert_eq!(asks.0.threads().blocking, 1);
+                asks
+            }
+            static TABLE: RawWakerVTable = RawWakerVTable::new(
+                |data| {
+                    let asks = ask(data);
+                    let clone = Arc::into_raw(Arc::clone(&asks));
+                    std::mem::forget(asks);
+                    RawWaker::new(clone.cast(), &TABLE)
+                },
+                |data| drop(ask(data)),
+                |data| std::mem::forget(ask(data)),
+                |data| drop(ask(data)),
+            );
+            // SAFETY: the functions of the table keep the contract of wakers.
+            unsafe { Waker::new(Arc::into_raw(self).cast(), &TABLE) }
+        }
+    }
+    let runtime = Arc::new(with_threads(1));
+    let (go_on, goes_on) = mpsc::channel::<()>();
+    let first = runtime.try_spawn_blocking(move || goes_on.recv().is_err());
+    let first = first.unwrap_or_else(|_| panic!("there is room"));
+    eventually("the first one begins", || runtime.threads().blocking_queued == 0);
+    let second = runtime.try_spawn_blocking(|| ());
+    let second = second.unwrap_or_else(|_| panic!("there is room"));
+    for is_polled_again in [false, true] {
+        let mut third = pin!(runtime.spawn_blocking(|| ()));
+        for _ in 0..=usize::from(is_polled_again) {
+            let waker = Arc::new(Asks(Arc::clone(&runtime))).waker();
+            assert!(third.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        }
+    }
+    drop(go_on);
+    assert!(first.wait().expect("no panic"));
+    second.wait().expect("no panic");
 }

@@ -1,10 +1,12 @@
 //! Waits on a thread's own stack, which a token stops as it stops fibers.
 
 use super::{HOUR, in_time, runtime};
+use std::future::poll_fn;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 use warpweft::cancel::{CancelToken, Cancelled, with_deadline};
 use warpweft::time::sleep;
-use warpweft::{JoinError, Runtime};
+use warpweft::{JoinError, Runtime, uncooperative};
 
 fn soon() -> Instant {
     Instant::now() + Duration::from_millis(5)
@@ -108,5 +110,77 @@ fn a_handle_that_is_no_longer_waited_for_belongs_to_a_task_that_goes_on() {
         told.recv().expect("the task went on");
         let late = token.run(|| runtime.spawn(async {}).wait());
         assert!(matches!(late, Err(_) | Ok(Err(JoinError::Cancelled))));
+    });
+}
+
+/// Waits until it is polled again.
+async fn pend() {
+    let mut is_first = true;
+    poll_fn(|cx| {
+        if std::mem::take(&mut is_first) {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        Poll::Ready(())
+    })
+    .await;
+}
+
+/// What it waits for may have come in the poll in which it is cancelled, too late for that poll.
+#[test]
+fn a_future_that_is_cancelled_in_a_poll_is_polled_once_more() {
+    in_time(|| {
+        let (token, canceller) = (CancelToken::new(), CancelToken::new());
+        let cancels = canceller.clone();
+        let value = warpweft::block_on(canceller.run_async(async move {
+            cancels.cancel();
+            pend().await;
+            5
+        }));
+        assert!(matches!(value, Ok(5)), "{value:?}");
+        let cancels = token.clone();
+        let ended = warpweft::block_on(token.run_async(async move {
+            cancels.cancel();
+            pend().await;
+            pend().await;
+        }));
+        assert!(ended.is_err(), "once, and not twice");
+        // The same for a task that has the token of its spawner.
+        let runtime = runtime(1);
+        for (yields, is_value) in [(1, true), (2, false)] {
+            let token = CancelToken::new();
+            let cancels = token.clone();
+            let task = token.run(|| {
+                runtime.spawn(async move {
+                    cancels.cancel();
+                    for _ in 0..yields {
+                        pend().await;
+                    }
+                    5
+                })
+            });
+            let value = task.expect("it is not cancelled yet").wait();
+            assert_eq!(value.is_ok(), is_value, "{value:?}");
+        }
+    });
+}
+
+/// The outer token must not unwind the code, so that is the error of the inner wait.
+#[test]
+fn in_uncooperative_code_the_end_of_a_future_is_an_error() {
+    in_time(|| {
+        let outer = CancelToken::new();
+        let canceller = outer.clone();
+        let cancels = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(5));
+            canceller.cancel();
+        });
+        let ended = outer.run(|| {
+            uncooperative(|| {
+                warpweft::block_on(CancelToken::new().run_async(std::future::pending::<()>())).is_err()
+            })
+        });
+        cancels.join().expect("it cancels");
+        assert!(matches!(ended, Ok(true)), "{ended:?}");
     });
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 use warpweft::policy::PolicyError;
-use warpweft::{BuildError, Fifo, JoinError, Runtime, SpawnError, spawn, spawn_job};
+use warpweft::{BuildError, Fifo, JoinError, PanicPolicy, Runtime, SpawnError, spawn, spawn_job};
 
 /// Returns the voluntary and involuntary switches of this process's threads whose names begin with `name`.
 #[cfg(target_os = "linux")]
@@ -269,5 +269,36 @@ fn futures_that_wait_end_although_one_worker_is_stuck() {
         }
         drop(release);
         let _ = stuck.wait();
+    });
+}
+
+/// The pool closes and cannot end yet. A task that comes now ends at once on this thread, with what it holds:
+/// here the last share of the runtime, whose drop waits for the pool where it can.
+#[test]
+fn a_task_that_comes_too_late_may_hold_the_runtime() {
+    in_time(|| {
+        let runtime = Runtime::builder()
+            .workers(2)
+            .panic_policy(PanicPolicy::ShutDown)
+            .build()
+            .expect("two workers");
+        let (go_on, goes_on) = mpsc::channel::<()>();
+        let (tell, begins) = mpsc::channel();
+        let holds_up = runtime.spawn_job(move || {
+            tell.send(()).expect("the test waits");
+            let _ = goes_on.recv();
+        });
+        begins.recv().expect("it begins");
+        assert!(
+            runtime
+                .spawn_job(|| panic!("it ends the runtime"))
+                .wait()
+                .is_err()
+        );
+        let pool = runtime.first().clone();
+        assert!(pool.is_closed());
+        drop(pool.spawn(async move { drop(runtime) }));
+        drop(go_on);
+        drop(holds_up.wait());
     });
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-use warpweft::policy::{Count, Cx, PolicyError, PoolEnv, TaskRef, Waiting, Wake, Why};
+use warpweft::policy::{Count, Cx, PolicyError, PoolEnv, TaskRef, Waiting, Wake, Why, WorkerId};
 use warpweft::{JoinError, Policy, Runtime, SpawnError, spawn_job, yield_now};
 use warpweft_queue::Locked;
 
@@ -19,6 +19,7 @@ trait Hooks: Send + Sync + 'static {
     }
     fn next(&self) {}
     fn scan(&self) {}
+    fn queued(&self) {}
 }
 
 impl<H: Hooks> Policy for Central<H> {
@@ -45,6 +46,32 @@ impl<H: Hooks> Policy for Central<H> {
         shared.1.scan();
         shared.0.pop()
     }
+
+    fn queued(shared: &Self::Shared, _: WorkerId) -> Option<usize> {
+        shared.1.queued();
+        None
+    }
+}
+
+/// Who asks may be a thread that must not unwind, such as the monitor.
+#[test]
+fn a_look_at_queues_that_panics_closes_the_pool_and_not_who_looks() {
+    struct Queued;
+    impl Hooks for Queued {
+        fn queued(&self) {
+            panic!("the policy's queued panics");
+        }
+    }
+    let runtime = Runtime::builder().workers(1).policy(Central(Arc::new(Queued)));
+    let runtime = runtime.build().expect("one worker");
+    assert_eq!(
+        runtime.metrics().pools[0].depths.local,
+        [None],
+        "nothing is known"
+    );
+    assert!(runtime.first().is_closed());
+    let fault = runtime.first().fault().map(str::to_owned);
+    assert!(fault.is_some_and(|fault| fault.contains("a hook of its policy panicked")));
 }
 
 #[test]

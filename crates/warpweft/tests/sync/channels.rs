@@ -4,9 +4,10 @@ use crate::everywhere::everywhere;
 use crate::polls::{poll_counting, poll_once};
 use futures_core::Stream;
 use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::thread;
 use warpweft::sync::{Closed, SendError, TryRecvError, TrySendError, broadcast, channel, oneshot, watch};
@@ -445,4 +446,28 @@ fn one_worker_is_enough_for_jobs_on_both_ends() {
     });
     assert_eq!(count.wait().expect("no panic"), 100);
     echo.wait().expect("no panic");
+}
+
+/// A value that cannot be copied now may be later.
+#[test]
+fn a_broadcast_value_whose_clone_panics_is_received_by_the_next_call() {
+    #[derive(Debug)]
+    struct Once(u32, Arc<AtomicBool>);
+    impl Clone for Once {
+        fn clone(&self) -> Self {
+            assert!(!self.1.swap(false, Ordering::Relaxed), "not now");
+            Self(self.0, Arc::clone(&self.1))
+        }
+    }
+    let (sender, mut first) = broadcast::channel(4);
+    let _second = sender.subscribe();
+    let bomb = Arc::new(AtomicBool::new(true));
+    for number in 0..2 {
+        sender
+            .send(Once(number, Arc::clone(&bomb)))
+            .expect("there are receivers");
+    }
+    assert!(catch_unwind(AssertUnwindSafe(|| first.try_recv())).is_err());
+    let numbers = [first.try_recv(), first.try_recv()].map(|value| value.expect("open").map(|value| value.0));
+    assert_eq!(numbers, [Some(0), Some(1)]);
 }

@@ -272,3 +272,55 @@ fn a_job_for_no_worker_is_an_error() {
     let runtime = Runtime::builder().workers(3).build().expect("workers");
     TaskBuilder::new().on(&runtime).spawn_pinned(3, || ()).detach();
 }
+
+/// `std::thread::spawn` panics where the system gives no thread.
+#[test]
+fn functions_of_the_program_that_panic_are_errors() {
+    let build = |builder: warpweft::Builder| builder.workers(2).build().map(drop);
+    let starts = build(Runtime::builder().start_threads(|_| panic!("no thread")));
+    let names = build(Runtime::builder().thread_name(|_| panic!("no name")));
+    for (built, what) in [(starts, "starts"), (names, "names")] {
+        let error = match built {
+            Err(BuildError::Thread {
+                worker: 0, source, ..
+            }) => source.to_string(),
+            other => panic!("{other:?}"),
+        };
+        let expected = format!("the function that {what} the pool's threads panicked");
+        assert_eq!(error, expected);
+    }
+}
+
+/// A frame that waits finds no thread for its worker, and keeps the worker.
+#[test]
+fn a_starter_that_panics_later_costs_nothing() {
+    let panics = Arc::new(AtomicBool::new(false));
+    let later = Arc::clone(&panics);
+    let runtime = Runtime::builder()
+        .workers(1)
+        .stuck_after(None)
+        .start_threads(move |thread| {
+            assert!(!later.load(Ordering::SeqCst), "no more threads");
+            thread::Builder::new().spawn(move || thread.run()).map(drop)
+        })
+        .build();
+    let runtime = runtime.expect("a worker");
+    panics.store(true, Ordering::SeqCst);
+    let waited = runtime.spawn_job(|| spawn_job(|| 7).wait().expect("no panic"));
+    assert_eq!(waited.wait().expect("no panic"), 7);
+    assert_eq!(runtime.threads().all, 1);
+}
+
+#[test]
+fn a_thread_of_another_pool_cannot_enter_and_the_pool_of_the_thread_closes() {
+    let (collect, threads) = collect(&Arc::new(AtomicBool::new(true)));
+    let runtime = Runtime::builder().workers(1).start_threads(collect).build();
+    let runtime = runtime.expect("a worker");
+    let thread = threads.recv().expect("one thread");
+    drop(threads);
+    let other = Runtime::builder().workers(1).build().expect("a worker");
+    let entered = other.spawn_job(move || drop(thread.enter())).wait();
+    assert!(matches!(entered, Err(JoinError::Panicked(_))), "{entered:?}");
+    assert!(runtime.first().is_closed());
+    drop(runtime);
+}

@@ -5,6 +5,7 @@
 use crate::eventually::eventually;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
+use std::thread;
 use std::time::{Duration, Instant};
 use warpweft::sync::{Notify, channel};
 use warpweft::time::sleep;
@@ -40,7 +41,7 @@ fn run_together(runtime: &Runtime, jobs: usize) {
         // only for the next push.
         while !job.is_finished() {
             runtime.spawn_detached(|| ());
-            std::thread::sleep(Duration::from_micros(200));
+            thread::sleep(Duration::from_micros(200));
         }
         job.wait().expect("no panic");
     }
@@ -56,7 +57,7 @@ fn most_together(runtime: &Runtime) -> usize {
                 most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                 let start = Instant::now();
                 while start.elapsed() < Duration::from_micros(100) {
-                    std::thread::yield_now();
+                    thread::yield_now();
                 }
                 now.fetch_sub(1, Ordering::SeqCst);
             })
@@ -139,7 +140,7 @@ fn threads_are_started_for_workers_and_kept_for_them() {
 fn a_worker_that_rests_is_not_awake() {
     let runtime = builder(1, "fifo").max_workers(2).build().expect("workers");
     let rests = Duration::from_millis(30);
-    std::thread::sleep(rests);
+    thread::sleep(rests);
     runtime.resize(2).expect("possible");
     run_together(&runtime, 2);
     let metrics = runtime.metrics();
@@ -181,7 +182,7 @@ fn a_worker_that_rests_has_a_thread_for_its_pinned_tasks() {
     let (send, receive) = channel::bounded(1);
     let waits = runtime.spawn_job(move || receive.recv().wait());
     // It waits by then, or what follows is easier.
-    std::thread::sleep(Duration::from_millis(20));
+    thread::sleep(Duration::from_millis(20));
     let pinned = TaskBuilder::new().on(&runtime).spawn_pinned(1, current_worker);
     eventually("it runs", || pinned.is_finished());
     assert_eq!(pinned.wait().expect("no panic"), Some(1));
@@ -211,7 +212,7 @@ fn what_only_the_worker_finds_is_given_back_before_it_rests() {
         let is_free = Arc::clone(&free);
         let busy = TaskBuilder::new().on(&runtime).spawn_pinned(0, move || {
             while !is_free.load(Ordering::Relaxed) {
-                std::thread::yield_now();
+                thread::yield_now();
             }
         });
         let (until, on) = (Arc::clone(&stop), Arc::clone(&ran_on));
@@ -241,10 +242,10 @@ fn fibers_of_a_worker_that_rests_go_on() {
         .map(|_| {
             let (notify, waiting) = (Arc::clone(&notify), Arc::clone(&waiting));
             runtime.spawn_fiber(move || {
-                let before = std::thread::current().id();
+                let before = thread::current().id();
                 waiting.fetch_add(1, Ordering::SeqCst);
                 fiber::wait(notify.notified());
-                std::thread::current().id() == before
+                thread::current().id() == before
             })
         })
         .collect();
@@ -254,7 +255,7 @@ fn fibers_of_a_worker_that_rests_go_on() {
     for fiber in fibers {
         while !fiber.is_finished() {
             notify.notify_one();
-            std::thread::yield_now();
+            thread::yield_now();
         }
         assert!(fiber.wait().expect("no panic"));
     }
@@ -353,7 +354,7 @@ fn storm(policy: &str, resizes: usize) {
     let loads: Vec<_> = (0..2)
         .map(|_| {
             let (runtime, stop) = (Arc::clone(&runtime), Arc::clone(&stop));
-            std::thread::spawn(move || load(&runtime, &stop))
+            thread::spawn(move || load(&runtime, &stop))
         })
         .collect();
     let (mut random, mut size) = (0x9e37_79b9_u64, 4);
@@ -365,7 +366,7 @@ fn storm(policy: &str, resizes: usize) {
         assert_eq!(runtime.resize(next).expect("possible"), size);
         size = next;
         if round % 8 == 0 {
-            std::thread::yield_now();
+            thread::yield_now();
         }
     }
     stop.store(true, Ordering::Relaxed);
@@ -432,7 +433,7 @@ fn the_size_follows_the_cpus_that_the_process_may_use() {
     allow("follow-watch", &cpus[..1]);
     for _ in 0..20 {
         runtime.spawn_job(|| ()).wait().expect("no panic");
-        std::thread::sleep(Duration::from_millis(1));
+        thread::sleep(Duration::from_millis(1));
     }
     assert_eq!(runtime.workers(), most);
 }
@@ -462,4 +463,22 @@ fn allow(name: &str, cpus: &[usize]) {
     // SAFETY: the call reads the set, whose size is given.
     let result = unsafe { libc::sched_setaffinity(thread, size_of::<libc::cpu_set_t>(), &raw const set) };
     assert_eq!(result, 0, "the system allows it");
+}
+
+/// A worker that is about to get its first thread is not there yet.
+#[test]
+fn a_broadcast_reaches_those_who_are_there_while_the_pool_grows() {
+    for _ in 0..20 {
+        let runtime = Runtime::builder().workers(1).max_workers(8).build();
+        let runtime = runtime.expect("a worker");
+        thread::scope(|scope| {
+            let grows = scope.spawn(|| runtime.resize(8).map(drop));
+            while !grows.is_finished() {
+                let workers = runtime.broadcast(|worker| worker).expect("it is open");
+                assert_eq!(workers, (0..workers.len()).collect::<Vec<_>>());
+            }
+            grows.join().expect("no panic").expect("threads");
+        });
+        assert_eq!(runtime.first().workers(), 8);
+    }
 }

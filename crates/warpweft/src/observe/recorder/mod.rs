@@ -16,6 +16,7 @@ mod numbers;
 pub(crate) mod perfetto;
 pub(crate) mod ring;
 pub(crate) mod sites;
+mod sleep_time;
 pub(crate) mod snapshot;
 pub(crate) mod times;
 pub(crate) mod worker;

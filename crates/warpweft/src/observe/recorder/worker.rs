@@ -10,11 +10,11 @@
 use super::event::{Kind, Push, StepEnd, record, stamp_of, task_word};
 use super::ring::Ring;
 use super::sites::{Cache, TaskSite};
+use super::sleep_time::SleepTime;
 use super::times::{Measure, Times, class};
 use super::{Mode, PoolRecorder};
 use std::cell::{Cell, UnsafeCell};
 use std::sync::OnceLock;
-use warpweft_platform::counter::{Counter, Gauge};
 use warpweft_policy::{Count, Counters, priority};
 use warpweft_task::TaskRef;
 
@@ -41,9 +41,8 @@ pub(crate) struct WorkerRecorder {
     class: Cell<usize>,
     cache: UnsafeCell<Cache>,
     times: OnceLock<Times>,
-    /// For how long the worker has slept, in ticks; and since when it sleeps, or 0.
-    slept: Counter,
-    sleeps_since: Gauge,
+    /// In ticks.
+    sleep_time: SleepTime,
     /// What the counters said when they were recorded last: stolen and overflowed tasks.
     stolen: Cell<u64>,
     overflowed: Cell<u64>,
@@ -64,8 +63,7 @@ impl WorkerRecorder {
             class: Cell::new(0),
             cache: UnsafeCell::default(),
             times: OnceLock::new(),
-            slept: Counter::new(),
-            sleeps_since: Gauge::default(),
+            sleep_time: SleepTime::default(),
             stolen: Cell::new(0),
             overflowed: Cell::new(0),
         }
@@ -96,7 +94,7 @@ impl WorkerRecorder {
     /// Contract: as [`note`](Self::note).
     #[cold]
     pub(crate) unsafe fn park(&self, pool: &PoolRecorder) {
-        self.sleeps_since.set(pool.clock.now());
+        self.sleep_time.begin(pool.clock.now());
         // SAFETY: by contract.
         unsafe { self.note(pool, Kind::Park, 0) };
     }
@@ -105,10 +103,7 @@ impl WorkerRecorder {
     /// Contract: as [`note`](Self::note).
     #[cold]
     pub(crate) unsafe fn unpark(&self, pool: &PoolRecorder) {
-        let since = self.sleeps_since.get();
-        if since != 0 {
-            self.slept.add(pool.clock.now().saturating_sub(since));
-            self.sleeps_since.set(0);
+        if self.sleep_time.end(pool.clock.now()) {
             // SAFETY: by contract.
             unsafe { self.note(pool, Kind::Unpark, 0) };
         }
@@ -116,9 +111,7 @@ impl WorkerRecorder {
 
     /// Returns for how many ticks the worker has slept until `now`.
     pub(super) fn slept(&self, now: u64) -> u64 {
-        let since = self.sleeps_since.get();
-        let present = if since == 0 { 0 } else { now.saturating_sub(since) };
-        self.slept.get().saturating_add(present)
+        self.sleep_time.until(now)
     }
 
     /// Records what the worker's counters say of stolen and overflowed tasks since the last call.

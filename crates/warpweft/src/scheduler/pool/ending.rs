@@ -11,7 +11,7 @@
 //!
 //! The joiner of each task that it ends gets `JoinError::Shutdown`.
 
-use super::TypedPool;
+use super::{TypedPool, while_pushing};
 use crate::execution::forked_child;
 use crate::pool::info::PoolInfo;
 use crate::pool::lifecycle::{Access, Lifecycle};
@@ -22,6 +22,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use warpweft_platform::CachePadded;
+use warpweft_platform::panics::discard;
 use warpweft_platform::process::end_child_if;
 use warpweft_platform::thread::yield_now;
 use warpweft_policy::{Count, Policy, WorkerId};
@@ -207,7 +208,21 @@ impl<P: Policy> TypedPool<P> {
     fn while_open<R>(&self, look: impl FnOnce(&P::Shared) -> R) -> Option<R> {
         let access = self.core.lifecycle.access();
         let is_there = access.is_open() && !self.core.is_in_forked_child();
-        is_there.then(|| look(self.shared()))
+        is_there.then(|| self.ask_policy(look)).flatten()
+    }
+
+    /// Calls a hook of the policy that only looks at what its workers share. If it panics, the pool closes:
+    /// the caller may be the monitor, or any thread that wants a report.
+    pub(in crate::scheduler) fn ask_policy<R>(&self, look: impl FnOnce(&P::Shared) -> R) -> Option<R> {
+        // Unwind: nobody uses what the policy shares after the pool has closed.
+        match catch_unwind(AssertUnwindSafe(|| look(self.shared()))) {
+            Ok(answer) => Some(answer),
+            Err(payload) => {
+                discard(payload);
+                self.core.close_for(&"a hook of its policy panicked");
+                None
+            }
+        }
     }
 
     /// Releases one task, or one shard of owned tasks, for which the pool waits. The caller does not touch
@@ -261,7 +276,8 @@ impl<P: Policy> TypedPool<P> {
     /// carry another worker afterwards.
     #[cold]
     #[inline(never)]
-    pub(crate) fn end_one_lost(&self, task: Runnable) {
+    pub(crate) fn end_one_lost(&self, mut task: Runnable) {
+        Worker::<P>::restore(&mut task);
         task.abandon(if self.core.lifecycle.is_closing() {
             Abandon::Shutdown
         } else {
@@ -275,8 +291,9 @@ impl<P: Policy> TypedPool<P> {
     pub(crate) fn end_late(&self, task: Runnable, access: Access<'_>) {
         // The task may be the last for which the pool's memory is kept.
         let keep = self.this.upgrade();
-        task.abandon(Abandon::Shutdown);
+        // The end of the pool waits for those who have access, and the destructor may wait for that end.
         drop(access);
+        while_pushing(|| task.abandon(Abandon::Shutdown));
         drop(keep);
     }
 
