@@ -131,6 +131,14 @@ pub trait LocalQueue: Send + Sized + 'static {
         if self.is_empty() { usize::MAX } else { 0 }
     }
 
+    /// Takes in a task that was found outside of the local queue, and returns the one whose turn it is. By
+    /// default that is the same: a task that has waited elsewhere runs at once.
+    #[inline]
+    fn found(&mut self, task: TaskRef, cx: &Cx<'_>) -> Option<TaskRef> {
+        let _ = cx;
+        Some(task)
+    }
+
     /// Notes that this task is the next one of the worker, wherever it was found. By default it does nothing.
     #[inline]
     fn begins(&mut self, task: &TaskRef, cx: &Cx<'_>) {

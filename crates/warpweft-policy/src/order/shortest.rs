@@ -18,7 +18,8 @@
 //!
 //! # Invariants
 //!
-//! - A task stays on the level on which it was pushed, also when it is stolen.
+//! - A task stays on the level on which it was pushed, also when it is stolen, unless its turn comes and its
+//!   code is known to be longer by then.
 //! - The step that is measured is the last one that began, and ends at the next look into the queue. Steps of
 //!   short codes are measured once in [`SAMPLE`] pops: the clock costs as much as a short step.
 
@@ -49,7 +50,7 @@ type LevelsThief = PriorityThief<<<FifoOrder as Order>::LocalQueue as LocalQueue
 ///
 /// A *kind* is a type of closure or future. Futures in a `Box<dyn Future>` are one kind, and a kind of which
 /// some steps are short and others long counts by their mean. Tasks from outside wait in the pool's queue in
-/// the order in which they came.
+/// the order in which they came; a worker that takes one keeps it behind its shorter ones.
 ///
 /// Costs some nanoseconds for each push, and two looks at the clock for each step that is not short. A clone
 /// has learned nothing.
@@ -154,6 +155,16 @@ impl ShortestLocalQueue {
         self.times.expected(task.code()).map_or(0, level_of)
     }
 
+    /// Puts a task on a level, which grows if it must.
+    #[cold]
+    fn put(&mut self, task: TaskRef, level: usize) -> Result<(), Full<TaskRef>> {
+        let level = self.levels.level_mut(level);
+        match level.push(task) {
+            Ok(()) => Ok(()),
+            Err(Full(task)) => level.push_grown(task),
+        }
+    }
+
     /// Ends the step that is measured, if one is.
     #[inline]
     fn settle(&mut self, cx: &Cx<'_>) {
@@ -212,7 +223,31 @@ impl LocalQueue for ShortestLocalQueue {
         {
             return Some(task);
         }
-        self.levels.pop(cx)
+        loop {
+            let from = self.levels.first_level();
+            let task = self.levels.pop(cx)?;
+            let level = self.level(&task);
+            if level <= from {
+                return Some(task);
+            }
+            // It was pushed before its code was known to be long.
+            if let Err(Full(task)) = self.put(task, level) {
+                return Some(task);
+            }
+        }
+    }
+
+    /// A task from outside, or one that was stolen, may be a long one. It waits for short ones as it would
+    /// here.
+    fn found(&mut self, task: TaskRef, cx: &Cx<'_>) -> Option<TaskRef> {
+        let level = self.level(&task);
+        if level <= self.levels.first_level() {
+            return Some(task);
+        }
+        match self.put(task, level) {
+            Ok(()) => self.pop(cx),
+            Err(Full(task)) => Some(task),
+        }
     }
 
     fn begins(&mut self, task: &TaskRef, cx: &Cx<'_>) {
@@ -360,6 +395,28 @@ mod tests {
         assert_eq!(rest, [6, 2, 3]);
     }
 
+    /// Long tasks that were pushed before that was known, and one from outside.
+    #[test]
+    fn what_turns_out_to_be_long_goes_behind() {
+        let mut kinds = Kinds::new(1);
+        kinds.push_long(0, 0);
+        kinds.push_long(0, 2);
+        kinds.pool.spawn(0, [1, 3]);
+        let (task, handle) = kinds.pool.probe.cancellable(4);
+        kinds.handles.push(handle);
+        let _ = kinds.pool.push_from_outside(task);
+        assert_eq!([kinds.step(0), kinds.step(0)], [Some(0), Some(1)]);
+        assert_eq!(
+            kinds.step_by(0, Shortest::poll_global),
+            Some(3),
+            "and not the one from outside"
+        );
+        assert_eq!(
+            [kinds.step(0), kinds.step(0), kinds.step(0)],
+            [Some(2), Some(4), None]
+        );
+    }
+
     #[test]
     fn an_unknown_kind_counts_as_short() {
         let mut kinds = Kinds::new(1);
@@ -424,8 +481,8 @@ mod tests {
             kinds.handles.push(handle);
             let _ = kinds.pool.push_from_outside(task);
             kinds.pool.spawn(0, [1]);
-            assert_eq!(kinds.step(0), Some(1));
-            assert_eq!(kinds.step_by(0, Shortest::poll_global), Some(0));
+            let steps = [kinds.step(0), kinds.step_by(0, Shortest::poll_global)];
+            assert_eq!(steps, [Some(1), Some(0)]);
         }
         kinds.push_long(0, 2);
         kinds.pool.spawn(0, [3]);

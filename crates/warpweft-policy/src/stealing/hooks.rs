@@ -16,7 +16,7 @@ use super::{Help, MOST_CAPACITY, Overflow, Stealing, Woken};
 use crate::by_class;
 use crate::order::{Classes as _, LocalQueue, LocalQueueThief, Order};
 use crate::{Cx, Policy, PolicyError, PoolEnv, Tally, Wake, WorkerId, YieldTo};
-use shares::{Shares, begins, owed};
+use shares::{Shares, begins, begins_found, owed};
 use store::{detour, from_outside, give_way, into_local_queue, no_room, take_affine};
 use urgent::{Ahead, compare, most_urgent};
 use warpweft_queue::{Amount, CapacityError, Full, Glance, Steal};
@@ -247,7 +247,7 @@ impl<O: Order> Policy for Stealing<O> {
             by_turns(shared, local, affine_came, cx)
         };
         let task = find();
-        begins(local, task, cx)
+        begins_found(local, task, cx)
     }
 
     fn search(shared: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
@@ -279,7 +279,7 @@ impl<O: Order> Policy for Stealing<O> {
             Some(task)
         };
         let task = find();
-        begins(local, task, cx)
+        begins_found(local, task, cx)
     }
 
     /// Half of a short queue, and one task of a long one. This worker has tasks, and everything beyond the

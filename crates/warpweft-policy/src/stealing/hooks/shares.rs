@@ -108,6 +108,17 @@ pub(super) fn begins<O: Order>(local: &mut Local<O>, task: Option<TaskRef>, cx: 
     task
 }
 
+/// The same for a task that was found outside of the worker's local queue, which may have a better one.
+#[inline]
+pub(super) fn begins_found<O: Order>(
+    local: &mut Local<O>,
+    task: Option<TaskRef>,
+    cx: &Cx<'_>,
+) -> Option<TaskRef> {
+    let task = task.and_then(|task| local.queue.found(task, cx));
+    begins(local, task, cx)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
