@@ -184,27 +184,18 @@ impl Semaphore {
     /// Takes permits after all, or finds out why there are none.
     #[cold]
     fn try_again(&self, permits: usize) -> Result<Permit<'_>, TryAcquireError> {
-        let word = self.word.load(Ordering::Relaxed);
-        let permit = match word & LINE {
-            _ if word / ONE < permits => None,
-            0 => {
-                // There is a slot, as it seems.
-                self.list.node();
-                self.try_take(permits)
+        let mut permit = None;
+        if self.free() >= permits {
+            // There was no slot beside the list, or LINE is set. Whoever is about to wait sets it, and clears
+            // it if it need not: only under the lock it means that a task waits.
+            let mut requests = self.list.node().state.lock();
+            if requests.list.is_empty() && !self.is_closed() {
+                permit = (self.take_first(&mut requests, permits))
+                    // Nobody waits.
+                    .inspect_err(|word| self.word.store(word & !LINE, Ordering::Release))
+                    .ok();
             }
-            // Whoever is about to wait sets LINE, and clears it if it need not: only under the lock it means
-            // that a task waits.
-            _ => {
-                let mut requests = self.list.node().state.lock();
-                match requests.list.is_empty() && !self.is_closed() {
-                    true => (self.take_first(&mut requests, permits))
-                        // Nobody waits.
-                        .inspect_err(|word| self.word.store(word & !LINE, Ordering::Release))
-                        .ok(),
-                    false => None,
-                }
-            }
-        };
+        }
         permit.ok_or_else(|| match self.is_closed() {
             // Read now: a caller that is refused sees what happened before `close`.
             true => TryAcquireError::Closed,

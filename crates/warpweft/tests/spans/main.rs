@@ -4,6 +4,8 @@
 
 #[path = "../support/eventually.rs"]
 mod eventually;
+#[path = "../support/in_time.rs"]
+mod in_time;
 
 mod fibers;
 mod tasks;
@@ -12,7 +14,7 @@ use eventually::eventually;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, Once};
+use std::sync::{Arc, Mutex, Once};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id};
 use tracing::subscriber::Interest;
@@ -29,6 +31,9 @@ static SPANS: Mutex<Option<HashMap<String, (i64, bool)>>> = Mutex::new(None);
 
 /// What a thread had entered, innermost last, and then exited out of order.
 static DISORDER: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// The runtime that a new span of a closure that blocks asks for its threads.
+static ASKED: Mutex<Option<Arc<Runtime>>> = Mutex::new(None);
 
 thread_local! {
     static ENTERED: RefCell<Vec<Id>> = const { RefCell::new(Vec::new()) };
@@ -85,6 +90,10 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Recorder {
             spans.insert(text.clone(), (0, false));
         });
         let span = context.span(id).expect("a new span");
+        if text.contains("kind=\"blocking\"") {
+            let asked = ASKED.lock().expect("no panic").clone();
+            asked.map(|runtime| runtime.threads());
+        }
         span.extensions_mut().insert(Name(text));
     }
 

@@ -1,7 +1,8 @@
 //! Tasks and stolen halves run in the span of their spawner.
 
 use super::eventually::eventually;
-use super::{around, assert_over, runtime};
+use super::in_time::in_time;
+use super::{ASKED, around, assert_over, runtime};
 use std::sync::{Arc, mpsc};
 use tracing::{info, info_span};
 use warpweft::sync::oneshot;
@@ -200,4 +201,17 @@ fn a_task_on_top_of_a_frame_that_has_no_spare_thread_does_not_see_its_spans() {
     assert_eq!(around("on top"), [""]);
     assert_eq!(around("below a task"), ["no spare"]);
     assert_over("no spare");
+}
+
+/// A layer that writes its log in a closure that blocks, for one.
+#[test]
+fn a_subscriber_may_use_the_runtime_while_a_span_begins() {
+    in_time(|| {
+        let runtime = Arc::new(runtime(1));
+        *ASKED.lock().expect("no panic") = Some(Arc::clone(&runtime));
+        let spawned = info_span!("verbose").in_scope(|| runtime.try_spawn_blocking(|| 7));
+        *ASKED.lock().expect("no panic") = None;
+        let spawned = spawned.unwrap_or_else(|_| panic!("there is room"));
+        assert_eq!(spawned.wait().expect("no panic"), 7);
+    });
 }
