@@ -41,7 +41,7 @@ const RATIO_BITS: u32 = 4;
 /// How many times as long as its last turn a level waits for the next one.
 const PATIENCE: u64 = 9;
 /// Once in this number of pops the step of a short code is measured, and levels that wait are looked at.
-const SAMPLE: u32 = 16;
+const SAMPLE: u32 = 64;
 
 type Levels = PriorityLocalQueue<<FifoOrder as Order>::LocalQueue>;
 type LevelsThief = PriorityThief<<<FifoOrder as Order>::LocalQueue as LocalQueue>::Thief>;
@@ -181,6 +181,31 @@ impl ShortestLocalQueue {
         }
     }
 
+    /// Returns the next task after one that was pushed before its code was known to be long.
+    #[cold]
+    fn pop_instead(&mut self, task: TaskRef, level: usize, cx: &Cx<'_>) -> Option<TaskRef> {
+        match self.put(task, level) {
+            Ok(()) => self.pop(cx),
+            Err(Full(task)) => Some(task),
+        }
+    }
+
+    /// Takes a task of the other levels.
+    #[cold]
+    fn pop_longer(&mut self, cx: &Cx<'_>) -> Option<TaskRef> {
+        loop {
+            let from = self.levels.first_level();
+            let task = self.levels.pop(cx)?;
+            let level = self.level(&task);
+            if level <= from {
+                return Some(task);
+            }
+            if let Err(Full(task)) = self.put(task, level) {
+                return Some(task);
+            }
+        }
+    }
+
     /// Takes a task of the level that has been due for longest, if one is due. The first level is served by
     /// all other pops.
     #[cold]
@@ -223,18 +248,14 @@ impl LocalQueue for ShortestLocalQueue {
         {
             return Some(task);
         }
-        loop {
-            let from = self.levels.first_level();
-            let task = self.levels.pop(cx)?;
+        if let Some(task) = self.levels.level_mut(0).pop(cx) {
             let level = self.level(&task);
-            if level <= from {
+            if level == 0 {
                 return Some(task);
             }
-            // It was pushed before its code was known to be long.
-            if let Err(Full(task)) = self.put(task, level) {
-                return Some(task);
-            }
+            return self.pop_instead(task, level, cx);
         }
+        self.pop_longer(cx)
     }
 
     /// A task from outside, or one that was stolen, may be a long one. It waits for short ones as it would
@@ -244,10 +265,7 @@ impl LocalQueue for ShortestLocalQueue {
         if level <= self.levels.first_level() {
             return Some(task);
         }
-        match self.put(task, level) {
-            Ok(()) => self.pop(cx),
-            Err(Full(task)) => Some(task),
-        }
+        self.pop_instead(task, level, cx)
     }
 
     fn begins(&mut self, task: &TaskRef, cx: &Cx<'_>) {
