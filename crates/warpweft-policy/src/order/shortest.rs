@@ -480,7 +480,8 @@ mod tests {
     #[test]
     fn idle_time_is_no_time_of_a_task() {
         let mut kinds = Kinds::known(1);
-        for _ in 0..100 {
+        // Few short steps are measured.
+        for _ in 0..1000 {
             kinds.pool.spawn(0, [1]);
             assert_eq!((kinds.step(0), kinds.step(0)), (Some(1), None));
             kinds.pool.now.set(kinds.pool.now.get() + 1000 * MS);
