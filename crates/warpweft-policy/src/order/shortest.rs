@@ -24,7 +24,7 @@
 //!   short codes are measured once in [`SAMPLE`] pops: the clock costs as much as a short step.
 
 use super::priority::{PriorityLocalQueue, PriorityThief};
-use super::step_times::StepTimes;
+use super::step_times::{LONG_NS, StepTimes};
 use super::{FifoOrder, LocalQueue, LocalQueueThief, OneClass, Order, PriorityOrder};
 use crate::{Cx, PolicyError};
 use std::fmt;
@@ -35,7 +35,7 @@ use warpweft_task::{QueueViewer, TaskRef};
 
 const LEVELS: usize = 4;
 /// The first expected time, as a power of two of nanoseconds, that is not on the first level: 32 µs.
-const SHORT_BITS: u32 = 15;
+const SHORT_BITS: u32 = LONG_NS.trailing_zeros();
 /// The ratio of a level's longest expected time to that of the level before, as a power of two.
 const RATIO_BITS: u32 = 4;
 /// How many times as long as its last turn a level waits for the next one.
@@ -109,6 +109,7 @@ impl Order for ShortestOrder {
             waits: [None; LEVELS],
             turn: None,
             pops: 0,
+            short: [0; 2],
         })
     }
 }
@@ -144,6 +145,8 @@ pub struct ShortestLocalQueue {
     waits: [Option<u64>; LEVELS],
     turn: Option<Turn>,
     pops: u32,
+    /// The codes that were found to be short last: most workers run few.
+    short: [usize; 2],
 }
 
 /// The same as other workers use it.
@@ -152,7 +155,34 @@ pub struct ShortestThief(LevelsThief);
 impl ShortestLocalQueue {
     #[inline]
     fn level(&self, task: &TaskRef) -> usize {
+        if !self.times.any_long() {
+            return 0;
+        }
         self.times.expected(task.code()).map_or(0, level_of)
+    }
+
+    /// Begins to measure a step of that code, unless it is known to be short.
+    #[inline(never)]
+    fn measure(&mut self, code: usize, cx: &Cx<'_>) {
+        let level = match self.times.expected(code).map(level_of) {
+            Some(0) if !self.is_sample() => {
+                if !self.short.contains(&code) {
+                    self.short = [code, self.short[0]];
+                }
+                return;
+            }
+            level => level.unwrap_or(0),
+        };
+        self.turn = Some(Turn {
+            code,
+            level,
+            since_ns: cx.now_ns(),
+        });
+    }
+
+    #[inline]
+    fn is_sample(&self) -> bool {
+        self.pops.is_multiple_of(SAMPLE)
     }
 
     /// Puts a task on a level, which grows if it must.
@@ -243,7 +273,7 @@ impl LocalQueue for ShortestLocalQueue {
     fn pop(&mut self, cx: &Cx<'_>) -> Option<TaskRef> {
         self.settle(cx);
         self.pops = self.pops.wrapping_add(1);
-        if self.pops.is_multiple_of(SAMPLE)
+        if self.is_sample()
             && let Some(task) = self.pop_due(cx)
         {
             return Some(task);
@@ -268,18 +298,14 @@ impl LocalQueue for ShortestLocalQueue {
         self.pop_instead(task, level, cx)
     }
 
+    #[inline]
     fn begins(&mut self, task: &TaskRef, cx: &Cx<'_>) {
         self.settle(cx);
         let code = task.code();
-        let level = match self.times.expected(code).map(level_of) {
-            Some(0) if !self.pops.is_multiple_of(SAMPLE) => return,
-            level => level.unwrap_or(0),
-        };
-        self.turn = Some(Turn {
-            code,
-            level,
-            since_ns: cx.now_ns(),
-        });
+        // The codes are compared only while none is long: one of these may have become so.
+        if self.times.any_long() || self.is_sample() || !self.short.contains(&code) {
+            self.measure(code, cx);
+        }
     }
 
     fn drain(&mut self, cx: &Cx<'_>) -> Vec<TaskRef> {

@@ -13,9 +13,11 @@
 //! - A sample counts a sixteenth, and as sixteen times the expected time at most: a step from which the system
 //!   took the CPU away doubles the expected time at most.
 
-use warpweft_platform::atomic::{AtomicU64, Ordering};
+use warpweft_platform::atomic::{AtomicBool, AtomicU64, Ordering};
 
 const ENTRIES: usize = 256;
+/// From this expected time on a code is long, in nanoseconds.
+pub(super) const LONG_NS: u64 = 1 << 15;
 /// By how many bits a sample counts less than what is known.
 const WEIGHT_BITS: u32 = 4;
 /// A sample counts as this many times the expected time at most.
@@ -23,12 +25,23 @@ const MOST: u64 = 16;
 
 pub(super) struct StepTimes {
     entries: Box<[AtomicU64]>,
+    /// True once some code was expected to take at least `LONG_NS`: before that nobody need ask.
+    any_long: AtomicBool,
 }
 
 impl StepTimes {
     pub(super) fn new() -> Self {
         let entries = (0..ENTRIES).map(|_| AtomicU64::new(0)).collect();
-        Self { entries }
+        Self {
+            entries,
+            any_long: AtomicBool::new(false),
+        }
+    }
+
+    /// Returns true once some code was found to be long.
+    #[inline]
+    pub(super) fn any_long(&self) -> bool {
+        self.any_long.load(Ordering::Relaxed)
     }
 
     /// Returns the entry of a code, and what the entry has of it.
@@ -57,6 +70,9 @@ impl StepTimes {
                 before - (before >> WEIGHT_BITS) + (sample >> WEIGHT_BITS)
             }
         };
+        if expected >= LONG_NS && !self.any_long() {
+            self.any_long.store(true, Ordering::Relaxed);
+        }
         let (entry, part) = self.place(code);
         let most = u64::from(u32::MAX);
         entry.store(part << u32::BITS | expected.min(most), Ordering::Relaxed);
@@ -65,7 +81,7 @@ impl StepTimes {
 
 #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
 mod tests {
-    use super::{ENTRIES, StepTimes};
+    use super::{ENTRIES, LONG_NS, StepTimes};
 
     #[test]
     fn the_first_sample_is_what_is_expected() {
@@ -94,6 +110,15 @@ mod tests {
             times.learn(8, 1600);
         }
         assert!(times.expected(8) < Some(2 * 1600), "{:?}", times.expected(8));
+    }
+
+    #[test]
+    fn the_first_long_one_is_noted() {
+        let times = StepTimes::new();
+        times.learn(8, LONG_NS - 1);
+        assert!(!times.any_long());
+        times.learn(16, LONG_NS);
+        assert!(times.any_long());
     }
 
     #[test]
