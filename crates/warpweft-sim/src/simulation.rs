@@ -61,7 +61,7 @@ fn enter<R>(charges_code: bool, f: impl FnOnce(&Simulation) -> R) -> Option<R> {
     }
     // SAFETY: the pointer is not null, so an `Entered` lives on this thread, and it borrows the simulation.
     let sim = unsafe { &*current };
-    // The world is in use while it drops or makes a value of the program.
+    // The world is in use while it drops a value of the program.
     if blocks::COUNTED
         && let Ok(mut world) = sim.world.try_borrow_mut()
     {

@@ -308,13 +308,24 @@ impl<T: 'static> LocalKey<T> {
         }
     }
 
-    fn value(&self, locals: &mut Vec<Option<Rc<dyn Any>>>) -> Rc<dyn Any> {
-        let number = self.number();
-        if locals.len() <= number {
-            locals.resize(number + 1, None);
-        }
-        let init = || -> Rc<dyn Any> { Rc::new((self.init)()) };
-        Rc::clone(locals[number].get_or_insert_with(init))
+    fn known(&self, locals: &[Option<Rc<dyn Any>>]) -> Option<Rc<dyn Any>> {
+        locals.get(self.number()).cloned().flatten()
+    }
+
+    /// Makes the value while nothing is borrowed: what makes it may use the simulator, and this key, too.
+    #[cold]
+    fn make(&self) -> Rc<dyn Any> {
+        let new: Rc<dyn Any> = Rc::new((self.init)());
+        let keep = |locals: &mut Vec<Option<Rc<dyn Any>>>| {
+            let number = self.number();
+            if locals.len() <= number {
+                locals.resize(number + 1, None);
+            }
+            // One that came meanwhile stays.
+            Rc::clone(locals[number].get_or_insert_with(|| Rc::clone(&new)))
+        };
+        here(|sim| keep(&mut sim.world.borrow_mut().me().locals))
+            .unwrap_or_else(|| LOCALS.with_borrow_mut(keep))
     }
 
     /// Calls `f` with the calling thread's value.
@@ -323,8 +334,9 @@ impl<T: 'static> LocalKey<T> {
     ///
     /// Never: the value has the key's type.
     pub fn with<R>(&'static self, f: impl FnOnce(&T) -> R) -> R {
-        let value = here(|sim| self.value(&mut sim.world.borrow_mut().me().locals));
-        let value = value.unwrap_or_else(|| LOCALS.with_borrow_mut(|locals| self.value(locals)));
+        let known = here(|sim| self.known(&sim.world.borrow_mut().me().locals));
+        let known = known.unwrap_or_else(|| LOCALS.with_borrow(|locals| self.known(locals)));
+        let value = known.unwrap_or_else(|| blocks::uncounted(|| self.make()));
         let known = blocks::uncounted(|| value.downcast_ref().expect("it has the key's type"));
         let result = f(known);
         blocks::uncounted(|| drop(value));

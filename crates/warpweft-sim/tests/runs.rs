@@ -296,6 +296,26 @@ fn each_thread_has_its_own_variables_and_drops_what_it_keeps() {
     assert_eq!(NUMBER.get(), 3, "outside of a simulation, too");
 }
 
+/// Makes a value with the simulator's own means, and with those of another key.
+#[test]
+fn a_variable_may_use_the_simulator_to_begin() {
+    static BEGAN: LocalKey<u64> = LocalKey::new(|| {
+        let lock = Mutex::new(AtomicU64::new(0));
+        *lock.lock().expect("no panic") = AtomicU64::new(1);
+        yield_now();
+        let began = lock.lock().expect("no panic").fetch_add(1, Relaxed);
+        OTHER.with(|other| began + other + now_ns())
+    });
+    static OTHER: LocalKey<u64> = LocalKey::new(|| warpweft_sim::random_below(1) as u64);
+    run(16, &epyc(), || {
+        sleep(1_000);
+        let threads = (0..5).map(|_| spawn(|| BEGAN.with(|began| *began)));
+        assert!(join(threads).into_iter().all(|began| began > 1_000));
+        assert!(BEGAN.with(|began| *began) > 1_000);
+    });
+    assert_eq!(BEGAN.with(|began| *began), 1, "outside of a simulation, too");
+}
+
 #[test]
 fn failures_are_values_and_a_panic_repeats_with_its_seed() {
     let failure = |settings: &Settings, body: fn()| try_run(settings, body).expect_err("it fails");
