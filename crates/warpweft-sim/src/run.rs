@@ -144,6 +144,7 @@ pub fn try_run<T: 'static>(
     };
     sim.world.borrow_mut().owners = settings.owners.then(Owners::default);
     sim.world.borrow_mut().is_main_free = settings.is_main_free;
+    sim.world.borrow_mut().most_accesses = settings.most_accesses;
     let slot = Rc::clone(&result);
     let body = Box::new(move || {
         let ended = catch_unwind(AssertUnwindSafe(closure));
@@ -304,6 +305,14 @@ impl Simulation {
             me.unwinding += 1;
             me.unwinding < UNWINDING
         };
+        if world.accesses > world.most_accesses && !ahead {
+            // The run ends here, also if no other thread ever has a turn.
+            let (thread, now) = (world.current, world.now());
+            world.set_event(thread, now);
+            drop(world);
+            self.suspend();
+            world = self.world.borrow_mut();
+        }
         let line = world.lines.number(address);
         let mut turn = ahead;
         loop {

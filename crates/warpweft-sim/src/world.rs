@@ -107,6 +107,8 @@ pub(crate) struct World {
     pub(crate) switches: u64,
     pub(crate) wakes: u64,
     pub(crate) accesses: u64,
+    /// After this number the run fails.
+    pub(crate) most_accesses: u64,
     pub(crate) misses: u64,
     /// How long threads waited for lines and for their stores, in ticks.
     pub(crate) waited: u64,
@@ -129,6 +131,7 @@ impl World {
             switches: 0,
             wakes: 0,
             accesses: 0,
+            most_accesses: u64::MAX,
             misses: 0,
             waited: 0,
             model,

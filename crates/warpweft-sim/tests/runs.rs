@@ -338,6 +338,15 @@ fn failures_are_values_and_a_panic_repeats_with_its_seed() {
         while words[0].fetch_add(1, Relaxed) < u64::MAX {}
     });
     assert!(matches!(endless, Failure::TooLong(10_000)), "{endless}");
+    // A thread that is alone never waits for its turn. It ends, so that a failure of this test does.
+    let alone = failure(&few, || {
+        let word = AtomicU64::new(0);
+        for _ in 0..100_000 {
+            assert_eq!(word.load(Relaxed), 0);
+            spin_loop();
+        }
+    });
+    assert!(matches!(alone, Failure::TooLong(10_000)), "{alone}");
     // A race that is lost with some seeds.
     let races = |seed| {
         let body = AssertUnwindSafe(|| {
