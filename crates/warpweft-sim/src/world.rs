@@ -394,9 +394,12 @@ impl World {
         self.next_of(cpu, now);
     }
 
-    /// Wakes a thread that is asleep; the caller has paid for the call.
+    /// Wakes a thread that is asleep, or has just reached its deadline; the caller has paid for the call.
     pub(crate) fn wake(&mut self, thread: ThreadId) {
         if self.threads[thread].state != State::Asleep {
+            // Its time is over, and it has not run since. It tells of this call, which wakes nobody else and
+            // would be lost.
+            self.threads[thread].woken = true;
             return;
         }
         let now = self.now();

@@ -156,6 +156,35 @@ fn a_wait_with_a_limit_ends_at_its_time() {
     assert_eq!(report.left, 0);
 }
 
+/// The time of a thread is over while the only CPU is busy, and the notification comes before it runs.
+#[test]
+fn a_notification_after_the_limit_is_not_lost() {
+    let mut machine = Machine::named("desktop").expect("it is built in");
+    machine.shape.cores = 1;
+    machine.shape.threads = 1;
+    run(3, &machine, || {
+        let shared = Arc::new((Mutex::new(()), Condvar::new()));
+        let wait = |ns: u64| {
+            let shared = Arc::clone(&shared);
+            spawn(move || shared.1.wait_ns(shared.0.lock().expect("no panic"), ns).1)
+        };
+        let first = wait(1_000_000);
+        sleep(100_000);
+        let second = wait(HOUR_NS);
+        sleep(100_000);
+        compute(1_500_000);
+        shared.1.notify_one();
+        let first_is_over = join([first])[0];
+        if first_is_over {
+            // It must have left the line, and the other one was notified.
+            assert_eq!(join([second]), [false]);
+            return;
+        }
+        shared.1.notify_one();
+        assert_eq!(join([second]), [false]);
+    });
+}
+
 /// A counter of 64 threads is one line that goes round; each transfer takes its time.
 #[test]
 fn a_contended_line_goes_from_core_to_core() {
