@@ -50,10 +50,10 @@ macro_rules! table {
         }
 
         impl Api {
-            fn load(library: Library) -> Result<Self, MpiError> {
+            fn load(find: impl Fn(&str) -> Result<Handle, MpiError>) -> Result<Self, MpiError> {
                 Ok(Self {
                     $($(#[$only])? $field: {
-                        let found = library.function($symbol)?;
+                        let found = find($symbol)?;
                         // SAFETY: the symbol is this function of the standard ABI, or the shim's of the
                         // same type.
                         unsafe { std::mem::transmute::<Handle, unsafe extern "C" fn($($kind),*) -> c_int>(found) }
@@ -129,7 +129,8 @@ impl Api {
     ///
     /// There is no library, or it is of another ABI or too old.
     pub(crate) fn find() -> Result<Self, MpiError> {
-        Library::find().and_then(Self::load)
+        let library = Library::find()?;
+        Self::load(|symbol| library.function(symbol))
     }
 
     /// Initialises MPI for calls of any thread, one at a time.
@@ -484,6 +485,9 @@ fn said(code: c_int, mut text: Vec<u8>, length: c_int) -> String {
     text.truncate(usize::try_from(length).unwrap_or(0));
     String::from_utf8_lossy(&text).trim().to_owned()
 }
+
+#[cfg(test)]
+pub(crate) mod fake;
 
 #[cfg(test)]
 mod tests {

@@ -138,12 +138,17 @@ impl<'runtime> Mpi<'runtime> {
     ///
     /// MPI fails, or messages were outstanding: then they fail, too, and the error has their number.
     pub fn finalize(mut self) -> Result<(), MpiError> {
-        self.finished = true;
-        self.world.barrier().wait()?;
-        if let Some(goodbye) = self.goodbye.take() {
+        let met = self.world.barrier().wait();
+        if met.is_ok()
+            && let Some(goodbye) = self.goodbye.take()
+        {
             goodbye.say();
         }
-        let left = self.world.progress.finish()?;
+        // Also if the others were not met: from here on no thread looks at MPI.
+        let left = self.world.progress.finish(met.is_ok());
+        self.finished = true;
+        met?;
+        let left = left?;
         if left.is_empty() {
             return Ok(());
         }
@@ -170,5 +175,36 @@ impl Drop for Mpi<'_> {
             );
             self.abort(1);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Mpi;
+    use crate::api::fake;
+    use crate::comm::Comm;
+    use crate::error::MpiErrorKind;
+    use crate::op::RawComm;
+    use crate::progress::MpiProgress;
+    use std::marker::PhantomData;
+    use std::sync::Arc;
+
+    #[test]
+    fn an_end_without_the_others_ends_what_is_outstanding() {
+        let progress = Arc::new(MpiProgress::new(fake::api()));
+        let mpi = Mpi {
+            world: Comm::new(progress, RawComm(std::ptr::null_mut()), 0, 2),
+            goodbye: None,
+            finished: false,
+            runtime: PhantomData,
+        };
+        let receive = mpi.world().recv(1, 3, 8);
+        fake::with(|fake| fake.barrier = Some(fake::WRONG));
+        let error = mpi.finalize().expect_err("the others were not met");
+        assert_eq!(error.kind(), MpiErrorKind::Call, "{error}");
+        assert!(receive.is_over());
+        let error = receive.wait().expect_err("MPI has ended");
+        assert_eq!(error.kind(), MpiErrorKind::Finished, "{error}");
+        assert_eq!(fake::with(|fake| fake.finalized), 0, "it waits for all ranks");
     }
 }

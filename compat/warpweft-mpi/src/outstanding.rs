@@ -6,6 +6,7 @@
 //! # Invariants
 //!
 //! - `requests[n]` is the request of `entries[n]`; none is null or over between two calls.
+//! - A buffer of an entry is never freed while MPI may use it, also if the engine is dropped.
 //! - The wakers of waits that are over are in `woken`: the caller wakes them after it has unlocked.
 
 use crate::api::{ANY_SOURCE, ANY_TAG, Api, Handle, Status};
@@ -241,15 +242,24 @@ impl Outstanding {
     /// MPI may still use them.
     pub(crate) fn fail(&mut self, error: &MpiError) {
         self.failed = Some(error.clone());
-        self.requests.clear();
-        self.others = 0;
-        for entry in std::mem::take(&mut self.entries) {
-            std::mem::forget(entry.buffer);
-            self.woken.extend(entry.op.complete(Err(error.clone())));
+        for op in self.leak() {
+            self.woken.extend(op.complete(Err(error.clone())));
         }
         for unmatched in std::mem::take(&mut self.unmatched) {
             self.woken.extend(unmatched.op.complete(Err(error.clone())));
         }
+    }
+
+    /// Forgets all requests and their buffers, and returns what waits for them.
+    fn leak(&mut self) -> Vec<Arc<Op>> {
+        self.requests.clear();
+        self.others = 0;
+        let entries = std::mem::take(&mut self.entries).into_iter();
+        let forget = |Entry { op, buffer, .. }| {
+            std::mem::forget(buffer);
+            op
+        };
+        entries.map(forget).collect()
     }
 
     pub(crate) fn rest(&mut self, now: u64, peer_waker: Option<&PeerWaker>) -> Rest {
@@ -274,5 +284,11 @@ impl Outstanding {
             }
         }
         Rest::Within(Duration::from_nanos((since / 4).clamp(SPIN_NS, SHORT_SLEEP_NS)))
+    }
+}
+
+impl Drop for Outstanding {
+    fn drop(&mut self) {
+        drop(self.leak());
     }
 }

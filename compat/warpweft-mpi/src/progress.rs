@@ -315,24 +315,29 @@ impl MpiProgress {
         self.has_posted();
     }
 
-    /// Ends the engine, and MPI if it reads and writes no buffer any more. Returns what was outstanding.
+    /// Ends the engine, and MPI if all ranks have met and it uses no buffer any more. Returns what was
+    /// outstanding.
     ///
     /// Those requests fail. The buffers that MPI may still use are never freed.
-    pub(crate) fn finish(&self) -> Result<Vec<Peer>, MpiError> {
+    pub(crate) fn finish(&self, all_met: bool) -> Result<Vec<Peer>, MpiError> {
         let mut state = self.enter();
         let outstanding = state.waits();
         // From here on nothing is posted.
         state.finished = true;
         for index in (0..state.requests.len()).rev() {
+            if state.failed.is_some() {
+                // The test of the one before has ended them all.
+                break;
+            }
             if state.entries[index].peer.kind == PeerKind::Receive {
                 self.api.cancel(&mut state.requests[index].0);
                 state.test(&self.api, index..index + 1);
             }
         }
-        let ended = if state.requests.is_empty() {
-            self.api.finalize()
-        } else {
-            Ok(())
+        let ended = match &state.failed {
+            Some(error) => Err(error.clone()),
+            None if all_met && state.requests.is_empty() => self.api.finalize(),
+            None => Ok(()),
         };
         state.fail(&MpiError::finished());
         self.leave(state);
@@ -358,5 +363,42 @@ impl Progress for MpiProgress {
         }
         wakers.append(&mut state.woken);
         rest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::MpiProgress;
+    use crate::api::fake;
+    use crate::comm::Comm;
+    use crate::error::MpiErrorKind;
+    use crate::op::RawComm;
+    use std::sync::Arc;
+
+    fn engine() -> (Arc<MpiProgress>, Comm) {
+        let progress = Arc::new(MpiProgress::new(fake::api()));
+        let comm = Comm::new(Arc::clone(&progress), RawComm(std::ptr::null_mut()), 0, 2);
+        (progress, comm)
+    }
+
+    #[test]
+    fn an_engine_ends_also_if_mpi_fails_meanwhile() {
+        let (progress, comm) = engine();
+        let receives = [comm.recv(1, 3, 8), comm.recv(1, 4, 8)];
+        fake::with(|fake| fake.test_fails = true);
+        let error = progress.finish(true).expect_err("MPI fails");
+        assert_eq!(error.kind(), MpiErrorKind::Call, "{error}");
+        assert!(receives.iter().all(crate::Request::is_over));
+        assert_eq!(fake::with(|fake| fake.finalized), 0, "it may use the buffers");
+    }
+
+    #[test]
+    fn a_buffer_outlives_an_engine_that_is_dropped() {
+        let (progress, comm) = engine();
+        let buffer = vec![0; 8];
+        fake::watch(&buffer);
+        drop(comm.recv_into(1, 3, buffer));
+        drop((progress, comm));
+        assert!(!fake::is_freed(), "MPI may still write into it");
     }
 }
