@@ -58,7 +58,8 @@ thread_word!(static AT_ONCE: u32 = 0);
 pub(crate) struct MpiProgress {
     api: Api,
     state: Mutex<Outstanding>,
-    /// Receives whose futures were dropped. The lock is never held over a call of MPI.
+    /// Receives whose futures were dropped. The lock is never held over a call of MPI, and comes after that
+    /// of `state`.
     dropped: Mutex<Vec<Arc<Op>>>,
     /// False if there are none.
     has_dropped: AtomicBool,
@@ -167,16 +168,17 @@ impl MpiProgress {
     /// Locks the state, after the receives of dropped futures are cancelled. A new request comes after them:
     /// they take none of its messages.
     fn enter(&self) -> MutexGuard<'_, Outstanding> {
-        let mut dropped = Vec::new();
+        // First: who takes the list has cancelled what is in it before another thread posts.
+        let mut state = self.state.lock();
         // Ordering: Relaxed. A thread that posts after a drop sees it, because one happened before the other.
         if self.has_dropped.load(Ordering::Relaxed) {
             let mut list = self.dropped.lock();
             self.has_dropped.store(false, Ordering::Relaxed);
-            dropped = std::mem::take(&mut *list);
-        }
-        let mut state = self.state.lock();
-        if !state.finished {
-            dropped.iter().for_each(|op| state.cancel(&self.api, op));
+            let dropped = std::mem::take(&mut *list);
+            drop(list);
+            if !state.finished {
+                dropped.iter().for_each(|op| state.cancel(&self.api, op));
+            }
         }
         state
     }
@@ -372,13 +374,39 @@ mod tests {
     use crate::api::fake;
     use crate::comm::Comm;
     use crate::error::MpiErrorKind;
-    use crate::op::RawComm;
+    use crate::op::{Op, RawComm};
     use std::sync::Arc;
+    use std::time::{Duration, Instant};
+    use warpweft_platform::atomic::Ordering;
+    use warpweft_platform::thread::{spawn, yield_now};
 
     fn engine() -> (Arc<MpiProgress>, Comm) {
         let progress = Arc::new(MpiProgress::new(fake::api()));
         let comm = Comm::new(Arc::clone(&progress), RawComm(std::ptr::null_mut()), 0, 2);
         (progress, comm)
+    }
+
+    /// Between the taking and the cancelling another thread could post a receive.
+    #[test]
+    fn who_takes_dropped_receives_has_the_engine() {
+        let (progress, _) = engine();
+        progress.forget(&Arc::new(Op::new()));
+        let state = progress.state.lock();
+        let other = spawn({
+            let progress = Arc::clone(&progress);
+            move || drop(progress.enter())
+        });
+        let begin = Instant::now();
+        while begin.elapsed() < Duration::from_millis(50) {
+            assert!(
+                progress.has_dropped.load(Ordering::Relaxed),
+                "it waits for the engine"
+            );
+            yield_now();
+        }
+        drop(state);
+        other.join().expect("no panic");
+        assert!(progress.dropped.lock().is_empty());
     }
 
     #[test]
