@@ -218,7 +218,7 @@ impl RawMpi {
     ///
     /// # Errors
     ///
-    /// As [`test`](Self::test).
+    /// As [`test`](Self::test), for the first that failed. It is over, too, and not among `over`.
     ///
     /// # Panics
     ///
@@ -238,17 +238,21 @@ impl RawMpi {
         let done = self
             .api
             .testsome(&mut handles[..count], &mut indices, &mut statuses)?;
-        let first = over.len();
+        let (first, mut failed) = (over.len(), None);
+        // MPI has freed each of them, those after one that failed as well.
         for (index, status) in indices.iter().zip(&statuses).take(done) {
             let index = usize::try_from(*index).unwrap_or(0);
             requests[index].is_over = true;
-            if status.error != 0 {
-                return Err(MpiError::call("a message", &self.api.text_of(status.error)));
+            match status.error {
+                0 => over.push(index),
+                error => failed = failed.or(Some(error)),
             }
-            over.push(index);
         }
         over[first..].sort_unstable();
-        Ok(())
+        match failed {
+            Some(error) => Err(MpiError::call("a message", &self.api.text_of(error))),
+            None => Ok(()),
+        }
     }
 }
 
@@ -259,5 +263,30 @@ impl RawRequest {
             buffer,
             is_over: false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RawMpi;
+    use crate::api::fake;
+
+    #[test]
+    fn all_that_mpi_freed_are_over_also_if_one_failed() {
+        let mut mpi = RawMpi {
+            api: fake::api(),
+            world: std::ptr::null_mut(),
+            rank: 0,
+            size: 2,
+        };
+        let kinds = [fake::OPEN, fake::WRONG, fake::OVER, fake::WRONG, fake::OVER];
+        fake::with(|fake| fake.receives.extend(kinds));
+        let mut requests = kinds.map(|_| mpi.irecv(1, 3, vec![0; 8]).expect("it begins"));
+        let mut over = vec![7];
+        let error = mpi.test_some(&mut requests, &mut over).expect_err("two failed");
+        assert!(error.to_string().starts_with("a message failed"), "{error}");
+        let are_over = requests.each_ref().map(|request| request.is_over);
+        assert_eq!(are_over, [false, true, true, true, true]);
+        assert_eq!(over, [7, 2, 4]);
     }
 }
