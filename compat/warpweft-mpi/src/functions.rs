@@ -79,9 +79,11 @@ impl Functions {
             let answer = async move {
                 let argument = postcard::from_bytes(&bytes)
                     .map_err(|error| format!("its argument cannot be read ({error})"))?;
-                let result = caught(async move { function(argument).await }).await?;
+                let result = function(argument).await;
                 postcard::to_allocvec(&result).map_err(|error| format!("its result cannot be sent ({error})"))
             };
+            // Its caller waits, also if what reads the argument or writes the result panics.
+            let answer = async move { caught(answer).await? };
             Box::pin(answer) as Pin<Box<dyn Future<Output = Answer> + Send>>
         };
         self.entries.push(Entry {
@@ -142,7 +144,7 @@ impl Registry {
         self.runs.contains_key(&function)
     }
 
-    /// Runs a function. A panic of it is an answer, too.
+    /// Runs a function. A panic of it, or of what carries its values, is an answer, too.
     pub(crate) async fn run(&self, function: u64, argument: Vec<u8>) -> Answer {
         match self.runs.get(&function) {
             Some(run) => run(argument).await,
@@ -243,7 +245,8 @@ fn text_of(panic: &(dyn Any + Send)) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::{Signature, difference};
+    use super::{Functions, Signature, difference};
+    use serde::{Deserialize, Serialize};
 
     fn list(entries: &[(&str, &str)]) -> Vec<Signature> {
         entries
@@ -285,5 +288,35 @@ mod tests {
             ],
             "`sum` is registered twice on rank 1",
         );
+    }
+
+    /// Panics on its way, in one of the two directions.
+    #[derive(Deserialize)]
+    #[serde(try_from = "bool")]
+    struct Panics;
+
+    impl TryFrom<bool> for Panics {
+        type Error = &'static str;
+
+        fn try_from(panics: bool) -> Result<Self, Self::Error> {
+            assert!(!panics, "on the way in");
+            Ok(Self)
+        }
+    }
+
+    impl Serialize for Panics {
+        fn serialize<S: serde::Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
+            panic!("on the way out")
+        }
+    }
+
+    #[test]
+    fn a_panic_of_what_carries_a_value_is_an_answer() {
+        let mut functions = Functions::new();
+        functions.register("same", |panics: Panics| async move { panics });
+        let answer = |argument| warpweft::block_on((functions.entries[0].run)(vec![argument]));
+        assert_eq!(answer(1), Err(String::from("it panicked: on the way in")));
+        assert_eq!(answer(0), Err(String::from("it panicked: on the way out")));
+        assert!(answer(9).is_err_and(|why| why.contains("cannot be read")));
     }
 }
