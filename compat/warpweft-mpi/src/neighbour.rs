@@ -24,7 +24,8 @@ use warpweft_platform::thread::{pause, spawn_named, yield_now};
 const MEET: Duration = Duration::from_secs(5);
 /// After this time a process ends by itself, if MPI cannot abort the job.
 const ABORT_NS: u64 = 1_000_000_000;
-const HOST: usize = 64;
+/// Linux' names have at most 64 bytes, and a zero follows.
+const HOST: usize = 72;
 
 /// How the other ranks reach this one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,13 +69,33 @@ impl Contact {
         }
     }
 
-    fn address(&self, own: &Self) -> io::Result<SocketAddr> {
+    /// Where the listener may be: it has addresses of IPv4 only.
+    fn addresses(&self, own: &Self) -> io::Result<Vec<SocketAddr>> {
         if self.host == own.host {
-            return Ok(SocketAddr::from(([127, 0, 0, 1], self.port)));
+            return Ok(vec![SocketAddr::from(([127, 0, 0, 1], self.port))]);
         }
-        let found = (self.host.as_str(), self.port).to_socket_addrs()?.next();
-        found.ok_or_else(|| io::Error::other(format!("the machine `{}` has no address", self.host)))
+        let found = (self.host.as_str(), self.port).to_socket_addrs()?;
+        let found: Vec<_> = found.filter(SocketAddr::is_ipv4).collect();
+        if found.is_empty() {
+            return Err(io::Error::other(format!(
+                "the machine `{}` has no address of IPv4",
+                self.host
+            )));
+        }
+        Ok(found)
     }
+}
+
+/// Connects to the first of the addresses that answers.
+fn connect(addresses: &[SocketAddr]) -> io::Result<TcpStream> {
+    let mut last = io::Error::other("there is no address");
+    for address in addresses {
+        match TcpStream::connect_timeout(address, MEET / addresses.len() as u32) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
 }
 
 fn text_of(bytes: &[u8]) -> String {
@@ -114,7 +135,7 @@ pub(crate) fn watch(
 ) -> io::Result<Goodbye> {
     let (rank, size) = (world.rank(), world.size());
     let (next, previous) = ((rank + 1) % size, (rank + size - 1) % size);
-    let to_next = TcpStream::connect_timeout(&contacts[next].address(&contacts[rank])?, MEET)?;
+    let to_next = connect(&contacts[next].addresses(&contacts[rank])?)?;
     // Other programs may find the port, so a rank sends its number and that of its process.
     let word = |rank: usize| (u64::from(contacts[rank].pid) << 32 | rank as u64).to_le_bytes();
     (&to_next).write_all(&word(rank))?;
@@ -223,16 +244,37 @@ impl Watcher {
 
 #[cfg(test)]
 mod tests {
-    use super::Contact;
+    use super::{Contact, connect};
+    use std::net::{SocketAddr, TcpListener};
 
     #[test]
     fn a_card_is_read_as_it_was_written() {
         let contact = Contact {
             pid: 4_000_000_000,
             port: 65535,
-            host: "a".repeat(63),
+            host: "a".repeat(64),
         };
         assert_eq!(contact.to_bytes().len(), Contact::BYTES);
         assert_eq!(Contact::from_bytes(&contact.to_bytes()), contact);
+    }
+
+    #[test]
+    fn each_address_is_tried_and_all_are_of_ipv4() {
+        let contact = |host: &str| Contact {
+            pid: 1,
+            port: 7,
+            host: host.to_owned(),
+        };
+        let found = contact("192.0.2.1").addresses(&contact("b")).expect("an address");
+        assert_eq!(found, [SocketAddr::from(([192, 0, 2, 1], 7))]);
+        let error = contact("::1").addresses(&contact("b")).expect_err("no IPv4");
+        assert!(error.to_string().contains("no address of IPv4"), "{error}");
+
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let here = listener.local_addr().expect("it is bound");
+        // Nobody listens there.
+        let elsewhere = SocketAddr::from(([127, 0, 0, 2], here.port()));
+        let stream = connect(&[elsewhere, here]).expect("the second answers");
+        assert_eq!(stream.peer_addr().expect("it is connected"), here);
     }
 }
