@@ -8,7 +8,7 @@ use crate::neighbour::{self, Contact, Goodbye};
 use crate::op::RawComm;
 use crate::peer_waker::{self, PeerWaker};
 use crate::progress::MpiProgress;
-use std::io;
+use std::io::{self, Write as _};
 use std::marker::PhantomData;
 use std::sync::Arc;
 use warpweft::Runtime;
@@ -33,6 +33,9 @@ impl<'runtime> Mpi<'runtime> {
     ///
     /// There is no MPI (the error names what to install), it allows one thread only, it was begun in this
     /// process before, or the runtime has an engine already.
+    ///
+    /// Then the ranks meet each other. One that cannot writes why to the standard error and ends the job,
+    /// because the others wait for it.
     pub fn init(runtime: &'runtime Runtime) -> Result<Self, MpiError> {
         let api = Api::find()?;
         api.init()?;
@@ -53,8 +56,14 @@ impl<'runtime> Mpi<'runtime> {
             finished: false,
             runtime: PhantomData,
         };
-        if size > 1 {
-            mpi.meet(runtime)?;
+        if size > 1
+            && let Err(error) = mpi.meet(runtime)
+        {
+            // The others wait for this rank, and the runtime has the engine already. In one piece: the other
+            // ranks may write, too.
+            let why = format!("warpweft-mpi: rank {rank} of {size} cannot begin: {error}; the job ends\n");
+            let _ = io::stderr().write_all(why.as_bytes());
+            mpi.abort(1);
         }
         Ok(mpi)
     }

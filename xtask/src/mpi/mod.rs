@@ -85,7 +85,7 @@ pub(crate) fn tests(repo: &Repo) -> Result<String> {
             }
         }
         lost(repo, &launcher, &program)?;
-        passed += 3;
+        passed += 4;
         if !is_smoke_done {
             passed += bench::smoke(repo, &launcher)?;
             is_smoke_done = true;
@@ -145,7 +145,8 @@ fn ask_for_dumps(job: &Child) -> Result<()> {
     Ok(())
 }
 
-/// A rank that ends early or is killed ends the job, with a word; a receive that is left is an error.
+/// A rank that ends early, is killed or cannot begin ends the job, with a word; a receive that is left is an
+/// error.
 fn lost(repo: &Repo, launcher: &Launcher, program: &PathBuf) -> Result<()> {
     let log = repo.target.join("mpi.log");
     let path = launcher.paths[0];
@@ -165,6 +166,14 @@ fn lost(repo: &Repo, launcher: &Launcher, program: &PathBuf) -> Result<()> {
         );
         println!("{what}: the job ended ({})", run::seconds(took));
     }
+    let mut command = launcher.command(path, 2);
+    let (end, _) = run::limited(command.arg(program).arg("cannot-meet"), &log, LOST_LIMIT)?;
+    let why = "cannot begin: the ranks cannot meet";
+    ensure!(
+        end == End::Failure && run::read_log(&log)?.contains(why),
+        "cannot-meet: {end:?}\n{}",
+        run::tail(&log, 60)
+    );
     let mut command = launcher.command(path, 2);
     let (end, _) = run::limited(command.arg(program).arg("leave-a-receive"), &log, LOST_LIMIT)?;
     ensure!(

@@ -7,6 +7,8 @@
 mod calls;
 
 use std::env;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -91,6 +93,7 @@ fn main() -> ExitCode {
     let runtime = Runtime::builder().workers(2).build().expect("workers");
     // The command that starts the ranks asks for it when one hangs.
     let _dumps = warpweft::signal::dump_on_signal(&runtime, |dump| eprintln!("{dump}")).expect("a thread");
+    let _taken = (names.first().map(String::as_str) == Some("cannot-meet")).then(take_own_name);
     let mpi = match Mpi::init(&runtime) {
         Ok(mpi) => mpi,
         Err(error) => return without_mpi(&error),
@@ -150,6 +153,12 @@ fn without_mpi(error: &warpweft_mpi::MpiError) -> ExitCode {
     println!("test the_absence_of_mpi_is_said ... ok\n{text}");
     println!("test result: ok. 1 passed; 0 failed: `cargo xtask mpi` runs the others");
     ExitCode::SUCCESS
+}
+
+/// Takes the name by which the other ranks would wake this one.
+fn take_own_name() -> UnixDatagram {
+    let name = SocketAddr::from_abstract_name(format!("warpweft-mpi-{}", std::process::id()));
+    UnixDatagram::bind_addr(&name.expect("a short name")).expect("nobody else has it")
 }
 
 /// Rank 1 ends its process without `Mpi::finalize`. The others must end soon, by an error.
