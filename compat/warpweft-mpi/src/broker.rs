@@ -94,8 +94,8 @@ impl<W: Serialize + DeserializeOwned> Broker<W> {
         let mut end = None;
         loop {
             self.look()?;
-            if self.done && !self.asking && end.is_none() {
-                // The others may still ask. When all ranks are here, none does.
+            if self.done && !self.asking && !self.wants_credit && end.is_none() {
+                // The others may still ask. When all ranks are here, none does, and no answer is on its way.
                 end = Some(self.comm.barrier());
             }
             let shelf = Arc::clone(&self.shelf);
@@ -177,11 +177,10 @@ impl<W: Serialize + DeserializeOwned> Broker<W> {
             return Ok(());
         }
         loop {
-            let askers = if self.can_give()? {
-                self.askers.len() + self.lifelines.len()
-            } else {
-                0
-            };
+            let mut askers = self.askers.len() + self.lifelines.len();
+            if askers > 0 && !self.can_give()? {
+                askers = 0;
+            }
             match self.shelf.look(askers) {
                 (Found::Work, Some(work)) => self.give(&work)?,
                 (Found::Idle, _) => return self.idle(),
@@ -285,4 +284,54 @@ fn unreadable(rank: usize, error: &postcard::Error) -> MpiError {
         MpiErrorKind::Type,
         format!("the work of rank {rank} cannot be read ({error}): do all ranks run the same program?"),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Broker, Word};
+    use crate::api::fake;
+    use crate::comm::Comm;
+    use crate::op::RawComm;
+    use crate::progress::MpiProgress;
+    use crate::shelf::Shelf;
+    use std::future::Future as _;
+    use std::pin::pin;
+    use std::sync::Arc;
+    use std::task::{Context, Waker};
+    use warpweft::io::Progress as _;
+
+    /// How often this rank asked for credit.
+    fn asked() -> usize {
+        let words = fake::with(|fake| fake.sent.clone());
+        let words = words
+            .iter()
+            .map(|word| postcard::from_bytes(word).expect("a word"));
+        words.filter(|word| matches!(word, Word::MoreCredit)).count()
+    }
+
+    #[test]
+    fn a_rank_asks_for_credit_to_give_it_and_waits_for_it() {
+        let progress = Arc::new(MpiProgress::new(fake::api()));
+        let comm = Comm::new(Arc::clone(&progress), RawComm(std::ptr::null_mut()), 1, 2);
+        let mut serve = pin!(Broker::new(comm, Arc::new(Shelf::<u64>::new(0))).serve());
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut poll = |word: Option<Word>| {
+            let bytes = word.map(|word| (0, postcard::to_allocvec(&word).expect("bytes")));
+            fake::with(|fake| fake.incoming.extend(bytes));
+            progress.turn(&mut Vec::new());
+            serve.as_mut().poll(&mut cx).is_ready()
+        };
+        // It has no work, and so it gives its credit back.
+        assert!(!poll(None));
+        assert!(!poll(Some(Word::None)));
+        assert_eq!(asked(), 0, "nobody asked it");
+        assert!(!poll(Some(Word::Question { lifeline: false })));
+        assert_eq!(asked(), 1);
+        assert!(!poll(Some(Word::Done)));
+        let barriers = || fake::with(|fake| fake.barriers);
+        assert_eq!(barriers(), 0, "the credit is on its way, and would be left");
+        let ended = poll(Some(Word::Credit { credit: 1 }));
+        assert_eq!(barriers(), 1);
+        assert!(ended || poll(None));
+    }
 }
