@@ -16,15 +16,20 @@
 //!   rank takes half of its rank's credit along; a rank without work returns its credit to rank 0. When all
 //!   credit is back there, no rank and no message has work.
 //! - A rank has at most one question on its way, and each question is answered. So no message is left behind.
+//! - The words of two pieces of work have different tags, if one follows the other: a rank may begin with the
+//!   next while another still receives.
+//! - A bag that panics leaves its rank as one without work, so the others come to their end.
 
 use crate::broker::Broker;
 use crate::comm::Comm;
-use crate::error::MpiError;
+use crate::error::{MpiError, MpiErrorKind};
 use crate::progress::MpiProgress;
 use crate::shelf::Shelf;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::any::Any;
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 /// A part of some work, with the results that it has had so far. Each runner has one; work moves between
@@ -56,47 +61,69 @@ pub struct Shared<B> {
     pub asked: u64,
 }
 
+/// The tag of results. The brokers have other tags: that of a slower rank may still receive.
+const RESULTS: i32 = 2;
+
+/// What a panic carries.
+type Payload = Box<dyn Any + Send>;
+
 impl Comm {
     /// Works on the bags of all ranks until no work is left anywhere. All ranks call this. This rank runs one
     /// task for each of its bags; as many as it has workers is a good number. Bags may be empty.
     ///
+    /// A future that is dropped before its end, or fails, leaves the other ranks waiting. Its communicator
+    /// shares no further work.
+    ///
     /// # Errors
     ///
     /// MPI fails or was finalised; work of another rank cannot be read; the ranks share other work over this
-    /// communicator, which is not over.
+    /// communicator, which is not over or has failed.
     ///
     /// # Panics
     ///
-    /// If a bag does, with its panic. Outside of a task of a runtime it uses the default runtime.
+    /// If a bag of this rank does, with its panic, when no work is left anywhere. What that bag had is lost;
+    /// the other ranks get their bags. Outside of a task of a runtime it uses the default runtime.
     pub async fn share<B: Bag>(&self, bags: Vec<B>) -> Result<Shared<B>, MpiError> {
-        let work = self.take_work()?;
+        match self.share_or_panic(bags).await? {
+            Ok(shared) => Ok(shared),
+            Err(panic) => resume_unwind(panic),
+        }
+    }
+
+    /// As [`share`](Self::share), with the panic of a bag as a value.
+    async fn share_or_panic<B: Bag>(&self, bags: Vec<B>) -> Result<Result<Shared<B>, Payload>, MpiError> {
+        let mut work = self.take_work()?;
         let shelf = Arc::new(Shelf::new(bags.len()));
+        let end = EndAtDrop(Arc::clone(&shelf));
         let runners: Vec<_> = bags
             .into_iter()
             .enumerate()
             .map(|(number, bag)| {
-                let progress = Arc::clone(&self.progress);
-                warpweft::spawn(run(number, bag, Arc::clone(&shelf), progress))
+                let (progress, shelf) = (Arc::clone(&self.progress), Arc::clone(&shelf));
+                warpweft::spawn(run(bag, Runner { number, shelf }, progress))
             })
             .collect();
-        let served = Broker::new(work.comm.clone(), Arc::clone(&shelf)).serve().await;
-        shelf.end();
+        let served = Broker::new(work.comm.clone(), work.tag, shelf).serve().await;
+        work.is_over = served.is_ok();
+        drop(end);
         let mut ended = Vec::new();
         for runner in runners {
             match runner.await {
                 Ok(bag) => ended.push(bag),
                 Err(error) => match error.into_panic() {
-                    Some(panic) => std::panic::resume_unwind(panic),
+                    // Nothing follows over this communicator.
+                    Some(panic) if served.is_err() => resume_unwind(panic),
+                    Some(panic) => return Ok(Err(panic)),
                     None => return Err(MpiError::finished()),
                 },
             }
         }
         let (stolen, asked) = served?;
-        Ok(Shared {
+        Ok(Ok(Shared {
             bags: ended,
             stolen,
             asked,
-        })
+        }))
     }
 
     /// Maps the numbers of `range` and combines the results, on all ranks. All ranks call this with the same
@@ -107,11 +134,11 @@ impl Comm {
     ///
     /// # Errors
     ///
-    /// As [`share`](Self::share); a result cannot be read.
+    /// As [`share`](Self::share); a result cannot be read; `map` or `combine` panicked on another rank.
     ///
     /// # Panics
     ///
-    /// If `map` or `combine` does.
+    /// If `map` or `combine` does on this rank, with its panic.
     pub async fn map_reduce<T, M, C>(
         &self,
         range: Range<u64>,
@@ -133,41 +160,88 @@ impl Comm {
             functions: Arc::clone(&functions),
             result: None,
         });
-        let shared = self.share(bags.collect()).await?;
+        let shared = self.share_or_panic(bags.collect()).await?;
         let combine = &functions.1;
-        let own = shared
-            .bags
-            .into_iter()
-            .filter_map(|bag| bag.result)
-            .reduce(combine);
+        let own = shared.and_then(|shared| {
+            let results = shared.bags.into_iter().filter_map(|bag| bag.result);
+            caught(|| results.reduce(combine))
+        });
         self.combine_all(own, combine).await
     }
 
-    /// Combines one value of each rank on rank 0, and gives all ranks the result.
+    /// Combines one value of each rank on rank 0, and gives all ranks the result. A rank that panicked takes
+    /// part, because the others wait for it.
     async fn combine_all<T: Serialize + DeserializeOwned>(
         &self,
-        own: Option<T>,
+        own: Result<Option<T>, Payload>,
         combine: impl Fn(T, T) -> T,
     ) -> Result<Option<T>, MpiError> {
-        let work = self.take_work()?;
-        // The brokers have tag 0, and that of a slower rank may still receive.
-        let port = work.comm.port::<Option<T>>(1);
-        if self.rank() != 0 {
-            port.send(0, &own).await?;
-            return Ok(port.recv(0).await?.value);
+        let mut work = self.take_work()?;
+        // The error is the rank that panicked.
+        let port = work.comm.port::<Result<Option<T>, usize>>(RESULTS);
+        let (mut all, mut panic) = match own {
+            Ok(own) => (Ok(own), None),
+            Err(panic) => (Err(self.rank()), Some(panic)),
+        };
+        if self.rank() == 0 {
+            for _ in 1..self.size() {
+                let theirs = port.recv(crate::Source::Any).await?.value;
+                all = match (all, theirs) {
+                    (Ok(Some(a)), Ok(Some(b))) => match caught(|| combine(a, b)) {
+                        Ok(both) => Ok(Some(both)),
+                        Err(payload) => {
+                            panic = Some(payload);
+                            Err(self.rank())
+                        }
+                    },
+                    (Ok(a), Ok(b)) => Ok(a.or(b)),
+                    (Err(rank), _) | (_, Err(rank)) => Err(rank),
+                };
+            }
+            for rank in 1..self.size() {
+                port.send(rank, &all).await?;
+            }
+        } else {
+            port.send(0, &all).await?;
+            all = port.recv(0).await?.value;
         }
-        let mut all = own;
-        for _ in 1..self.size() {
-            let theirs = port.recv(crate::Source::Any).await?.value;
-            all = match (all, theirs) {
-                (Some(a), Some(b)) => Some(combine(a, b)),
-                (a, b) => a.or(b),
-            };
+        work.is_over = true;
+        drop(work);
+        if let Some(panic) = panic {
+            resume_unwind(panic);
         }
-        for rank in 1..self.size() {
-            port.send(rank, &all).await?;
-        }
-        Ok(all)
+        all.map_err(|rank| {
+            MpiError::new(
+                MpiErrorKind::Remote,
+                format!("there is no result: `map` or `combine` panicked on rank {rank}"),
+            )
+        })
+    }
+}
+
+/// Calls `f`. Its panic is a value.
+fn caught<R>(f: impl FnOnce() -> R) -> Result<R, Payload> {
+    catch_unwind(AssertUnwindSafe(f))
+}
+
+/// Ends the runners, also if the future that works on a shelf is dropped.
+struct EndAtDrop<W>(Arc<Shelf<W>>);
+
+impl<W> Drop for EndAtDrop<W> {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+/// A runner, until it ends or its bag panics.
+struct Runner<W> {
+    number: usize,
+    shelf: Arc<Shelf<W>>,
+}
+
+impl<W> Drop for Runner<W> {
+    fn drop(&mut self) {
+        self.shelf.leave(self.number);
     }
 }
 
@@ -178,7 +252,8 @@ fn part(range: &Range<u64>, index: u64, parts: u64) -> Range<u64> {
     at(index)..at(index + 1)
 }
 
-async fn run<B: Bag>(number: usize, mut bag: B, shelf: Arc<Shelf<B::Work>>, progress: Arc<MpiProgress>) -> B {
+async fn run<B: Bag>(mut bag: B, runner: Runner<B::Work>, progress: Arc<MpiProgress>) -> B {
+    let shelf = &runner.shelf;
     loop {
         while bag.step() {
             if shelf.is_wanted()
@@ -190,7 +265,7 @@ async fn run<B: Bag>(number: usize, mut bag: B, shelf: Arc<Shelf<B::Work>>, prog
             progress.glance();
             warpweft::yield_now().await;
         }
-        match shelf.take(number).await {
+        match shelf.take(runner.number).await {
             Some(work) => bag.take(work),
             None => return bag,
         }

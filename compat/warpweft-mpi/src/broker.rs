@@ -13,7 +13,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-const TAG: i32 = 0;
 /// The credit of a rank at the beginning.
 const CREDIT: u64 = 1 << 32;
 /// How many random ranks are asked before the lifelines.
@@ -46,6 +45,8 @@ enum Word {
 
 pub(crate) struct Broker<W> {
     comm: Comm,
+    /// That of its words.
+    tag: i32,
     shelf: Arc<Shelf<W>>,
     credit: u64,
     /// Rank 0 only: all the credit that there is, and how much of it came back.
@@ -67,10 +68,11 @@ pub(crate) struct Broker<W> {
 }
 
 impl<W: Serialize + DeserializeOwned> Broker<W> {
-    pub(crate) fn new(comm: Comm, shelf: Arc<Shelf<W>>) -> Self {
+    pub(crate) fn new(comm: Comm, tag: i32, shelf: Arc<Shelf<W>>) -> Self {
         let (rank, size) = (comm.rank() as u64, comm.size() as u64);
         Self {
             comm,
+            tag,
             shelf,
             credit: CREDIT,
             made: CREDIT * size,
@@ -90,7 +92,7 @@ impl<W: Serialize + DeserializeOwned> Broker<W> {
 
     /// Serves until no rank has work. Returns how often work came, and how often this rank asked.
     pub(crate) async fn serve(mut self) -> Result<(u64, u64), MpiError> {
-        let mut words = self.comm.recv_any_length(Source::Any, TAG);
+        let mut words = self.comm.recv_any_length(Source::Any, self.tag);
         let mut end = None;
         loop {
             self.look()?;
@@ -111,7 +113,7 @@ impl<W: Serialize + DeserializeOwned> Broker<W> {
                 if !self.done && shelf.has_changed(cx.waker()) {
                     return Poll::Ready(Some(Ok(Message {
                         source: usize::MAX,
-                        tag: TAG,
+                        tag: self.tag,
                         bytes: Vec::new(),
                     })));
                 }
@@ -121,7 +123,7 @@ impl<W: Serialize + DeserializeOwned> Broker<W> {
                 None => break,
                 Some(message) if message.source == usize::MAX => {}
                 Some(message) => {
-                    words = self.comm.recv_any_length(Source::Any, TAG);
+                    words = self.comm.recv_any_length(Source::Any, self.tag);
                     self.receive(&message)?;
                 }
             }
@@ -274,7 +276,7 @@ impl<W: Serialize + DeserializeOwned> Broker<W> {
     fn send(&mut self, rank: usize, word: &Word) -> Result<(), MpiError> {
         let bytes = postcard::to_allocvec(word)
             .map_err(|error| MpiError::new(MpiErrorKind::Type, format!("a word cannot be sent: {error}")))?;
-        self.sent.push(self.comm.send(rank, TAG, bytes));
+        self.sent.push(self.comm.send(rank, self.tag, bytes));
         Ok(())
     }
 }
@@ -313,7 +315,7 @@ mod tests {
     fn a_rank_asks_for_credit_to_give_it_and_waits_for_it() {
         let progress = Arc::new(MpiProgress::new(fake::api()));
         let comm = Comm::new(Arc::clone(&progress), RawComm(std::ptr::null_mut()), 1, 2);
-        let mut serve = pin!(Broker::new(comm, Arc::new(Shelf::<u64>::new(0))).serve());
+        let mut serve = pin!(Broker::new(comm, 0, Arc::new(Shelf::<u64>::new(0))).serve());
         let mut cx = Context::from_waker(Waker::noop());
         let mut poll = |word: Option<Word>| {
             let bytes = word.map(|word| (0, postcard::to_allocvec(&word).expect("bytes")));

@@ -7,7 +7,7 @@ use crate::progress::MpiProgress;
 use crate::request::Request;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
-use warpweft_platform::atomic::{AtomicBool, Ordering};
+use warpweft_platform::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// The largest tag that every MPI has.
 const TAGS: i32 = 32767;
@@ -29,17 +29,27 @@ pub struct Comm {
 struct Work {
     handle: OnceLock<RawComm>,
     is_taken: AtomicBool,
+    /// How often it was taken.
+    number: AtomicU32,
 }
 
-/// The communicator of shared work, until this is dropped.
+/// The communicator of shared work, until this is dropped. Work that was not over keeps it for ever: words of
+/// it may still come, and must not meet those of other work.
 pub(crate) struct WorkComm {
     pub(crate) comm: Comm,
+    /// 0 and 1 in turn, as on the other ranks. One that still receives at the end of its work takes no word of
+    /// the next.
+    pub(crate) tag: i32,
+    /// No word of the work is on its way.
+    pub(crate) is_over: bool,
 }
 
 impl Drop for WorkComm {
     fn drop(&mut self) {
-        // Ordering: Release pairs with the Acquire of the next taker.
-        self.comm.work.is_taken.store(false, Ordering::Release);
+        if self.is_over {
+            // Ordering: Release pairs with the Acquire of the next taker.
+            self.comm.work.is_taken.store(false, Ordering::Release);
+        }
     }
 }
 
@@ -113,17 +123,22 @@ impl Comm {
     ///
     /// # Errors
     ///
-    /// Other work of this communicator is not over; as [`duplicate`](Self::duplicate).
+    /// Other work of this communicator is not over, or has failed; as [`duplicate`](Self::duplicate).
     pub(crate) fn take_work(&self) -> Result<WorkComm, MpiError> {
         // Ordering: Acquire pairs with the Release at the end of the last work.
         if self.work.is_taken.swap(true, Ordering::Acquire) {
             return Err(MpiError::new(
                 MpiErrorKind::Argument,
-                "the ranks share other work over this communicator: wait for its end, or duplicate it",
+                "the ranks share other work over this communicator, which is not over or has failed: wait \
+                 for its end, or duplicate the communicator",
             ));
         }
-        // Dropped if anything fails.
-        let mut taken = WorkComm { comm: self.clone() };
+        // Dropped if anything fails: there is no word yet.
+        let mut taken = WorkComm {
+            comm: self.clone(),
+            tag: 0,
+            is_over: true,
+        };
         let handle = match self.work.handle.get() {
             Some(handle) => *handle,
             None => {
@@ -132,6 +147,9 @@ impl Comm {
             }
         };
         taken.comm.handle = handle;
+        taken.is_over = false;
+        // Ordering: Relaxed. One thread at a time has taken it.
+        taken.tag = (self.work.number.fetch_add(1, Ordering::Relaxed) % 2) as i32;
         Ok(taken)
     }
 
@@ -273,5 +291,35 @@ impl fmt::Debug for Comm {
             .field("rank", &self.rank)
             .field("size", &self.size)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Comm;
+    use crate::api::fake;
+    use crate::error::MpiErrorKind;
+    use crate::op::RawComm;
+    use crate::progress::MpiProgress;
+    use std::sync::Arc;
+
+    #[test]
+    fn work_that_was_not_over_keeps_its_communicator() {
+        let progress = Arc::new(MpiProgress::new(fake::api()));
+        let comm = Comm::new(progress, RawComm(std::ptr::null_mut()), 0, 2);
+        let mut work = comm.take_work().expect("it is free");
+        assert!(comm.take_work().is_err(), "the other work goes on");
+        work.is_over = true;
+        let tag = work.tag;
+        drop(work);
+        let next = comm.take_work().expect("the first work is over");
+        assert_ne!(
+            next.tag, tag,
+            "a slower rank may still receive words of the first"
+        );
+        drop(next);
+        let error = comm.take_work().err().expect("words may be on their way");
+        assert_eq!(error.kind(), MpiErrorKind::Argument, "{error}");
+        assert!(comm.duplicate().expect("a copy").take_work().is_ok());
     }
 }

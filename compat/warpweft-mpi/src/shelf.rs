@@ -4,6 +4,7 @@
 //!
 //! - The rank is idle if all runners wait and the shelf is empty. Both are read under one lock, so work that
 //!   is being taken is never overlooked.
+//! - A runner that panicked is no runner any more. Without a runner the shelf is empty.
 
 use std::future::poll_fn;
 use std::task::{Poll, Waker};
@@ -68,15 +69,37 @@ impl<W> Shelf<W> {
         self.state.lock().runners
     }
 
-    /// Puts work there, and wakes the tasks that wait for it.
+    /// Puts work there, and wakes the tasks that wait for it. Without a runner it is dropped.
     pub(crate) fn put(&self, work: W) {
-        let wakers = self.change(|state| {
+        let (refused, wakers) = self.change(|state| {
+            if state.runners == 0 {
+                return (Some(work), Vec::new());
+            }
             state.work.push(work);
             let mut wakers: Vec<Waker> = state.waiting.iter().map(|(_, waker)| waker.clone()).collect();
             wakers.extend(state.note());
-            wakers
+            (None, wakers)
         });
         wakers.into_iter().for_each(Waker::wake);
+        drop(refused);
+    }
+
+    /// The runner `number` has ended, perhaps by a panic. What was here for the last one is dropped.
+    pub(crate) fn leave(&self, number: usize) {
+        let (left, broker) = self.change(|state| {
+            if state.ended {
+                return (Vec::new(), None);
+            }
+            state.runners -= 1;
+            state.waiting.retain(|(other, _)| *other != number);
+            let left = match state.runners {
+                0 => std::mem::take(&mut state.work),
+                _ => Vec::new(),
+            };
+            (left, state.note())
+        });
+        broker.into_iter().for_each(Waker::wake);
+        drop(left);
     }
 
     /// Takes work for the runner `number`. Waits until there is some. `None` is the end.
@@ -179,5 +202,23 @@ mod tests {
         assert_eq!(shelf.look(1), (Found::Work, Some(8)));
         shelf.end();
         assert_eq!(b.as_mut().poll(&mut cx), Poll::Ready(None));
+    }
+
+    #[test]
+    fn a_runner_that_panics_is_not_waited_for() {
+        let shelf = Shelf::new(2);
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut a = pin!(shelf.take(0));
+        assert!(a.as_mut().poll(&mut cx).is_pending());
+        assert_eq!(shelf.look(0), (Found::Busy, None));
+        shelf.leave(1);
+        assert!(shelf.has_changed(Waker::noop()), "the broker looks again");
+        assert_eq!((shelf.look(0), shelf.runners()), ((Found::Idle, None), 1));
+        shelf.put(7);
+        shelf.leave(0);
+        assert_eq!(shelf.look(0), (Found::Idle, None), "nobody would take it");
+        // An answer to a question of before.
+        shelf.put(8);
+        assert_eq!(shelf.look(1), (Found::Idle, None));
     }
 }

@@ -5,6 +5,7 @@
 //! One that fails ends the job.
 
 mod calls;
+mod work;
 
 use std::env;
 use std::os::linux::net::SocketAddrExt as _;
@@ -14,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 use warpweft::{Runtime, spawn, spawn_job};
-use warpweft_mpi::{Bag, Comm, Mpi, MpiErrorKind, Reduce, Source};
+use warpweft_mpi::{Comm, Mpi, MpiErrorKind, Reduce, Source};
 
 type Check = (&'static str, fn(&Comm));
 
@@ -47,15 +48,30 @@ const CHECKS: &[Check] = &[
         a_port_of_another_type_is_an_error,
     ),
     ("many_are_outstanding", many_are_outstanding),
-    ("a_map_and_reduce_over_all_ranks", a_map_and_reduce_over_all_ranks),
-    ("nothing_to_map", nothing_to_map),
+    (
+        "a_map_and_reduce_over_all_ranks",
+        work::a_map_and_reduce_over_all_ranks,
+    ),
+    ("nothing_to_map", work::nothing_to_map),
     (
         "shared_work_takes_one_communicator",
-        shared_work_takes_one_communicator,
+        work::shared_work_takes_one_communicator,
     ),
     (
         "a_rank_without_a_bag_takes_no_work",
-        a_rank_without_a_bag_takes_no_work,
+        work::a_rank_without_a_bag_takes_no_work,
+    ),
+    (
+        "a_bag_that_panics_does_so_on_its_rank_alone",
+        work::a_bag_that_panics_does_so_on_its_rank_alone,
+    ),
+    (
+        "a_map_that_panics_is_an_error_of_the_others",
+        work::a_map_that_panics_is_an_error_of_the_others,
+    ),
+    (
+        "runners_end_with_the_future_that_is_dropped",
+        work::runners_end_with_the_future_that_is_dropped,
     ),
     ("a_huge_capacity_is_an_error", a_huge_capacity_is_an_error),
     (
@@ -413,86 +429,6 @@ fn many_are_outstanding(comm: &Comm) {
     }
     sent.into_iter()
         .for_each(|sent| drop(sent.wait().expect("it is gone")));
-}
-
-fn a_map_and_reduce_over_all_ranks(comm: &Comm) {
-    for (n, grain) in [(1_u64, 1), (1000, 7), (100_000, 100)] {
-        let sum = comm.map_reduce(0..n, grain, 2, Iterator::sum::<u64>, |a, b| a + b);
-        let sum = warpweft::block_on(sum).expect("all come");
-        assert_eq!(sum, Some(n * (n - 1) / 2));
-    }
-    // All the work is in the first numbers, which are those of rank 0.
-    let slow = |range: std::ops::Range<u64>| {
-        range
-            .map(|n| if n < 200 { collatz(n * 977 + 1) } else { 0 })
-            .sum::<u64>()
-    };
-    let expected = slow(0..2000);
-    let sum = comm.map_reduce(0..2000, 1, 2, slow, |a, b| a + b);
-    assert_eq!(warpweft::block_on(sum).expect("all come"), Some(expected));
-}
-
-fn collatz(from: u64) -> u64 {
-    (0..200)
-        .map(|more| {
-            let (mut n, mut steps) = (from + more, 0);
-            while n != 1 {
-                n = if n.is_multiple_of(2) { n / 2 } else { 3 * n + 1 };
-                steps += 1;
-            }
-            steps
-        })
-        .sum()
-}
-
-/// MPI has some thousand communicators.
-fn shared_work_takes_one_communicator(comm: &Comm) {
-    for n in 0..3000 {
-        let sum = comm.map_reduce(0..n % 3, 1, 1, Iterator::sum::<u64>, |a, b| a + b);
-        let sum = warpweft::block_on(sum).expect("all come");
-        assert_eq!(sum, [None, Some(0), Some(1)][n as usize % 3]);
-    }
-}
-
-fn nothing_to_map(comm: &Comm) {
-    let sum = comm.map_reduce(5..5, 10, 2, Iterator::sum::<u64>, |a, b| a + b);
-    assert_eq!(warpweft::block_on(sum).expect("all come"), None);
-}
-
-/// Numbers to count, and how many were.
-struct Numbers(u64, u64);
-
-impl Bag for Numbers {
-    type Work = u64;
-
-    fn step(&mut self) -> bool {
-        let some = self.0.min(10);
-        self.0 -= some;
-        self.1 += some;
-        self.0 > 0
-    }
-
-    fn split(&mut self) -> Option<u64> {
-        let half = self.0 / 2;
-        self.0 -= half;
-        (half > 0).then_some(half)
-    }
-
-    fn take(&mut self, work: u64) {
-        self.0 += work;
-    }
-}
-
-fn a_rank_without_a_bag_takes_no_work(comm: &Comm) {
-    let bags = if comm.rank() == 0 {
-        vec![Numbers(100_000, 0)]
-    } else {
-        Vec::new()
-    };
-    let shared = warpweft::block_on(comm.share(bags)).expect("all come");
-    let counts: Vec<u64> = shared.bags.iter().map(|bag| bag.1).collect();
-    let expected: &[u64] = if comm.rank() == 0 { &[100_000] } else { &[] };
-    assert_eq!((counts.as_slice(), shared.stolen), (expected, 0));
 }
 
 fn a_huge_capacity_is_an_error(comm: &Comm) {
