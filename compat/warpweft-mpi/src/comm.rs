@@ -33,12 +33,12 @@ struct Work {
     number: AtomicU32,
 }
 
-/// The communicator of shared work, until this is dropped. Work that was not over keeps it for ever: words of
-/// it may still come, and must not meet those of other work.
+/// The communicator of shared work, until this is dropped. Work that was not over keeps it for ever: words
+/// of it may still come, and must not meet those of other work.
 pub(crate) struct WorkComm {
     pub(crate) comm: Comm,
-    /// 0 and 1 in turn, as on the other ranks. One that still receives at the end of its work takes no word of
-    /// the next.
+    /// 0 and 1 in turn, as on the other ranks. One that still receives at the end of its work takes no word
+    /// of the next.
     pub(crate) tag: i32,
     /// No word of the work is on its way.
     pub(crate) is_over: bool,
