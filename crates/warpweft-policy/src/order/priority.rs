@@ -158,6 +158,7 @@ impl<L: LocalQueue> PriorityLocalQueue<L> {
         &mut self.levels[level]
     }
 
+    #[inline]
     pub(super) fn is_level_empty(&self, level: usize) -> bool {
         self.levels[level].is_empty()
     }

@@ -20,6 +20,8 @@
 //!
 //! - A task stays on the level on which it was pushed, also when it is stolen, unless its turn comes and its
 //!   code is known to be longer by then.
+//! - Until a code is known to be long, all tasks are on level 0. A worker that has a task on another level,
+//!   pushed or stolen, sees that: it was known before the push.
 //! - The step that is measured is the last one that began, and ends at the next look into the queue. Steps of
 //!   short codes are measured once in [`SAMPLE`] pops: the clock costs as much as a short step.
 
@@ -221,9 +223,9 @@ impl ShortestLocalQueue {
     }
 
     /// Takes a task of the other levels.
-    #[cold]
+    #[inline]
     fn pop_longer(&mut self, cx: &Cx<'_>) -> Option<TaskRef> {
-        loop {
+        while self.times.any_long() {
             let from = self.levels.first_level();
             let task = self.levels.pop(cx)?;
             let level = self.level(&task);
@@ -234,6 +236,7 @@ impl ShortestLocalQueue {
                 return Some(task);
             }
         }
+        None
     }
 
     /// Takes a task of the level that has been due for longest, if one is due. The first level is served by
@@ -314,6 +317,11 @@ impl LocalQueue for ShortestLocalQueue {
 
     fn len(&self) -> usize {
         self.levels.len()
+    }
+
+    #[inline]
+    fn is_empty(&self) -> bool {
+        self.levels.is_level_empty(0) && !(self.times.any_long() && self.levels.len() > 0)
     }
 
     fn room(&self) -> usize {
