@@ -23,39 +23,48 @@ pub fn pin(cpus: &[usize]) -> io::Result<()> {
 
 #[cfg(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle, warpweft_sim))))]
 mod imp {
-    use libc::{CPU_ISSET, CPU_SET, CPU_SETSIZE, cpu_set_t};
-    use std::{io, mem};
+    use std::io;
 
-    /// As many CPUs as a set has room for.
-    const MOST: usize = CPU_SETSIZE as usize;
-
-    fn none() -> cpu_set_t {
-        // SAFETY: a set is an array of integers, and zeros are the empty one.
-        unsafe { mem::zeroed() }
-    }
+    /// A word of a set. A kernel for more than 1024 CPUs refuses to fill a `cpu_set_t`.
+    type Word = libc::c_ulong;
+    const BITS: usize = Word::BITS as usize;
+    /// The sets that are tried, in words: 1024 CPUs at first.
+    const FIRST: usize = 1024 / BITS;
+    const MOST: usize = (1 << 16) / BITS;
 
     pub(super) fn allowed() -> Option<Vec<usize>> {
-        let mut set = none();
-        // SAFETY: the kernel writes at most as many bytes as the set has, and only during the call. Thread 0
-        // is the caller.
-        let result = unsafe { libc::sched_getaffinity(0, size_of::<cpu_set_t>(), &raw mut set) };
-        if result != 0 {
-            return None;
+        let mut set = vec![0; FIRST];
+        loop {
+            let bytes = size_of_val(&*set);
+            // SAFETY: the kernel writes at most as many bytes as the set has, and only during the call.
+            // Thread 0 is the caller.
+            match unsafe { libc::sched_getaffinity(0, bytes, set.as_mut_ptr().cast()) } {
+                0 => break,
+                _ if set.len() < MOST && is_too_small() => set.resize(2 * set.len(), 0),
+                _ => return None,
+            }
         }
-        // SAFETY: `cpu` is within the set.
-        let is_in = |&cpu: &usize| unsafe { CPU_ISSET(cpu, &set) };
-        Some((0..MOST).filter(is_in).collect())
+        let is_in = |&cpu: &usize| set[cpu / BITS] >> (cpu % BITS) & 1 != 0;
+        Some((0..set.len() * BITS).filter(is_in).collect())
+    }
+
+    fn is_too_small() -> bool {
+        io::Error::last_os_error().raw_os_error() == Some(libc::EINVAL)
     }
 
     pub(super) fn pin(cpus: &[usize]) -> io::Result<()> {
-        let mut set = none();
-        for &cpu in cpus.iter().filter(|&&cpu| cpu < MOST) {
-            // SAFETY: `cpu` is within the set.
-            unsafe { CPU_SET(cpu, &mut set) };
+        let mut set: Vec<Word> = vec![0; FIRST];
+        for &cpu in cpus.iter().filter(|&&cpu| cpu < MOST * BITS) {
+            let word = cpu / BITS;
+            if word >= set.len() {
+                set.resize(word + 1, 0);
+            }
+            set[word] |= 1 << (cpu % BITS);
         }
+        let bytes = size_of_val(&*set);
         // SAFETY: the kernel reads as many bytes as the set has, and only during the call. Thread 0 is the
         // caller.
-        match unsafe { libc::sched_setaffinity(0, size_of::<cpu_set_t>(), &raw const set) } {
+        match unsafe { libc::sched_setaffinity(0, bytes, set.as_ptr().cast()) } {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),
         }

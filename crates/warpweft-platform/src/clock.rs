@@ -138,20 +138,38 @@ mod recent {
 pub fn coarse_ns() -> u64 {
     #[cfg(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle, warpweft_sim))))]
     {
-        static OFFSET: OnceLock<u64> = OnceLock::new();
-        let mut time = libc::timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
+        /// By how much the system's clock is ahead of that of `now_ns`.
+        static OFFSET: OnceLock<Option<u64>> = OnceLock::new();
+        // The clock of `now_ns` is read first, so the difference is never too small, and the result never in
+        // the future. A thread that loses its CPU in between makes it too large: hence the least of some.
+        let offset = || {
+            let difference = |_| {
+                let before = now_ns();
+                system_ns(libc::CLOCK_MONOTONIC).map(|ns| ns.saturating_sub(before))
+            };
+            (0..4).filter_map(difference).min()
         };
-        // SAFETY: the kernel writes one `timespec`, and only during the call.
-        let result = unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_COARSE, &raw mut time) };
-        if result == 0 {
-            #[allow(clippy::cast_sign_loss, reason = "this clock has no negative values")]
-            let ns = time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
-            return ns.saturating_sub(*OFFSET.get_or_init(|| ns.saturating_sub(now_ns())));
+        if let Some(offset) = *OFFSET.get_or_init(offset)
+            && let Some(ns) = system_ns(libc::CLOCK_MONOTONIC_COARSE)
+        {
+            return ns.saturating_sub(offset);
         }
     }
     now_ns()
+}
+
+/// Returns the time of one of the system's clocks.
+#[cfg(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle, warpweft_sim))))]
+fn system_ns(clock: libc::clockid_t) -> Option<u64> {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the kernel writes one `timespec`, and only during the call.
+    let result = unsafe { libc::clock_gettime(clock, &raw mut time) };
+    #[allow(clippy::cast_sign_loss, reason = "these clocks have no negative values")]
+    let ns = || time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
+    (result == 0).then(ns)
 }
 
 /// Returns that moment on the clock of [`now_ns`]: 0 if it was before the first call, `u64::MAX` (in 584

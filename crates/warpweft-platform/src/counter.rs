@@ -123,7 +123,8 @@ impl Gauge {
 /// A reference to a static table that may be exchanged for another one of the same kind while threads use
 /// it. A reader sees either.
 ///
-/// A read costs the same as that of a plain field. It synchronises nothing, which statics do not need.
+/// A reader sees what was done before the table was set: it may have been filled at run time, and leaked. So
+/// a read is an `Acquire` load, which is a plain one on x86.
 #[derive(Debug)]
 pub struct Replaceable<T: 'static>(AtomicPtr<T>);
 
@@ -138,14 +139,15 @@ impl<T: Sync> Replaceable<T> {
     #[inline]
     #[must_use]
     pub fn get(&self) -> &'static T {
-        // SAFETY: `new` and `set` store references to statics only, and nothing writes through the pointer.
-        unsafe { &*self.0.load(Ordering::Relaxed) }
+        // SAFETY: `new` and `set` store `'static` references, and nothing writes through the pointer.
+        // Ordering: Acquire pairs with the Release of `set`.
+        unsafe { &*self.0.load(Ordering::Acquire) }
     }
 
     /// Exchanges the table. Other threads see it soon.
     pub fn set(&self, table: &'static T) {
         self.0
-            .store(std::ptr::from_ref(table).cast_mut(), Ordering::Relaxed);
+            .store(std::ptr::from_ref(table).cast_mut(), Ordering::Release);
     }
 }
 

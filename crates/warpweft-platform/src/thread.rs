@@ -70,7 +70,8 @@ pub fn current_name() -> Option<String> {
 ///
 /// # Errors
 ///
-/// The system's error if it has no more threads (`EAGAIN`) or memory.
+/// The system's error if it has no more threads (`EAGAIN`) or memory; or the name has a null byte, with which
+/// the standard library would panic.
 pub fn spawn_named<T: Send + 'static>(
     name: &str,
     stack_bytes: Option<usize>,
@@ -81,6 +82,12 @@ pub fn spawn_named<T: Send + 'static>(
         return Err(io::Error::new(
             io::ErrorKind::WouldBlock,
             "Resource temporarily unavailable (as a test has asked for)",
+        ));
+    }
+    if name.contains('\0') {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!("the name of a thread cannot have a null byte: {name:?}"),
         ));
     }
     let mut builder = imp::Builder::new().name(name.to_owned());
@@ -94,8 +101,11 @@ pub fn spawn_named<T: Send + 'static>(
     #[cfg(not(any(warpweft_loom, warpweft_shuttle, warpweft_sim)))]
     {
         let starts = Between::new();
+        // The new thread has the slice of this one until it asks for another.
+        let slice_ns = SLICE_NS.with(Cell::get);
         builder.spawn(move || {
             drop(starts);
+            SLICE_NS.with(|word| word.set(slice_ns));
             let _ends = Ends;
             body()
         })
@@ -149,14 +159,20 @@ pub fn pause(ns: u64) {
 }
 
 /// Calls `sleep`, a short sleep that should end on time. Linux otherwise adds up to 50 µs, to wake several
-/// threads at once. Afterwards the thread sleeps as before, and so do threads that it starts. Elsewhere this
-/// only calls `sleep`.
+/// threads at once. Afterwards the thread has the slack with which it was started. Elsewhere this only calls
+/// `sleep`.
 pub fn with_exact_timer<R>(sleep: impl FnOnce() -> R) -> R {
+    /// Also if `sleep` unwinds.
+    struct UsualSlack;
+    impl Drop for UsualSlack {
+        fn drop(&mut self) {
+            // 0 is the thread's default.
+            set_timer_slack(0);
+        }
+    }
     set_timer_slack(1_000);
-    let result = sleep();
-    // 0 is the thread's default.
-    set_timer_slack(0);
-    result
+    let _usual = UsualSlack;
+    sleep()
 }
 
 #[cfg(all(target_os = "linux", not(any(warpweft_loom, warpweft_shuttle, warpweft_sim))))]

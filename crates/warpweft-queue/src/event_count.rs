@@ -171,8 +171,9 @@ impl EventCount {
     /// pushes woke no other worker while it searched. Costs one atomic subtraction.
     #[must_use = "the last searcher has to leave a successor: call `notify_one` on true"]
     pub fn found(&self) -> bool {
-        // Ordering: Relaxed. The caller publishes nothing here; its `notify_one` has the barrier.
-        let before = self.word.fetch_sub(SEARCHER, Ordering::Relaxed);
+        // Ordering: Release. A searcher that gives up later, and so finds nobody searching, has to see what
+        // this one did before, such as leaving the poller. The last one's `notify_one` has the barrier.
+        let before = self.word.fetch_sub(SEARCHER, Ordering::Release);
         debug_assert!(
             searching(before) > 0,
             "`found` by a worker that was not searching"
@@ -211,10 +212,11 @@ impl EventCount {
         self.places[w].state.store(SLEEPING, Ordering::Relaxed);
         delay::point("event_count.prepare: place");
         // One modification for both counts: a push never sees this worker as neither searching nor sleeping.
-        // Ordering: Release pairs with the Acquire of a claim (`wake_any`).
+        // Ordering: Release pairs with the Acquire of a claim (`wake_any`), and Acquire with the Release of
+        // `found`.
         self.word.fetch_add(
             SLEEPER.wrapping_sub(SEARCHER * u64::from(searching)),
-            Ordering::Release,
+            Ordering::AcqRel,
         );
         delay::point("event_count.prepare: word");
     }

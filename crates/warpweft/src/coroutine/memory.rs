@@ -142,8 +142,9 @@ fn mark(address: usize, bytes: usize) -> io::Result<()> {
 /// The page belongs to a mapping of the caller's, and no code uses it.
 pub(crate) unsafe fn guard(address: usize, guards: Guards) -> io::Result<()> {
     match guards {
-        Guards::Marks => mark(address, page()),
-        Guards::Protect => {
+        // Memory that is locked cannot be marked: the program may have called `mlockall` since.
+        Guards::Marks if mark(address, page()).is_ok() => Ok(()),
+        Guards::Marks | Guards::Protect => {
             let address = std::ptr::with_exposed_provenance_mut(address);
             // SAFETY: by contract.
             match unsafe { libc::mprotect(address, page(), libc::PROT_NONE) } {

@@ -199,13 +199,19 @@ impl Stacks {
             return Ok(bottom);
         }
         if state.fresh.1 == 0 {
-            let count = state
+            let mut count = state
                 .made
                 .clamp(FIRST, MOST_IN_ONE)
                 .min(MOST_MAPPED / self.distance)
                 .min(self.most.saturating_sub(state.made))
                 .max(1);
-            let mapping = Mapping::new(count * self.distance)?;
+            let mapping = loop {
+                match Mapping::new(count * self.distance) {
+                    // There may be room for fewer.
+                    Err(_) if count > 1 => count /= 2,
+                    result => break result?,
+                }
+            };
             state.fresh = (mapping.start(), count);
             state.mappings.push(mapping);
         }

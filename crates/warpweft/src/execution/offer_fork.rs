@@ -4,8 +4,8 @@ use super::stack_context::StackContext;
 use crate::fork::fork_claim::ForkClaim;
 use crate::fork::jobs::Jobs;
 use crate::pool::current::{self, WorkerRef};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use warpweft_platform::panics::contain;
 use warpweft_platform::thread::panicking;
 use warpweft_policy::Wake;
 use warpweft_task::Why;
@@ -51,9 +51,9 @@ impl StackContext {
                 fork.run();
             }
         });
-        // Unwind: a policy that panics closes the pool, and its worker's `Local` is not touched any more.
-        // Frames below wait for other threads, and must not be unwound.
-        let _ = catch_unwind(AssertUnwindSafe(|| worker_ref.push(job, Why::Forked)));
+        // A policy that panics closes the pool, and its worker's `Local` is not touched any more. Frames
+        // below wait for other threads, and must not be unwound.
+        contain(|| worker_ref.push(job, Why::Forked));
     }
 
     /// Makes tasks of the oldest latent jobs of a scope of this stack, which has other things to do first.

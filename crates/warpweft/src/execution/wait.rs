@@ -17,9 +17,10 @@ use crate::observe::spans::LeftSpans;
 use crate::pool::current::{self, WorkerRef};
 use crate::threads::thread_handle::ThreadHandle;
 use crate::threads::thread_set::ThreadEvent;
-use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::panic::Location;
 use std::sync::Arc;
 use warpweft_platform::delay;
+use warpweft_platform::panics::contain;
 use warpweft_platform::process::end_child_if;
 use warpweft_platform::thread::yield_now;
 use warpweft_task::frame::{Frame, FrameKind};
@@ -393,7 +394,10 @@ impl StackContext {
             // Unwind: only the policy can panic here, which closes the pool and is not called any more.
             // Under no token: the task is none of this frame's.
             let step = || with_token(None, || worker_ref.step());
-            let worked = !worker_ref.is_in_policy() && catch_unwind(AssertUnwindSafe(step)).unwrap_or(false);
+            let mut worked = false;
+            if !worker_ref.is_in_policy() {
+                contain(|| worked = step());
+            }
             let may_resume = self.fiber().is_none() && self.worker_ref().is_some();
             let resumed = may_resume && self.fibers().run_one(self);
             // A task may have forked, on top of this frame of another task.

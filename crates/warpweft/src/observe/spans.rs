@@ -20,9 +20,9 @@
 //!
 //! `no_spans.rs` has the same interface, without the feature.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use tracing::level_filters::LevelFilter;
 use tracing::{Instrument as _, Span};
+use warpweft_platform::panics::contain;
 use warpweft_task::spawn::TaskAlloc;
 
 /// The most spans that one stack takes along. Only a subscriber that does not forget exited spans has more.
@@ -96,8 +96,8 @@ impl LeftSpans {
 
     #[inline(never)]
     fn leave_all(&mut self) {
-        // Unwind: see the invariants.
-        let left = catch_unwind(AssertUnwindSafe(|| {
+        // See the invariants.
+        contain(|| {
             while self.0.len() < MOST {
                 let span = Span::current();
                 if span.is_disabled() {
@@ -107,8 +107,7 @@ impl LeftSpans {
                 self.0.push(span.clone());
                 span.with_subscriber(|(id, dispatch)| dispatch.exit(id));
             }
-        }));
-        drop(left);
+        });
     }
 
     /// Enters the spans again, on the same stack.
@@ -120,12 +119,11 @@ impl LeftSpans {
     #[inline(never)]
     fn enter_all(&mut self) {
         for span in self.0.drain(..).rev() {
-            // Unwind: see the invariants.
-            let entered = catch_unwind(AssertUnwindSafe(|| {
+            // See the invariants.
+            contain(|| {
                 span.with_subscriber(|(id, dispatch)| dispatch.enter(id));
                 drop(span);
-            }));
-            drop(entered);
+            });
         }
     }
 }

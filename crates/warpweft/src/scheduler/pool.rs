@@ -43,6 +43,7 @@ use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 use std::sync::{Arc, Weak};
+use warpweft_platform::panics::discard;
 use warpweft_platform::thread::keep_until_exit;
 use warpweft_platform::{CachePadded, hook, thread_word};
 use warpweft_policy::{Clock, Count, Cx, Policy};
@@ -192,7 +193,10 @@ impl<P: Policy> TypedPool<P> {
         });
         match pushed {
             Ok(wake) => drop(self.core.wake(wake, None)),
-            Err(_) => self.core.close_for(&"a hook of its policy panicked"),
+            Err(payload) => {
+                discard(payload);
+                self.core.close_for(&"a hook of its policy panicked");
+            }
         }
     }
 

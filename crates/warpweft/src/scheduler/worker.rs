@@ -22,9 +22,9 @@ use crate::threads::thread_handle::ThreadHandle;
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::io;
 use std::mem::ManuallyDrop;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::{ptr::NonNull, sync::Arc};
 use warpweft_platform::atomic::{AtomicBool, Ordering, spin_loop};
+use warpweft_platform::panics::contain;
 use warpweft_platform::{clock, hook, random::Rng};
 use warpweft_policy::{Clock, Count, Counters, Cx, Policy, WorkerId};
 use warpweft_queue::Locked;
@@ -314,11 +314,11 @@ impl<P: Policy> Worker<P> {
     /// No other code touches the worker, now or later.
     pub(crate) unsafe fn retire(&self) {
         self.forget_raised();
-        // Unwind: a panic in the policy's `Drop` must not keep the pool from ending.
-        let _ = catch_unwind(AssertUnwindSafe(|| {
+        // A panic in the policy's `Drop` must not keep the pool from ending.
+        contain(|| {
             // SAFETY: by contract.
             unsafe { self.local.get().cast::<P::Local>().drop_in_place() };
-        }));
+        });
     }
 
     /// Returns the next work; sleeps until there is some. Returns `None` if the pool closes.

@@ -18,6 +18,7 @@ use crate::threads::pool_ref::PoolRef;
 use crate::threads::thread_context::{EnteredContexts, ThreadRole};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use warpweft_platform::panics::discard;
 use warpweft_platform::process::end_child_if;
 use warpweft_policy::{Count, Policy};
 use warpweft_task::TaskRef;
@@ -276,7 +277,10 @@ fn work<P: Policy>(pool: &TypedPool<P>, context: &StackContext) {
         match catch_unwind(AssertUnwindSafe(run_loop)) {
             Ok(LoopEnd::Turned) => continue,
             Ok(LoopEnd::Over) => {}
-            Err(_) => pool.core.close_for(&"its policy panicked"),
+            Err(payload) => {
+                discard(payload);
+                pool.core.close_for(&"its policy panicked");
+            }
         }
         // SAFETY: the stack context's worker references are its pool's workers, so of this type.
         let worker = context
@@ -297,7 +301,8 @@ fn work<P: Policy>(pool: &TypedPool<P>, context: &StackContext) {
         // SAFETY: the stack context says that this thread carries the worker, and no hook is on its stack.
         match catch_unwind(AssertUnwindSafe(|| unsafe { worker.give_back() })) {
             Ok(false) => {}
-            Ok(true) | Err(_) => return,
+            Ok(true) => return,
+            Err(payload) => return discard(payload),
         }
     }
 }

@@ -19,6 +19,7 @@ pub(super) struct OnSignal {
     writer: UnixStream,
     thread: Option<JoinHandle<()>>,
     here: u64,
+    _reads: UnixStream,
 }
 
 impl OnSignal {
@@ -34,6 +35,9 @@ impl OnSignal {
     ) -> io::Result<Self> {
         let (writer, mut reader) = UnixStream::pair()?;
         let signals = writer.try_clone()?;
+        // The handler writes also after a panic of `answer` has ended the thread: without a reader that would
+        // raise SIGPIPE.
+        let reads = reader.try_clone()?;
         signals.set_nonblocking(true)?;
         let here = generation();
         let thread = spawn_named(name, None, move || {
@@ -63,6 +67,7 @@ impl OnSignal {
             writer,
             thread: Some(thread),
             here,
+            _reads: reads,
         };
         // SAFETY: the action does only what a signal handler may do: it reads an atomic and writes to a
         // descriptor that it owns, which does not block.
@@ -78,14 +83,22 @@ impl Drop for OnSignal {
         if generation() != self.here {
             return;
         }
-        // The pipe may be full: then the thread reads it, and there is room.
-        while let Err(error) = rustix::io::write(&self.writer, &[OVER]) {
+        let Some(thread) = self.thread.take() else {
+            return;
+        };
+        // The pipe may be full: then the thread reads it, and there is room. It has ended if it panicked.
+        while !thread.is_finished()
+            && let Err(error) = rustix::io::write(&self.writer, &[OVER])
+        {
             if error != rustix::io::Errno::AGAIN && error != rustix::io::Errno::INTR {
                 break;
             }
             warpweft_platform::thread::yield_now();
         }
-        // Its panic was reported by the panic hook.
-        let _ = self.thread.take().map(JoinHandle::join);
+        // `answer` may drop this itself: then the thread ends after it.
+        if thread.thread().id() != std::thread::current().id() {
+            // Its panic was reported by the panic hook.
+            let _ = thread.join();
+        }
     }
 }

@@ -20,10 +20,10 @@ use super::sleep_flag::SleepFlag;
 use super::stall::Stall;
 use super::stall_record::RecordTo;
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 use warpweft_platform::atomic::{AtomicU64, AtomicUsize, Ordering};
+use warpweft_platform::panics::contain;
 use warpweft_platform::sync::{Condvar, Mutex, MutexGuard};
 use warpweft_platform::thread::{JoinHandle, spawn_named, yield_now};
 use warpweft_platform::thread_word;
@@ -370,8 +370,8 @@ impl Monitor {
     /// Calls the program's report, if there is one.
     pub(crate) fn call_hook(&self, stall: &Stall) {
         if let Some(on_stall) = &self.watch.on_stall {
-            // Unwind: the report is the program's code, and the monitor continues without it.
-            let _ = catch_unwind(AssertUnwindSafe(|| on_stall(stall)));
+            // The report is the program's code, and the monitor continues without it.
+            contain(|| on_stall(stall));
         }
     }
 

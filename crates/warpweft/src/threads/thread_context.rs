@@ -8,8 +8,8 @@
 //!   `Send`, and those that are entered meanwhile have been left before it is.
 
 use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use warpweft_platform::panics::contain;
 
 /// What a thread does for a pool: see [`Builder::thread_context`](crate::Builder::thread_context).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -41,10 +41,8 @@ impl ThreadContexts {
     pub(crate) fn enter(&self, role: ThreadRole) -> EnteredContexts {
         let mut entered = EnteredContexts(Vec::new());
         for enter in &self.0 {
-            // Unwind: the panic hook has reported the panic, and the thread is needed.
-            entered
-                .0
-                .extend(catch_unwind(AssertUnwindSafe(|| enter(role))).ok());
+            // The panic hook has reported a panic, and the thread is needed.
+            contain(|| entered.0.push(enter(role)));
         }
         entered
     }
@@ -64,8 +62,8 @@ impl EnteredContexts {
 impl Drop for EnteredContexts {
     fn drop(&mut self) {
         while let Some(context) = self.0.pop() {
-            // Unwind: as above, and the contexts below must be left, too.
-            let _ = catch_unwind(AssertUnwindSafe(|| drop(context)));
+            // As above, and the contexts below must be left, too.
+            contain(|| drop(context));
         }
     }
 }

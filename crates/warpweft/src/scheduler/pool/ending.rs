@@ -22,7 +22,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use warpweft_platform::CachePadded;
-use warpweft_platform::panics::discard;
+use warpweft_platform::panics::{contain, discard};
 use warpweft_platform::process::end_child_if;
 use warpweft_platform::thread::yield_now;
 use warpweft_policy::{Count, Policy, WorkerId};
@@ -47,12 +47,12 @@ impl<P: Policy> TypedPool<P> {
             unsafe { self.workers[worker].retire() };
         }
         let shared = self.shared.get();
-        // Unwind: a panic in the policy's `Drop` must not keep tasks from ending.
-        let _ = catch_unwind(AssertUnwindSafe(|| {
+        // A panic in the policy's `Drop` must not keep tasks from ending.
+        contain(|| {
             // SAFETY: all workers have left and no external thread reaches it, so this thread alone has it.
             // This runs once, because only one `leave` is the last.
             unsafe { shared.cast::<P::Shared>().drop_in_place() };
-        }));
+        });
         end_child_if(self.core.is_in_forked_child());
         self.core.driver.close();
         end_child_if(self.core.is_in_forked_child());
