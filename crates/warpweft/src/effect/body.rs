@@ -246,6 +246,11 @@ impl HandledBody {
         self.context.is_some() == stack_context::here().is_some()
     }
 
+    /// Returns true once its closure was called.
+    pub(crate) fn has_begun(&self) -> bool {
+        !self.switch.get().is_null()
+    }
+
     /// Unwinds a suspended body. Returns false if that is not possible any more.
     pub(crate) fn unwind(&self) -> bool {
         if !self.is_in_own_pool() {

@@ -28,7 +28,7 @@ pub struct Coroutine<T> {
 
 enum CoroutineState {
     Fresh(Box<dyn FnOnce()>, &'static Location<'static>),
-    /// Suspended, and owned by this coroutine alone.
+    /// It has a stack, does not run, and is owned by this coroutine alone.
     Begun(NonNull<HandledBody>),
     Ended,
 }
@@ -93,10 +93,10 @@ impl<T> Coroutine<T> {
         }
     }
 
-    /// Frees the stack of a body that has ended.
+    /// Frees the stack of a body that has ended, or that has not begun.
     fn clear_away(&mut self) {
         if let CoroutineState::Begun(core) = std::mem::replace(&mut self.state, CoroutineState::Ended) {
-            // SAFETY: made by `HandledBody::new`, in a box, which this coroutine owns; the body has ended.
+            // SAFETY: made by `HandledBody::new`, in a box, which this coroutine owns; the body does not run.
             drop(unsafe { Box::from_raw(core.as_ptr()) });
         }
     }
@@ -107,6 +107,12 @@ impl<T> Coroutine<T> {
             return None;
         };
         // SAFETY: this coroutine alone owns it.
+        if !unsafe { core.as_ref() }.has_begun() {
+            // There is nothing to unwind: the stack drops the closure.
+            self.clear_away();
+            return None;
+        }
+        // SAFETY: as above.
         if !unsafe { core.as_ref() }.unwind() {
             self.state = CoroutineState::Ended;
             return None;

@@ -212,8 +212,16 @@ fn a_coroutine_that_never_began_drops_its_body() {
     let body = Dropped(Rc::clone(&dropped), "body");
     drop(Coroutine::new(move || drop(body)));
     let body = Dropped(Rc::clone(&dropped), "with a stack");
-    drop(Coroutine::try_new(move || drop(body)).expect("a stack"));
+    let (ran, runs) = (Rc::new(Cell::new(false)), Rc::clone(&dropped));
+    let sees = Rc::clone(&ran);
+    let body = move || {
+        sees.set(true);
+        drop((body, runs));
+    };
+    drop(Coroutine::try_new(body).expect("a stack"));
     assert_eq!(*dropped.borrow(), ["body", "with a stack"]);
+    assert!(!ran.get(), "its code did not run");
+    assert_eq!(Rc::strong_count(&dropped), 1);
 }
 
 /// Its stack stays with everything on it: a fork that another worker runs still finds it.
