@@ -224,20 +224,21 @@ fn around(
         syn::ReturnType::Type(_, output) => output.to_token_stream(),
     };
     let body = &function.block;
-    // An inner function gives `?` and `return` the type that they need.
+    // An inner function gives `?` and `return` the type that they need. Hygiene does not cover the names of
+    // functions, so it has one that hides none of the program's.
     let entered = if options.sim.is_some() {
         let (seed, seeds) = (option(options.seed.as_ref()), option(options.seeds.as_ref()));
         let machine = option(options.machine.as_ref());
         let name = function.sig.ident.to_string();
         let name = quote_spanned! { span=> ::core::concat!(::core::module_path!(), "::", #name) };
         quote_spanned! { span=>
-            ::warpweft::expanded::simulate(#name, #machine, (#seed, #seeds), (#workers, #policy), body)
+            ::warpweft::expanded::simulate(#name, #machine, (#seed, #seeds), (#workers, #policy), __warpweft_body)
         }
     } else {
-        quote_spanned! { span=> ::warpweft::expanded::enter(#workers, #policy, body()) }
+        quote_spanned! { span=> ::warpweft::expanded::enter(#workers, #policy, __warpweft_body()) }
     };
     let block = quote_spanned! { span=> {
-        async fn body() -> #output #body
+        async fn __warpweft_body() -> #output #body
         #entered
     } };
     function.block = syn::parse2(block)?;

@@ -40,6 +40,15 @@ async fn its_panic_is_its_own() {
     panic!("as it should");
 }
 
+fn body() -> u32 {
+    7
+}
+
+#[warpweft::test]
+async fn a_function_of_the_program_may_be_called_body() {
+    assert_eq!(body(), 7);
+}
+
 #[warpweft::test(workers = 5000)]
 #[should_panic(expected = "no runtime: a pool of 5000 workers")]
 async fn a_runtime_that_cannot_be_built_says_why() {}
