@@ -17,8 +17,9 @@
 use crate::mode::Mode;
 use crate::strip;
 use proc_macro2::Span;
+use syn::parse_quote_spanned;
 use syn::visit_mut::{self, VisitMut};
-use syn::{Block, Expr, ExprAsync, ExprClosure, Item, Pat, Path, Stmt, Type, parse_quote_spanned};
+use syn::{Block, Expr, ExprAsync, ExprClosure, GenericArgument, Item, Pat, Path, Stmt, Type};
 
 /// Inserts checks into the syntax that it visits.
 pub(crate) struct Instrument {
@@ -117,12 +118,13 @@ impl VisitMut for Instrument {
         self.apart(Mode::Async, |this| this.visit_block_mut(&mut block.block));
     }
 
-    // Inner functions have their own attributes. Other items, types, paths and patterns contain nothing that
-    // runs.
+    // Inner functions have their own attributes. Other items, types, paths, patterns and the constants among
+    // generic arguments contain nothing that runs.
     fn visit_item_mut(&mut self, _: &mut Item) {}
     fn visit_type_mut(&mut self, _: &mut Type) {}
     fn visit_path_mut(&mut self, _: &mut Path) {}
     fn visit_pat_mut(&mut self, _: &mut Pat) {}
+    fn visit_generic_argument_mut(&mut self, _: &mut GenericArgument) {}
 }
 
 #[cfg(test)]
@@ -269,8 +271,13 @@ mod tests {
                     }
                 },
             );
+            x.f::<{
+                loop {
+                    break 6;
+                }
+            }>();
         });
-        assert_eq!(costs(Mode::Plain, block), [3]);
+        assert_eq!(costs(Mode::Plain, block), [4]);
     }
 
     #[test]
