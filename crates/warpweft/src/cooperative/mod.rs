@@ -60,7 +60,8 @@
 //!   and `for`. `continue` leads through the check.
 //! - A `for` over `a..b` is cut into strips as long as the quantum allows, if its body neither leaves it,
 //!   waits, loops nor calls macros (except those of the standard library). Each strip has one check. Inside a
-//!   strip the loop is unchanged, and may be vectorised.
+//!   strip the loop is unchanged, and may be vectorised. A macro of the program that has the name of one of
+//!   the standard library, such as `write!`, must not leave the loop.
 //! - Functions that it calls have none, unless they are cooperative, too. Nor have the expansions of macros,
 //!   and iterator adaptors. Each counts as one statement.
 //! - For a closure, an `async` block or a loop there is [`cooperate!`](crate::cooperate), because attributes

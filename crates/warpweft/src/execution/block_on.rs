@@ -11,6 +11,7 @@ use super::stack_context::{StackContext, here};
 use super::{token, token_wait};
 use crate::observe::spans::LeftSpans;
 use crate::pool::current::{self, WorkerRef};
+use std::future::poll_fn;
 use std::pin::pin;
 use std::task::{Context, Poll};
 use warpweft_task::PollOnce;
@@ -112,19 +113,24 @@ impl StackContext {
 )]
 #[inline(always)]
 pub fn block_on<F: Future>(future: F) -> F::Output {
-    match here().and_then(StackContext::fiber) {
-        Some(fiber) if fiber.may_switch() => {
-            let mut future = pin!(future);
-            drive_on(fiber, |cx| future.as_mut().poll(cx))
-        }
-        _ => match token::inherited() {
-            None => warpweft_task::block_on(future),
-            Some(node) => token_wait::block_under(node, future),
-        },
+    let mut future = pin!(future);
+    if let Some(fiber) = here().and_then(StackContext::foot_fiber)
+        && fiber.may_switch()
+    {
+        return drive_on(fiber, |cx| future.as_mut().poll(cx));
+    }
+    if is_on_top_of_fiber()
+        && let Some(output) = drive_on_top(|cx| future.as_mut().poll(cx))
+    {
+        return output;
+    }
+    match token::inherited() {
+        None => warpweft_task::block_on(future),
+        Some(node) => token_wait::block_under(node, future),
     }
 }
 
-/// Polls until the result is ready, on `fiber`, which owns this stack or runs below it.
+/// Polls until the result is ready, on the stack of `fiber`, which stays there.
 #[allow(
     clippy::inline_always,
     reason = "each return behind a switch of stacks is mispredicted"
@@ -151,14 +157,59 @@ fn drive_on<T>(fiber: &Fiber, mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>)
     }
 }
 
+/// Returns true on the stack of a handled body, on top of a fiber that may switch.
+fn is_on_top_of_fiber() -> bool {
+    here()
+        .and_then(StackContext::fiber)
+        .is_some_and(Fiber::may_switch)
+}
+
+/// Polls until the result is ready, on the stack of a handled body. A poll may perform an effect, after which
+/// the body continues on top of another fiber, or on top of none. So the fiber is looked up again after each
+/// poll. Returns `None` when there is none, or it may not switch.
+#[cold]
+#[inline(never)]
+fn drive_on_top<T>(mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>) -> Option<T> {
+    loop {
+        let (waker, notifications) = {
+            let fiber = here()
+                .and_then(StackContext::fiber)
+                .filter(|fiber| fiber.may_switch())?;
+            // A share of the waker, because the fiber may end while the poll has it.
+            ((*fiber.waker()).clone(), fiber.notifications())
+        };
+        if let Poll::Ready(output) = poll(&mut Context::from_waker(&waker)) {
+            return Some(output);
+        }
+        // As in `drive_on`.
+        let spans = LeftSpans::leave();
+        if let Some(context) = here()
+            && let Some(fiber) = context.fiber()
+            && fiber.may_switch()
+            && fiber.waker().will_wake(&waker)
+            && fiber.notifications() == notifications
+        {
+            context.listen(fiber);
+        }
+        spans.come_back();
+    }
+}
+
 /// Lets a fiber wait for code that does not know this crate's types. Returns `false` if this is no fiber, or
 /// it may not switch.
 pub(crate) fn drive(look: PollOnce<'_>) -> bool {
-    let fiber = here()
-        .and_then(StackContext::fiber)
-        .filter(|fiber| fiber.may_switch());
     let is_ready = |is: bool| if is { Poll::Ready(()) } else { Poll::Pending };
-    fiber
-        .inspect(|fiber| drive_on(fiber, |cx| is_ready(look(cx))))
-        .is_some()
+    let foot = here().and_then(StackContext::foot_fiber);
+    if let Some(fiber) = foot.filter(|fiber| fiber.may_switch()) {
+        drive_on(fiber, |cx| is_ready(look(cx)));
+        return true;
+    }
+    if !is_on_top_of_fiber() {
+        return false;
+    }
+    if drive_on_top(|cx| is_ready(look(cx))).is_none() {
+        // The body continues where no fiber is. This comes back here, and is then told so.
+        warpweft_task::block_on(poll_fn(|cx| is_ready(look(cx))));
+    }
+    true
 }

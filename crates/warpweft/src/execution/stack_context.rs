@@ -155,6 +155,12 @@ impl StackContext {
         }
     }
 
+    /// Returns the fiber that owns this stack, unless the stack runs on top of another one.
+    #[inline]
+    pub(crate) fn foot_fiber(&self) -> Option<&Fiber> {
+        self.own_fiber().filter(|_| self.host.get().is_null())
+    }
+
     /// Returns the fiber that owns this stack.
     #[inline]
     pub(crate) fn own_fiber(&self) -> Option<&Fiber> {

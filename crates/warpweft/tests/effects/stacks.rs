@@ -6,8 +6,10 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::{Arc, mpsc};
 use std::thread;
+use std::time::Duration;
 use warpweft::effect::{Continuation, Coroutine, Handler, Next, handle, perform};
 use warpweft::sync::oneshot;
+use warpweft::time::sleep;
 use warpweft::{JoinError, Runtime, block_on, blocking, fiber, join, spawn_job, yield_now};
 
 #[test]
@@ -133,6 +135,46 @@ fn a_body_moves_between_fibers_of_its_thread() {
         answering(100).run(body)
     });
     assert_eq!(second.wait().expect("no panic"), 111);
+}
+
+/// The effect is performed inside of a poll that then waits: on top of another fiber, on a job's stack, and on
+/// top of a fiber again.
+#[test]
+fn a_body_moves_in_the_middle_of_a_poll() {
+    thread_local!(static KEPT: RefCell<Option<Coroutine<u32>>> = const { RefCell::new(None) });
+    fn keep(_: Ask, k: Continuation<Ask, u32>) -> Next<u32, u32> {
+        KEPT.with(|kept| *kept.borrow_mut() = Some(k.resume(1)));
+        Next::Leave(0)
+    }
+    fn go_on() -> u32 {
+        Handler::new().on(keep).run(KEPT.take().expect("it was kept"))
+    }
+    fn wait() -> impl Future<Output = ()> {
+        sleep(Duration::from_millis(1))
+    }
+    fn body() -> u32 {
+        block_on(async {
+            wait().await;
+            let mut sum = perform(Ask);
+            wait().await;
+            sum += perform(Ask);
+            wait().await;
+            sum += perform(Ask);
+            wait().await;
+            sum
+        })
+    }
+    let runtime = runtime(1);
+    let begin = || Handler::new().on(keep).run(Coroutine::new(body));
+    for _ in 0..3 {
+        assert_eq!(runtime.spawn_fiber(begin).wait().expect("begun"), 0);
+        // Fibers that come and go use the stack of the first one.
+        let others: Vec<_> = (0..100).map(|n| runtime.spawn_fiber(move || n)).collect();
+        others.into_iter().for_each(|fiber| drop(fiber.wait()));
+        assert_eq!(runtime.spawn_fiber(go_on).wait().expect("on a fiber"), 0);
+        assert_eq!(runtime.spawn_job(go_on).wait().expect("on a job"), 0);
+        assert_eq!(runtime.spawn_fiber(go_on).wait().expect("on a fiber"), 3);
+    }
 }
 
 /// If the body enters a pool, that pool belongs to the body; one that its runner has entered is found as long
