@@ -155,7 +155,11 @@ impl HandledBody {
                 context.begin();
                 context.make_current();
             }
-            None => body_link::set_outside(self.link()),
+            None => {
+                body_link::set_outside(self.link());
+                // A frame of the body must not lead to those of its first runner, which may end before it.
+                token::set_outside(ptr::null());
+            }
         }
         current::set(bodies::found_here());
     }

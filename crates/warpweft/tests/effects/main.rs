@@ -1,6 +1,7 @@
 //! Effects: which handler handles what, once, on which stack; and how waits, panics and ends affect a body.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 
+mod elsewhere;
 mod handlers;
 mod panics;
 mod stacks;
