@@ -14,7 +14,8 @@
 //! - One thread owns everything here. A stack that is not running has nothing latent in its fork list.
 //! - `types`, `outer` and the stack context's host describe the present run. While the body is suspended, no
 //!   code reads them.
-//! - A suspended body is resumed or unwound, or its memory stays for ever.
+//! - A body runs only while its thread belongs to the pool, or to none, as when the body was made.
+//! - A suspended body is resumed or unwound, or its memory stays for ever, and so does that of its pool.
 
 use super::Discontinued;
 use crate::coroutine::Input;
@@ -28,10 +29,12 @@ use crate::execution::token;
 use crate::observe::spans::LeftSpans;
 use crate::pool::current;
 use crate::pool::current::WorkerRef;
+use crate::threads::thread_handle::ThreadHandle;
 use std::any::TypeId;
 use std::cell::{Cell, UnsafeCell};
 use std::panic::{Location, resume_unwind};
 use std::ptr::{self, NonNull};
+use std::sync::Arc;
 use warpweft_platform::thread::panicking;
 
 /// What a body gave its handler: the index of the clause, and the address of the effect.
@@ -58,6 +61,9 @@ pub(crate) struct HandledBody {
     carried: Cell<bool>,
     request: Cell<Option<Request>>,
     discontinued: Cell<bool>,
+    /// The thread of a pool to which it belongs; `None` on a thread of no pool. The last field: its stack and
+    /// its context are of this pool, which it keeps, also if it is leaked.
+    thread: Option<Arc<ThreadHandle>>,
 }
 
 /// Iterates over the handled bodies that run here, innermost first.
@@ -138,6 +144,7 @@ impl HandledBody {
             carried: Cell::new(false),
             request: Cell::new(None),
             discontinued: Cell::new(false),
+            thread: stack_context::here().map(|here| Arc::clone(here.thread_handle())),
         });
         let raw = Box::into_raw(this).cast::<Self>();
         NonNull::new(raw).unwrap_or_else(|| unreachable!("a box"))
@@ -168,11 +175,12 @@ impl HandledBody {
     ///
     /// # Panics
     ///
-    /// The thread has left its pool.
+    /// The thread has left the pool to which the body belongs, or has entered one.
     pub(crate) fn run(&self, types: &[TypeId], input: Input) -> Option<Request> {
         assert!(
             self.is_in_own_pool(),
-            "a handled body cannot go on in a destructor of a thread-local, when its thread has left the pool"
+            "a handled body can only continue in the pool in which its thread was when it began, or in none if \
+             it was in none"
         );
         let host = stack_context::here();
         let (outer, before) = (bodies::innermost(), visited_here());
@@ -244,10 +252,13 @@ impl HandledBody {
         }
     }
 
-    /// Returns true if the thread is still in its pool, which the frames require. In destructors of
-    /// thread-locals it is not.
+    /// Returns true if the thread belongs to the same pool as when the body began, which the frames require. In
+    /// destructors of thread-locals it belongs to none. A thread that has left a pool and entered it again has
+    /// another handle, and other fibers.
     fn is_in_own_pool(&self) -> bool {
-        self.context.is_some() == stack_context::here().is_some()
+        let here = stack_context::here().map(StackContext::thread_handle);
+        // The body has a share of its handle, so no other one has the same address.
+        here.map(Arc::as_ptr) == self.thread.as_ref().map(Arc::as_ptr)
     }
 
     /// Returns true once its closure was called.

@@ -19,7 +19,9 @@ use std::sync::{Arc, OnceLock};
 /// A body that a [`Handler`] can run: one that has not begun, or one whose effect was answered.
 ///
 /// It stays on its thread. If it is dropped, it is unwound, as by [`Continuation::discontinue`]. If it is
-/// leaked (`mem::forget`), it keeps its stack for ever.
+/// leaked (`mem::forget`), it keeps its stack for ever, and the memory of the pool in which it began. It is
+/// also leaked if it is dropped where it cannot continue: where the thread has left that pool, or belongs to
+/// another one.
 #[must_use = "dropped, the body is unwound"]
 pub struct Coroutine<T> {
     state: CoroutineState,
@@ -272,8 +274,10 @@ impl<'h, T, R> Handler<'h, T, R> {
     ///
     /// # Panics
     ///
-    /// If the body or a clause panics, or if there is no stack for a body that has not begun:
-    /// [`Coroutine::try_new`] returns an error instead.
+    /// - If the body or a clause panics.
+    /// - If there is no stack for a body that has not begun: [`Coroutine::try_new`] returns an error instead.
+    /// - If the body has a stack, and this thread has left the pool in which it was when the body got it, or
+    ///   has entered one since. The body is then leaked, if it has begun.
     pub fn run(&mut self, body: Coroutine<T>) -> R {
         let mut body = body;
         loop {

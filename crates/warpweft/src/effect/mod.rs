@@ -56,7 +56,9 @@
 //! - **Once**: an answer consumes the continuation. If it is dropped, it is discontinued: `perform` unwinds
 //!   with [`Discontinued`], and destructors run. If it is leaked, its stack is never freed, since nothing
 //!   unwinds it.
-//! - **On one thread**: bodies, continuations and coroutines are not `Send`. A fork of the body
+//! - **On one thread, and in one pool**: bodies, continuations and coroutines are not `Send`. A body that
+//!   began in a pool continues only while its thread belongs to that pool, and one that began outside of any
+//!   pool only outside: [`Handler::run`] panics elsewhere. A fork of the body
 //!   ([`join`](crate::join()), [`scope`](crate::scope())) may run anywhere, and finds its handlers only by
 //!   chance, so perform outside of forks. A task that the body spawns does not find them either.
 //! - **A wait** of the runtime inside of a body ([`block_on`](crate::block_on),
@@ -73,7 +75,8 @@
 //! - Effects, answers and bodies are `'static`: an effect leaves its frame, and a continuation may outlive
 //!   all that is around it. A clause may borrow. As in fibers, no lock of the standard library and no
 //!   thread-local should be in use across an effect.
-//! - A continuation in a thread-local is not unwound when a pool's thread ends: it is leaked.
+//! - A continuation in a thread-local is not unwound when a pool's thread ends: it is leaked. So is one that is
+//!   dropped where it cannot continue, since its thread has left its pool or entered one.
 //!
 //! # Costs
 //!

@@ -1,11 +1,15 @@
 //! Bodies that continue elsewhere than they began: under another token, or on a thread that has changed its
 //! pool.
 
-use super::Ask;
+use super::{Ask, Dropped, panics};
 use std::cell::RefCell;
 use std::hint::black_box;
+use std::rc::Rc;
+use std::sync::{Mutex, mpsc};
+use std::{io, thread};
 use warpweft::cancel::{self, CancelToken};
 use warpweft::effect::{Continuation, Coroutine, Handler, Next, perform};
+use warpweft::{PoolThread, Runtime};
 
 thread_local!(static KEPT: RefCell<Option<Coroutine<u32>>> = const { RefCell::new(None) });
 
@@ -46,4 +50,63 @@ fn a_body_keeps_its_token_when_the_frame_of_its_runner_has_ended() {
     write_over();
     assert_eq!(go_on(), 1);
     assert!(cancel::current().is_none());
+}
+
+/// Returns a runtime with one worker, and its thread.
+fn with_thread() -> (Runtime, PoolThread, mpsc::Receiver<PoolThread>) {
+    let (send, threads) = mpsc::channel();
+    let send = Mutex::new(send);
+    let start = move |thread| {
+        let send = send.lock().map_err(|_| io::Error::other("poisoned"))?;
+        send.send(thread).map_err(io::Error::other)
+    };
+    let builder = Runtime::builder().workers(1).stuck_after(None);
+    let runtime = builder.start_threads(start).build().expect("a runtime");
+    let thread = threads.recv().expect("one thread");
+    (runtime, thread, threads)
+}
+
+/// The same thread is one of two pools, one after the other, and then of none.
+#[test]
+fn a_body_continues_in_its_own_pool_only() {
+    const SAYS: &str = "can only continue in the pool";
+    let dropped = Rc::new(RefCell::new(Vec::new()));
+    let kept = || {
+        let word = Dropped(Rc::clone(&dropped), "unwound");
+        begin(move || {
+            let _word = word;
+            perform(Ask)
+        });
+    };
+    kept();
+    let (first, thread, threads) = with_thread();
+    let entered = thread.enter();
+    let said = panics(go_on);
+    assert!(said.contains(SAYS), "{said}");
+    assert!(dropped.borrow().is_empty(), "it is leaked");
+    kept();
+    assert_eq!(go_on(), 1);
+    dropped.borrow_mut().clear();
+    kept();
+    let successor = thread::spawn(move || threads.recv().map(PoolThread::run));
+    drop(entered);
+    let body = KEPT.take();
+    assert_eq!(dropped.borrow().len(), 0);
+    // The pool is gone, but what the body needs is not.
+    drop(first);
+    successor.join().expect("no panic").expect("a thread");
+    let (second, thread, threads) = with_thread();
+    let entered = thread.enter();
+    KEPT.set(body);
+    let said = panics(go_on);
+    assert!(said.contains(SAYS), "{said}");
+    kept();
+    drop(KEPT.take());
+    assert_eq!(*dropped.borrow(), ["unwound"], "in its pool it is unwound");
+    let successor = thread::spawn(move || threads.recv().map(PoolThread::run));
+    drop(entered);
+    drop(second);
+    successor.join().expect("no panic").expect("a thread");
+    kept();
+    assert_eq!(go_on(), 1);
 }
