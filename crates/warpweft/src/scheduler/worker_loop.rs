@@ -346,6 +346,8 @@ fn start<P: Policy>(pool: &TypedPool<P>, worker: usize) -> EnteredContexts {
 /// Takes the worker from a thread that has [entered](enter) the pool: another thread continues it. If there
 /// is none, the pool closes. At last it leaves `contexts`.
 pub(crate) fn exit<P: Policy>(pool: &Arc<TypedPool<P>>, context: &StackContext, contexts: EnteredContexts) {
+    // While the worker is here: its offer is the next thread's, and what this stack has there is taken back.
+    context.promote_forks_of_stack();
     if let Some(worker) = context.worker_ref().and_then(|worker_ref| worker_ref.worker) {
         let any: Arc<dyn PoolRef> = Arc::clone(pool) as _;
         let is_closing = pool.core.lifecycle.is_closing();

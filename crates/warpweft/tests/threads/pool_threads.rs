@@ -235,6 +235,53 @@ fn a_thread_leaves_a_pool_inside_of_a_fork() {
     assert!(successor.join().is_ok());
 }
 
+/// The fork below is on the worker's offer, which is the next thread's afterwards.
+#[test]
+fn a_thread_that_leaves_takes_its_offer_back() {
+    thread_local!(static ENTERED: Cell<Option<EnteredThread>> = const { Cell::new(None) });
+    for closes in [false, true] {
+        let accepts = Arc::new(AtomicBool::new(true));
+        let (collect, threads) = collect(&accepts);
+        let runtime = Runtime::builder()
+            .workers(2)
+            .stuck_after(None)
+            .start_threads(collect)
+            .build();
+        let runtime = runtime.expect("workers");
+        ENTERED.set(Some(threads.recv().expect("two threads").enter()));
+        let other = threads.recv().expect("two threads");
+        let other = thread::spawn(move || other.run());
+        // The other worker takes no fork meanwhile.
+        let (begun, begins) = mpsc::channel();
+        let (end, ends) = mpsc::channel::<()>();
+        let busy = TaskBuilder::new().on(&runtime).spawn_pinned(1, move || {
+            begun.send(()).expect("somebody waits");
+            ends.recv().expect("it is sent");
+        });
+        begins.recv().expect("it begins");
+        accepts.store(!closes, Ordering::SeqCst);
+        let successor = (!closes).then(|| thread::spawn(move || threads.recv().map(PoolThread::run)));
+        let ran = AtomicUsize::new(0);
+        let sum = runtime.install(|cx| {
+            cx.join(
+                |cx| {
+                    drop(ENTERED.take());
+                    assert_eq!(Pool::current_worker(), None);
+                    cx.join(|_| 1, |_| 2)
+                },
+                |_| ran.fetch_add(1, Ordering::SeqCst),
+            )
+        });
+        assert_eq!(sum.expect("it is open"), ((1, 2), 0));
+        end.send(()).expect("it waits");
+        busy.wait().expect("no panic");
+        assert_eq!(ran.load(Ordering::SeqCst), 1);
+        drop(runtime);
+        other.join().expect("no panic");
+        successor.map(|thread| thread.join().expect("no panic").expect("a thread"));
+    }
+}
+
 #[test]
 fn a_pinned_job_runs_where_it_is_told() {
     let runtime = Runtime::builder()
