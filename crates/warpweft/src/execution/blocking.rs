@@ -89,6 +89,8 @@ struct BlockInPlace<'task> {
     had_entered: Option<*const WorkerRef>,
     /// The thread is in `blocking` already, which found no spare the last time.
     nested: bool,
+    /// The same of the stack, which need not be a fiber's.
+    was_away: bool,
 }
 
 impl<'task> BlockInPlace<'task> {
@@ -126,6 +128,7 @@ impl<'task> BlockInPlace<'task> {
                 class,
                 had_entered,
                 nested: context.fiber().is_some_and(|fiber| fiber.set_blocking(true)),
+                was_away: context.is_away.replace(true),
             }
         });
         had_entered.inspect(|&worker_ref| current::set(worker_ref));
@@ -136,6 +139,7 @@ impl<'task> BlockInPlace<'task> {
         let Self {
             context, had_entered, ..
         } = self;
+        context.is_away.set(self.was_away);
         if context.stayed_in_parent() {
             // The frame continues without a worker: the workers belong to the parent.
             had_entered.inspect(|&worker_ref| current::set(worker_ref));

@@ -12,9 +12,10 @@ pub(crate) fn watch_overflows() {
     overflow::OUTSIDE.watch(label_outside);
 }
 
-/// Returns the innermost handled body that runs on this thread, or null.
+/// Returns the innermost handled body that runs on this thread, or null. A task that runs on top of a body
+/// which waits is in none.
 pub(crate) fn innermost() -> *const BodyLink {
-    stack_context::here().map_or_else(body_link::outside, StackContext::body)
+    stack_context::here().map_or_else(body_link::outside, StackContext::innermost_body)
 }
 
 /// Returns the handled bodies that run on this thread, innermost first.

@@ -19,6 +19,8 @@
 //! | `wait` | how a stack waits: a fiber switches, a thread gives its worker away |
 //! | `bodies`, `body_link` | the handled bodies that run on this thread |
 //! | `blocking` | closures that may block: another thread takes the worker over |
+//! | `under_task` | a frame that waits while other tasks run on top of it |
+//! | `leaving` | where a thread that has entered a pool may leave it |
 //! | `enter_guard` | a thread enters a pool without being one of its threads |
 //! | `spawn_here` | fibers that start on the thread of the fiber that spawns them |
 //! | `forked_child` | a thread of a pool in a child made by `fork()` |
@@ -43,6 +45,7 @@ pub(crate) mod fiber_state;
 pub(crate) mod fiber_waker;
 pub(crate) mod fork_cx;
 pub(crate) mod forked_child;
+mod leaving;
 #[cfg(doctest)]
 mod must_not_compile;
 pub(crate) mod offer_fork;
@@ -51,5 +54,6 @@ pub(crate) mod stack_context;
 pub(crate) mod thread_fibers;
 pub(crate) mod token;
 pub(crate) mod token_wait;
+mod under_task;
 pub(crate) mod wait;
 pub(crate) mod worker_claim;

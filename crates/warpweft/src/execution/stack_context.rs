@@ -52,6 +52,10 @@ pub(crate) struct StackContext {
     body: *const BodyLink,
     /// The number of calls of `uncooperative` on the stack.
     uncooperative: Cell<u32>,
+    /// True while a closure in `blocking` runs on the stack, whose frame will need a worker again.
+    pub(super) is_away: Cell<bool>,
+    /// True while another task runs on the stack, on top of a frame that waits.
+    pub(super) is_under_task: Cell<bool>,
     /// The youngest frame that runs a part of another one's join or scope; null if there is none.
     pub(super) covered: Cell<*const Covered>,
 }
@@ -103,6 +107,8 @@ impl StackContext {
             host: Cell::new(std::ptr::null()),
             uncooperative: Cell::new(0),
             covered: Cell::new(std::ptr::null()),
+            is_away: Cell::new(false),
+            is_under_task: Cell::new(false),
         }
     }
 
@@ -118,6 +124,8 @@ impl StackContext {
             host: Cell::new(self),
             uncooperative: Cell::new(0),
             covered: Cell::new(std::ptr::null()),
+            is_away: Cell::new(false),
+            is_under_task: Cell::new(false),
         }
     }
 
@@ -168,7 +176,11 @@ impl StackContext {
         unsafe { self.fiber.as_ref() }
     }
 
-    pub(crate) fn body(&self) -> *const BodyLink {
+    /// Returns the handled body that owns this stack, unless another task runs on top of it; or null.
+    pub(crate) fn innermost_body(&self) -> *const BodyLink {
+        if self.is_under_task.get() {
+            return std::ptr::null();
+        }
         self.body
     }
 

@@ -13,6 +13,7 @@ use super::block_on::drive;
 use super::fiber::{Fiber, MustWait};
 use super::stack_context::{StackContext, give_to, here, with_stack_context};
 use super::token::with_token;
+use super::under_task::UnderTask;
 use crate::observe::spans::LeftSpans;
 use crate::pool::current::{self, WorkerRef};
 use crate::threads::thread_handle::ThreadHandle;
@@ -381,6 +382,7 @@ impl StackContext {
     fn work_meanwhile(&self, over: impl Fn() -> bool) {
         // Those of this frame, which do not concern the others: entered again when this returns.
         let _spans = LeftSpans::leave();
+        let _under = UnderTask::new(self);
         while !over() {
             let Some(worker_ref) = self.worker_ref() else {
                 return;

@@ -399,6 +399,11 @@ impl List {
         self.ancestor.set(before);
     }
 
+    /// Returns true if this stack runs a stolen fork.
+    pub(crate) fn runs_stolen(&self) -> bool {
+        !self.ancestor.get().is_null()
+    }
+
     #[inline]
     pub(crate) fn tail(&self) -> *const ForkRecord {
         self.tail.get()

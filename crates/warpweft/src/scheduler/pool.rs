@@ -352,6 +352,11 @@ impl<P: Policy> PoolRef for TypedPool<P> {
         let occupied = context.enter_thread();
         let contexts = enter(&*self, &context);
         Box::new(move || {
+            if !context.may_leave_pool() {
+                // As if the program had leaked what it drops.
+                std::mem::forget((self, thread, contexts, occupied, context, fibers));
+                panic!("a thread leaves its pool in a frame that needs the worker: see PoolThread::enter");
+            }
             exit(&self, &context, contexts);
             drop(occupied);
             // Frames of this thread may still refer to them: nothing keeps a program from leaving the pool

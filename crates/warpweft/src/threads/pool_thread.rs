@@ -131,6 +131,11 @@ impl PoolThread {
     ///
     /// If the calling thread belongs to a pool. The pool of this thread closes then.
     ///
+    /// Dropping the result panics in a frame whose code needs the worker afterwards: in a fiber or a handled
+    /// body of the thread, in [`blocking`](crate::blocking()), in a task or a part of another thread's fork
+    /// that the thread runs while it waits, and in a hook of a policy or a waker that the worker calls. The
+    /// thread then stays in the pool, as if the value had been leaked, and the pool does not end.
+    ///
     /// ```
     /// use std::sync::Mutex;
     /// use std::sync::mpsc;

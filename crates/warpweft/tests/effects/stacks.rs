@@ -8,6 +8,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 use warpweft::effect::{Continuation, Coroutine, Handler, Next, handle, perform};
+use warpweft::policy::Count;
 use warpweft::sync::oneshot;
 use warpweft::time::sleep;
 use warpweft::{JoinError, Runtime, block_on, blocking, fiber, join, spawn_job, yield_now};
@@ -175,6 +176,25 @@ fn a_body_moves_in_the_middle_of_a_poll() {
         assert_eq!(runtime.spawn_job(go_on).wait().expect("on a job"), 0);
         assert_eq!(runtime.spawn_fiber(go_on).wait().expect("on a fiber"), 3);
     }
+}
+
+/// No spare thread is to be had, so it runs on the body's stack while the body waits.
+#[test]
+fn a_task_on_top_of_a_body_does_not_find_its_handlers() {
+    let builder = Runtime::builder().workers(1).max_threads(1).stuck_after(None);
+    let runtime = builder.build().expect("a runtime");
+    let job = runtime.spawn_job(|| {
+        let body = || {
+            let said = spawn_job(|| panics(|| perform(Ask))).wait().expect("no panic");
+            assert!(said.contains("no handler"), "{said}");
+            // Its own handlers are found, and then those of the body again.
+            let own = || handle(|| perform(Ask) + perform(Ask), answering(10));
+            spawn_job(own).wait().expect("no panic") + perform(Ask)
+        };
+        handle(body, answering(1))
+    });
+    assert_eq!(job.wait().expect("no panic"), 21);
+    assert!(runtime.counters().total().get(Count::Stacked) >= 2);
 }
 
 /// If the body enters a pool, that pool belongs to the body; one that its runner has entered is found as long

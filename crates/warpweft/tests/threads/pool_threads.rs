@@ -3,13 +3,15 @@
 use crate::eventually::eventually;
 use std::cell::Cell;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
+use warpweft::effect::{Handler, handle};
 use warpweft::policy::Count;
 use warpweft::{
-    BuildError, EnteredThread, JoinError, Pool, PoolThread, Runtime, TaskBuilder, block_on, spawn_job,
-    yield_now,
+    BuildError, EnteredThread, JoinError, Pool, PoolThread, Runtime, TaskBuilder, block_on, blocking, fiber,
+    spawn_job, yield_now,
 };
 
 /// A function that sends the threads that it should start, as long as `accepts` is true.
@@ -279,6 +281,58 @@ fn a_thread_that_leaves_takes_its_offer_back() {
         drop(runtime);
         other.join().expect("no panic");
         successor.map(|thread| thread.join().expect("no panic").expect("a thread"));
+    }
+}
+
+/// Frames that need the worker afterwards are on the thread. It stays, and so does its pool.
+#[test]
+fn a_thread_does_not_leave_in_the_middle_of_a_task() {
+    thread_local!(static ENTERED: Cell<Option<EnteredThread>> = const { Cell::new(None) });
+    fn leaves() -> bool {
+        let leave = || drop(ENTERED.take().expect("it has entered"));
+        match catch_unwind(AssertUnwindSafe(leave)) {
+            Ok(()) => true,
+            Err(payload) => {
+                let text = payload.downcast_ref::<&str>().expect("a text");
+                assert!(text.contains("needs the worker"), "{text}");
+                false
+            }
+        }
+    }
+    let ways: [(&str, fn() -> bool); 6] = [
+        ("in a body", || handle(leaves, Handler::new())),
+        ("in blocking", || blocking(leaves)),
+        ("in a fiber", || fiber::spawn(leaves).wait().expect("no panic")),
+        ("in a job on top", || spawn_job(leaves).wait().expect("no panic")),
+        ("in a body in blocking", || {
+            blocking(|| handle(leaves, Handler::new()))
+        }),
+        ("on its own stack", leaves),
+    ];
+    for (name, way) in ways {
+        let (told, tells) = mpsc::channel();
+        thread::spawn(move || {
+            let accepts = Arc::new(AtomicBool::new(true));
+            let (collect, threads) = collect(&accepts);
+            let runtime = Runtime::builder()
+                .workers(1)
+                .stuck_after(None)
+                .start_threads(collect)
+                .build();
+            let runtime = runtime.expect("a worker");
+            ENTERED.set(Some(threads.recv().expect("a thread").enter()));
+            // In `blocking` another thread has the worker. Otherwise this one runs what it waits for.
+            accepts.store(name.contains("blocking"), Ordering::SeqCst);
+            let _others = thread::spawn(move || threads.into_iter().for_each(PoolThread::run));
+            told.send((way(), Pool::current_worker()))
+                .expect("somebody waits");
+            if Pool::current_worker().is_some() {
+                std::mem::forget(runtime);
+            }
+        });
+        let (left, worker) = tells.recv().expect("it ends");
+        assert_eq!(left, name == "on its own stack", "{name}");
+        assert_eq!(worker.is_none(), left, "{name}");
     }
 }
 
