@@ -7,7 +7,7 @@
 //! - Code that is uncooperative, panicking, or a hook of a policy neither switches nor unwinds.
 
 use crate::execution::stack_context::{self, StackContext};
-use crate::execution::token;
+use crate::execution::token::{self, UncooperativeCall};
 use crate::threads::quantum::Quantum;
 use std::cell::Cell;
 use std::panic::resume_unwind;
@@ -126,15 +126,13 @@ fn stop_if_told(context: &StackContext) {
 /// # }
 /// ```
 pub fn uncooperative<T>(f: impl FnOnce() -> T) -> T {
-    /// It belongs to the calling stack, which stays on its thread: the stack context is the same at the end.
     struct Ends(i32);
     impl Drop for Ends {
         fn drop(&mut self) {
-            token::set_uncooperative(false);
             set_left(self.0);
         }
     }
-    token::set_uncooperative(true);
+    let _call = UncooperativeCall::begin();
     let _ends = Ends(left());
     f()
 }

@@ -12,7 +12,7 @@
 //! # Invariants
 //!
 //! - One thread owns everything here. A stack that is not running has nothing latent in its fork list.
-//! - `types`, `outer` and the stack context's host describe the present run. While the body is suspended, no
+//! - `types`, `outer`, `carried`, `uncooperative_below` and the stack context's host describe the present run. While the body is suspended, no
 //!   code reads them.
 //! - A body runs only while its thread belongs to the pool, or to none, as when the body was made.
 //! - A suspended body is resumed or unwound, or its memory stays for ever, and so does that of its pool.
@@ -25,7 +25,7 @@ use crate::coroutine::switch::{RawCoroutine, Switch};
 use crate::execution::bodies;
 use crate::execution::body_link::{self, BodyLink};
 use crate::execution::stack_context::{self, StackContext};
-use crate::execution::token;
+use crate::execution::token::{self, OutsideStack};
 use crate::observe::spans::LeftSpans;
 use crate::pool::current;
 use crate::pool::current::WorkerRef;
@@ -59,6 +59,8 @@ pub(crate) struct HandledBody {
     types: Cell<*const [TypeId]>,
     /// True if its runner had a worker.
     carried: Cell<bool>,
+    /// On a thread of no pool: the number of uncooperative calls on the stacks below.
+    uncooperative_below: Cell<u32>,
     request: Cell<Option<Request>>,
     discontinued: Cell<bool>,
     /// The thread of a pool to which it belongs; `None` on a thread of no pool. The last field: its stack and
@@ -142,6 +144,7 @@ impl HandledBody {
             types: Cell::new(&[]),
             _permit: permit,
             carried: Cell::new(false),
+            uncooperative_below: Cell::new(0),
             request: Cell::new(None),
             discontinued: Cell::new(false),
             thread: stack_context::here().map(|here| Arc::clone(here.thread_handle())),
@@ -165,7 +168,7 @@ impl HandledBody {
             None => {
                 body_link::set_outside(self.link());
                 // A frame of the body must not lead to those of its first runner, which may end before it.
-                token::set_outside(ptr::null());
+                token::set_outside_frame(ptr::null());
             }
         }
         current::set(bodies::found_here());
@@ -196,12 +199,18 @@ impl HandledBody {
         // SAFETY: it changes only below, when the body has ended.
         let coroutine = unsafe { &*self.coroutine.get() };
         let outside = token::outside();
+        self.uncooperative_below.set(outside.uncooperative);
         let ended = coroutine.as_ref().is_none_or(|coroutine| coroutine.resume(input));
         match (&self.context, host) {
             (Some(context), Some(host)) => host.resume_from(context),
             _ => {
                 body_link::set_outside(outer);
-                token::set_outside(outside);
+                // The runner may have been moved meanwhile, together with this body.
+                let uncooperative = self.uncooperative_below.get();
+                token::set_outside(OutsideStack {
+                    uncooperative,
+                    ..outside
+                });
             }
         }
         current::set(before.unwrap_or_else(bodies::found_here));
@@ -230,6 +239,7 @@ impl HandledBody {
     fn switch_away(&self) {
         let spans = LeftSpans::leave();
         let (top, before) = (bodies::innermost(), visited_here());
+        let (mut outside, below) = (token::outside(), self.uncooperative_below.get());
         // SAFETY: the switch is at the base of this body's stack, and was set when it began.
         let switch = unsafe { &*self.switch.get() };
         let input = match (&self.context, stack_context::here()) {
@@ -238,17 +248,31 @@ impl HandledBody {
                 context.leave(|| switch.suspend(()))
             }
             _ => {
-                let outside = token::outside();
                 let input = switch.suspend(());
                 body_link::set_outside(top);
+                // The calls on these stacks, and those on the stacks that they run on top of now.
+                let moved = self.uncooperative_below.get().wrapping_sub(below);
+                outside.uncooperative = outside.uncooperative.wrapping_add(moved);
                 token::set_outside(outside);
                 input
             }
         };
+        self.refresh_on_top(below);
         current::set(before.unwrap_or_else(bodies::found_here));
         spans.come_back();
         if input == Input::Unwind {
             resume_unwind(Box::new(Discontinued(())));
+        }
+    }
+
+    /// Lets the bodies on top of this one, which continue with it, know what their runners have below them now.
+    /// It had `below` uncooperative calls below it when it was left.
+    fn refresh_on_top(&self, below: u32) {
+        let moved = self.uncooperative_below.get().wrapping_sub(below);
+        for body in chain().take_while(|body| !ptr::eq(*body, self)) {
+            body.carried.set(self.carried.get());
+            let below = body.uncooperative_below.get().wrapping_add(moved);
+            body.uncooperative_below.set(below);
         }
     }
 

@@ -142,10 +142,9 @@ impl StackContext {
         std::iter::successors(Some(self), |context| unsafe { context.host.get().as_ref() })
     }
 
-    /// Counts the begin or the end of a call of `uncooperative` on this stack.
-    pub(crate) fn set_uncooperative(&self, more: bool) {
-        let calls = self.uncooperative.get();
-        self.uncooperative.set(if more { calls + 1 } else { calls - 1 });
+    /// Returns the count of calls of `uncooperative` on this stack.
+    pub(crate) fn uncooperative(&self) -> &Cell<u32> {
+        &self.uncooperative
     }
 
     /// Returns true if there is such a call on this stack, or below it.

@@ -37,14 +37,32 @@ thread_word!(static OUTSIDE: *const TokenFrame = ptr::null());
 // How many uncooperative calls a thread of no pool is in. Elsewhere the stack context counts them.
 thread_word!(static UNCOOPERATIVE: u32 = 0);
 
-/// Returns the youngest frame of a thread that belongs to no pool, for code that is about to switch stacks
-/// there.
-pub(crate) fn outside() -> *const TokenFrame {
-    OUTSIDE.with(Cell::get)
+/// What belongs to the stack that runs on a thread of no pool. Elsewhere the stack context has it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OutsideStack {
+    /// The youngest frame with a token.
+    pub(crate) frame: *const TokenFrame,
+    /// The number of uncooperative calls on the stack, and on those that it runs on top of.
+    pub(crate) uncooperative: u32,
 }
 
-/// Sets the youngest frame of a thread that belongs to no pool, behind a switch of stacks.
-pub(crate) fn set_outside(frame: *const TokenFrame) {
+/// Returns what a thread that belongs to no pool has of its stack, for code that is about to switch stacks
+/// there.
+pub(crate) fn outside() -> OutsideStack {
+    OutsideStack {
+        frame: OUTSIDE.with(Cell::get),
+        uncooperative: UNCOOPERATIVE.with(Cell::get),
+    }
+}
+
+/// Sets what a thread that belongs to no pool has of its stack, behind a switch of stacks.
+pub(crate) fn set_outside(stack: OutsideStack) {
+    set_outside_frame(stack.frame);
+    UNCOOPERATIVE.with(|calls| calls.set(stack.uncooperative));
+}
+
+/// Sets the youngest frame of a thread that belongs to no pool.
+pub(crate) fn set_outside_frame(frame: *const TokenFrame) {
     OUTSIDE.with(|outside| outside.set(frame));
 }
 
@@ -88,7 +106,10 @@ mod used {
 
 /// Returns the frame that decides which token counts on the calling stack; null if there is none.
 fn frame_here() -> *const TokenFrame {
-    here().map_or_else(outside, |context| context.forks().token_frame())
+    here().map_or_else(
+        || OUTSIDE.with(Cell::get),
+        |context| context.forks().token_frame(),
+    )
 }
 
 /// Returns the token that counts on the calling stack; null if there is none.
@@ -185,14 +206,29 @@ pub(crate) fn check() {
     }
 }
 
-/// Begins an uncooperative call on the calling stack, or ends one.
-pub(crate) fn set_uncooperative(is: bool) {
-    match here() {
-        Some(context) => context.set_uncooperative(is),
-        None => UNCOOPERATIVE.with(|calls| {
-            let more = if is { 1 } else { u32::MAX };
-            calls.set(calls.get().wrapping_add(more));
-        }),
+/// An uncooperative call on the calling stack, until it is dropped there. It ends where it was counted, also
+/// if the thread has entered or left a pool meanwhile.
+pub(crate) struct UncooperativeCall<'stack>(Option<&'stack StackContext>);
+
+impl UncooperativeCall<'_> {
+    pub(crate) fn begin() -> Self {
+        let call = Self(here());
+        call.count(1);
+        call
+    }
+
+    fn count(&self, more: i32) {
+        let add = |calls: &Cell<u32>| calls.set(calls.get().wrapping_add_signed(more));
+        match self.0 {
+            Some(context) => add(context.uncooperative()),
+            None => UNCOOPERATIVE.with(add),
+        }
+    }
+}
+
+impl Drop for UncooperativeCall<'_> {
+    fn drop(&mut self) {
+        self.count(-1);
     }
 }
 
@@ -322,7 +358,7 @@ impl Drop for Entered<'_> {
             if let Some(before) = unsafe { self.outside.as_ref() }.filter(|_| self.frame.listens.get()) {
                 before.listens.set(true);
             }
-            return set_outside(self.outside);
+            return set_outside_frame(self.outside);
         };
         if let Some(place) = self.frame.place.take() {
             // SAFETY: by the contract of `new`.

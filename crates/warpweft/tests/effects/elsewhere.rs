@@ -1,15 +1,15 @@
 //! Bodies that continue elsewhere than they began: under another token, or on a thread that has changed its
 //! pool.
 
-use super::{Ask, Dropped, panics};
+use super::{Ask, Dropped, Say, everywhere, panics, runtime};
 use std::cell::RefCell;
 use std::hint::black_box;
 use std::rc::Rc;
 use std::sync::{Mutex, mpsc};
 use std::{io, thread};
 use warpweft::cancel::{self, CancelToken};
-use warpweft::effect::{Continuation, Coroutine, Handler, Next, perform};
-use warpweft::{PoolThread, Runtime};
+use warpweft::effect::{Continuation, Coroutine, Handler, Next, handle, perform};
+use warpweft::{PoolThread, Runtime, blocking, uncooperative};
 
 thread_local!(static KEPT: RefCell<Option<Coroutine<u32>>> = const { RefCell::new(None) });
 
@@ -109,4 +109,109 @@ fn a_body_continues_in_its_own_pool_only() {
     successor.join().expect("no panic").expect("a thread");
     kept();
     assert_eq!(go_on(), 1);
+}
+
+/// Returns true if a cancellation stops the code here.
+fn stops() -> bool {
+    let token = CancelToken::new();
+    let stopped = token.run(|| {
+        token.cancel();
+        cancel::check();
+    });
+    stopped.is_err()
+}
+
+/// Tells whether it could be stopped before an effect, and afterwards.
+fn before_and_after() -> u32 {
+    let before = u32::from(stops());
+    perform(Ask);
+    10 * before + u32::from(stops())
+}
+
+/// Not of the thread: in a pool and outside, the handler's code stops while such a body is suspended.
+#[test]
+fn uncooperative_code_is_of_its_stack() {
+    everywhere(|| {
+        let body = || {
+            let inside = uncooperative(|| {
+                let before = stops();
+                perform(Ask);
+                before || stops()
+            });
+            u32::from(!inside && stops())
+        };
+        begin(body);
+        assert!(stops(), "the body is suspended");
+        assert_eq!(go_on(), 1);
+        // On top of such code the body is uncooperative, too.
+        uncooperative(|| begin(before_and_after));
+        assert_eq!(go_on(), 1);
+        begin(before_and_after);
+        assert_eq!(uncooperative(go_on), 10);
+        assert!(stops());
+    });
+}
+
+/// The inner body is suspended with the outer one, and then by its own handler.
+#[test]
+fn uncooperative_code_below_a_chain_of_bodies() {
+    everywhere(|| {
+        let inner = || {
+            let stopped = before_and_after();
+            perform(Say("to the inner handler"));
+            10 * stopped + u32::from(stops())
+        };
+        let chain = move || {
+            let handler = Handler::new().on(|Say(_), k| {
+                assert!(stops(), "nothing below is uncooperative any more");
+                k.resume(())
+            });
+            handle(inner, handler)
+        };
+        uncooperative(|| begin(chain));
+        assert_eq!(go_on(), 11);
+        assert!(stops());
+    });
+}
+
+/// The thread enters a pool, or leaves it, in the middle of an uncooperative call.
+#[test]
+fn an_uncooperative_call_ends_where_it_began() {
+    let (runtime, thread, threads) = with_thread();
+    let entered = uncooperative(|| thread.enter());
+    assert!(stops());
+    let successor = thread::spawn(move || threads.recv().map(PoolThread::run));
+    uncooperative(|| drop(entered));
+    assert!(stops());
+    drop(runtime);
+    successor.join().expect("no panic").expect("a thread");
+}
+
+/// What was outside of `blocking` continues inside of it, with all its handlers, and the other way round.
+#[test]
+fn a_chain_of_bodies_continues_in_blocking_and_outside_of_it() {
+    fn inner() -> u32 {
+        let sum = perform(Ask);
+        perform(Say("to the inner handler"));
+        sum + perform(Ask)
+    }
+    fn chain() -> u32 {
+        handle(inner, Handler::new().on(|Say(_), k| k.resume(())))
+    }
+    fn blocked() -> u32 {
+        let refused = || panics(|| blocking(|| perform(Say("to the inner handler"))));
+        let sum = perform(Ask);
+        let said = refused();
+        assert!(said.contains("blocking"), "{said}");
+        sum
+    }
+    let runtime = runtime(1);
+    let job = runtime.spawn_job(|| {
+        begin(chain);
+        assert_eq!(blocking(go_on), 0);
+        assert_eq!(go_on(), 2);
+        blocking(|| begin(|| handle(blocked, Handler::new().on(|Say(_), k| k.resume(())))));
+        assert_eq!(go_on(), 1);
+    });
+    job.wait().expect("no panic");
 }
