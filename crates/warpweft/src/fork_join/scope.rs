@@ -27,6 +27,7 @@ use crate::fork::list::List;
 use crate::fork::stealable::{By, Stealable, Stolen};
 use crate::observe::spans::SpawnSpan;
 use crate::observe::tasks;
+use crate::pool::dyn_pool::DynPool;
 use crate::runtime::pool::Pool;
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -225,11 +226,14 @@ pub struct Scope<'scope, 'env: 'scope> {
     is_closed: Cell<bool>,
     /// The owner's pool, for jobs that are spawned elsewhere.
     pool: NonNull<PoolHeader>,
+    /// The same, from an `Arc`. The owner may be gone: jobs outlive its thread if its stack was leaked, as a
+    /// handled body's. Such a stack keeps the pool.
+    shared_pool: *const dyn DynPool,
     scope: PhantomData<&'scope mut &'scope ()>,
     env: PhantomData<&'env mut &'env ()>,
 }
 
-// SAFETY: `owner` is only compared; only the owner's thread touches `is_closed` and the jobs that wait;
+// SAFETY: `owner` is only compared; the pool is shared anyway; only the owner's thread touches `is_closed` and the jobs that wait;
 // everything else is synchronised.
 unsafe impl Sync for Scope<'_, '_> {}
 
@@ -272,7 +276,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
             }
             _ => {
                 let (run, info) = self.pinned(Box::new(job));
-                // SAFETY: the owner's thread keeps the pool alive, and waits for the job.
+                // SAFETY: the owner's thread, or its leaked body, keeps the pool alive.
                 unsafe { detached_job(move || run.go(), info) }.push(Why::Spawned);
             }
         }
@@ -301,7 +305,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         pool.assert_has(worker);
         let span = SpawnSpan::current();
         let (run, info) = self.pinned(Box::new(move || span.run(|| job(self))));
-        // SAFETY: the owner's thread keeps the pool alive, and waits for the job.
+        // SAFETY: the owner's thread, or its leaked body, keeps the pool alive.
         let task = unsafe { detached_job(move || run.go(), info) };
         pool.any().push_pinned(worker, task);
     }
@@ -309,10 +313,11 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// Returns the pool of the stack that opened the scope, where its jobs run.
     #[must_use]
     pub fn pool(&self) -> Pool {
-        // SAFETY: the owner's thread waits in the scope's frame, so its context is there. The pool of a
-        // context does not change.
-        let owner = unsafe { &*self.owner };
-        Pool::new(Arc::clone(owner.fibers().pool()))
+        // SAFETY: it came from an `Arc`. The thread that waits in the scope's frame keeps the pool, or the
+        // leaked body whose frame it is.
+        unsafe { Arc::increment_strong_count(self.shared_pool) };
+        // SAFETY: as above; the share was taken just now.
+        Pool::new(unsafe { Arc::from_raw(self.shared_pool) })
     }
 
     /// Spawns a fiber, which any worker may start.
@@ -322,7 +327,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         F: FnOnce(&'scope Scope<'scope, 'env>) + Send + 'scope,
     {
         let (run, info) = self.pinned(Box::new(move || body(self)));
-        // SAFETY: the owner's thread keeps the pool alive, and waits for the job.
+        // SAFETY: the owner's thread, or its leaked body, keeps the pool alive.
         unsafe { tasks::detached_on_stack_job(move || run.go(), FiberStart, info) }.push(Why::Spawned);
     }
 
@@ -402,6 +407,7 @@ impl ForkCx<'_> {
             owner: context,
             is_closed: Cell::new(false),
             pool: context.pool(),
+            shared_pool: Arc::as_ptr(context.fibers().pool()),
             scope: PhantomData,
             env: PhantomData,
         };

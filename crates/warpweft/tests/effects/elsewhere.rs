@@ -9,7 +9,7 @@ use std::sync::{Mutex, mpsc};
 use std::{io, thread};
 use warpweft::cancel::{self, CancelToken};
 use warpweft::effect::{Continuation, Coroutine, Handler, Next, handle, perform};
-use warpweft::{PoolThread, Runtime, blocking, uncooperative};
+use warpweft::{PoolThread, Runtime, blocking, scope, uncooperative};
 
 thread_local!(static KEPT: RefCell<Option<Coroutine<u32>>> = const { RefCell::new(None) });
 
@@ -214,4 +214,47 @@ fn a_chain_of_bodies_continues_in_blocking_and_outside_of_it() {
         assert_eq!(go_on(), 1);
     });
     job.wait().expect("no panic");
+}
+
+/// A job of its scope runs when the thread of the scope's owner has ended. Sanitizers would see that the job
+/// uses what was the thread's.
+#[test]
+fn the_scope_of_a_leaked_body_keeps_its_pool() {
+    let (send, threads) = mpsc::channel();
+    let send = Mutex::new(send);
+    let start = move |thread| {
+        let send = send.lock().map_err(|_| io::Error::other("poisoned"))?;
+        send.send(thread).map_err(io::Error::other)
+    };
+    let builder = Runtime::builder().workers(2).stuck_after(None);
+    let runtime = builder.start_threads(start).build().expect("a runtime");
+    let (first, second) = (threads.recv(), threads.recv());
+    let other = thread::spawn(move || second.map(PoolThread::run));
+    let successor = thread::spawn(move || threads.recv().map(PoolThread::run));
+    let (tell, told) = mpsc::channel();
+    let (go, goes) = mpsc::channel::<()>();
+    let owner = move || {
+        let entered = first.expect("a thread for each worker").enter();
+        let body = move || {
+            scope(|s| {
+                s.spawn(move |s| {
+                    tell.send(None).expect("somebody waits");
+                    goes.recv().expect("it is sent");
+                    let told = tell.send(Some(s.pool().name().to_owned()));
+                    told.expect("somebody waits");
+                });
+                perform(Ask);
+            });
+        };
+        let leak = |Ask, k: Continuation<Ask, ()>| std::mem::forget(k);
+        handle(body, Handler::new().on(leak));
+        drop(entered);
+    };
+    thread::spawn(owner).join().expect("no panic");
+    assert_eq!(told.recv(), Ok(None), "another thread runs it");
+    go.send(()).expect("it waits");
+    assert_eq!(told.recv(), Ok(Some(String::from("warpweft"))));
+    drop(runtime);
+    other.join().expect("no panic").expect("a thread");
+    successor.join().expect("no panic").expect("a thread");
 }
