@@ -8,6 +8,7 @@ use super::spawn_error::SpawnError;
 use super::spawn_with_permit::Entry;
 use super::task_builder::TaskBuilder;
 use crate::execution::block_on::block_on;
+use crate::execution::bodies;
 use crate::execution::enter_guard::EnterGuard;
 use crate::execution::fiber_start::NoUnwindGuard;
 use crate::execution::fork_cx::{ForkCx, with_forks};
@@ -277,10 +278,11 @@ impl Pool {
         let worker_ref = self.any().external();
         // SAFETY: `self` keeps the pool alive, and the value is dropped at the end of this function.
         let _visiting = unsafe { EnterGuard::new(&worker_ref) };
-        // A thread of the pool has entered already. A fiber may be left in the middle, with the contexts of
-        // its thread as they are then.
-        let enters = stack_context::here()
-            .is_none_or(|context| !context.is_of(self.header()) && context.fiber().is_none());
+        // A thread of the pool has entered already. A fiber and a handled body may be left in the middle, with
+        // the contexts of their thread as they are then.
+        let enters = bodies::innermost().is_null()
+            && stack_context::here()
+                .is_none_or(|context| !context.is_of(self.header()) && context.fiber().is_none());
         let contexts = &self.any().core().threads.hooks().contexts;
         let _contexts = enters.then(|| contexts.enter(ThreadRole::BlockOn));
         block_on(future)

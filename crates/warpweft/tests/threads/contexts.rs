@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
+use warpweft::effect::{Handler, handle};
 use warpweft::{
     Builder, PoolThread, Runtime, ThreadRole, block_on, blocking, fiber, spawn_blocking, spawn_job,
 };
@@ -171,6 +172,10 @@ fn block_on_enters_where_the_thread_is_not_inside() {
     let fiber = move || fiber::spawn(move || other.block_on(async { inside() })).wait();
     let seen = runtime.install(|_| fiber()).expect("open").expect("no panic");
     assert_eq!(seen, ["outer"]);
+    // The same in a handled body, here on a thread of no pool.
+    let other = Arc::clone(&inner_runtime);
+    let body = move || other.block_on(async { inside() });
+    assert_eq!(handle(body, Handler::new()), [""; 0]);
     // In a task of its own, it is inside already.
     let count = |roles: &Roles| {
         let roles = roles.lock().expect("no panic");

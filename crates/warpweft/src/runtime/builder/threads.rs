@@ -48,7 +48,8 @@ impl Builder {
     /// These threads are the workers', those of [`spawn_blocking`](crate::spawn_blocking), and others for the
     /// time of a [`Runtime::block_on`](crate::Runtime::block_on): [`ThreadRole`] says which one calls.
     /// `block_on` does not enter in a task of this pool, whose thread has the context, nor in a fiber of
-    /// another pool, which may be left in the middle of it.
+    /// another pool or in the body of an [effect](crate::effect)'s handler, which may be left in the middle
+    /// of it.
     ///
     /// Several contexts are entered in the order in which they were added, and left in the reverse order.
     /// Functions of [`on_thread_start`](Self::on_thread_start) and
