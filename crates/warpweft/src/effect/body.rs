@@ -12,8 +12,8 @@
 //! # Invariants
 //!
 //! - One thread owns everything here. A stack that is not running has nothing latent in its fork list.
-//! - `types`, `outer`, `carried`, `uncooperative_below` and the stack context's host describe the present run. While the body is suspended, no
-//!   code reads them.
+//! - `types`, `outer`, `carried`, `uncooperative_below` and the stack context's host describe the present
+//!   run. While the body is suspended, no code reads them.
 //! - A body runs only while its thread belongs to the pool, or to none, as when the body was made.
 //! - A suspended body is resumed or unwound, or its memory stays for ever, and so does that of its pool.
 
@@ -265,8 +265,8 @@ impl HandledBody {
         }
     }
 
-    /// Lets the bodies on top of this one, which continue with it, know what their runners have below them now.
-    /// It had `below` uncooperative calls below it when it was left.
+    /// Lets the bodies on top of this one, which continue with it, know what their runners have below them
+    /// now. It had `below` uncooperative calls below it when it was left.
     fn refresh_on_top(&self, below: u32) {
         let moved = self.uncooperative_below.get().wrapping_sub(below);
         for body in chain().take_while(|body| !ptr::eq(*body, self)) {
@@ -276,9 +276,9 @@ impl HandledBody {
         }
     }
 
-    /// Returns true if the thread belongs to the same pool as when the body began, which the frames require. In
-    /// destructors of thread-locals it belongs to none. A thread that has left a pool and entered it again has
-    /// another handle, and other fibers.
+    /// Returns true if the thread belongs to the same pool as when the body was made, which the frames
+    /// require. In destructors of thread-locals it belongs to none. A thread that has left a pool and entered
+    /// it again has another handle, and other fibers.
     fn is_in_own_pool(&self) -> bool {
         let here = stack_context::here().map(StackContext::thread_handle);
         // The body has a share of its handle, so no other one has the same address.

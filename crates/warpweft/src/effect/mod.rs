@@ -75,8 +75,8 @@
 //! - Effects, answers and bodies are `'static`: an effect leaves its frame, and a continuation may outlive
 //!   all that is around it. A clause may borrow. As in fibers, no lock of the standard library and no
 //!   thread-local should be in use across an effect.
-//! - A continuation in a thread-local is not unwound when a pool's thread ends: it is leaked. So is one that is
-//!   dropped where it cannot continue, since its thread has left its pool or entered one.
+//! - A continuation in a thread-local is not unwound when a pool's thread ends: it is leaked. So is one that
+//!   is dropped where it cannot continue, since its thread has left its pool or entered one.
 //!
 //! # Costs
 //!

@@ -3,8 +3,8 @@
 use super::stack_context::{StackContext, here};
 
 impl StackContext {
-    /// Returns true if the calling thread, to whose own stack this belongs, may leave its pool: no frame here,
-    /// and no stack on top, relies on that the thread carries a worker of the pool afterwards.
+    /// Returns true if the calling thread, to whose own stack this belongs, may leave its pool: no frame
+    /// here, and no stack on top, relies on a worker of the pool afterwards.
     ///
     /// A fiber and a handled body run on top, with the worker. So does a task, or a part of another thread's
     /// fork, that this stack runs while it waits. A frame in `blocking` gets its worker back, and a hook of

@@ -233,8 +233,8 @@ pub struct Scope<'scope, 'env: 'scope> {
     env: PhantomData<&'env mut &'env ()>,
 }
 
-// SAFETY: `owner` is only compared; the pool is shared anyway; only the owner's thread touches `is_closed` and the jobs that wait;
-// everything else is synchronised.
+// SAFETY: `owner` is only compared; the pool is shared anyway; only the owner's thread touches `is_closed`
+// and the jobs that wait; everything else is synchronised.
 unsafe impl Sync for Scope<'_, '_> {}
 
 impl fmt::Debug for Scope<'_, '_> {

@@ -278,8 +278,8 @@ impl Pool {
         let worker_ref = self.any().external();
         // SAFETY: `self` keeps the pool alive, and the value is dropped at the end of this function.
         let _visiting = unsafe { EnterGuard::new(&worker_ref) };
-        // A thread of the pool has entered already. A fiber and a handled body may be left in the middle, with
-        // the contexts of their thread as they are then.
+        // A thread of the pool has entered already. A fiber and a handled body may be left in the middle,
+        // with the contexts of their thread as they are then.
         let enters = bodies::innermost().is_null()
             && stack_context::here()
                 .is_none_or(|context| !context.is_of(self.header()) && context.fiber().is_none());

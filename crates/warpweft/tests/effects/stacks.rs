@@ -138,8 +138,8 @@ fn a_body_moves_between_fibers_of_its_thread() {
     assert_eq!(second.wait().expect("no panic"), 111);
 }
 
-/// The effect is performed inside of a poll that then waits: on top of another fiber, on a job's stack, and on
-/// top of a fiber again.
+/// The effect is performed inside of a poll that then waits: on top of another fiber, on a job's stack, and
+/// on top of a fiber again.
 #[test]
 fn a_body_moves_in_the_middle_of_a_poll() {
     thread_local!(static KEPT: RefCell<Option<Coroutine<u32>>> = const { RefCell::new(None) });

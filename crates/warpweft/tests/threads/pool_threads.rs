@@ -280,7 +280,9 @@ fn a_thread_that_leaves_takes_its_offer_back() {
         assert_eq!(ran.load(Ordering::SeqCst), 1);
         drop(runtime);
         other.join().expect("no panic");
-        successor.map(|thread| thread.join().expect("no panic").expect("a thread"));
+        if let Some(thread) = successor {
+            thread.join().expect("no panic").expect("a thread");
+        }
     }
 }
 
@@ -299,7 +301,8 @@ fn a_thread_does_not_leave_in_the_middle_of_a_task() {
             }
         }
     }
-    let ways: [(&str, fn() -> bool); 6] = [
+    type Case = (&'static str, fn() -> bool);
+    let cases: [Case; 6] = [
         ("in a body", || handle(leaves, Handler::new())),
         ("in blocking", || blocking(leaves)),
         ("in a fiber", || fiber::spawn(leaves).wait().expect("no panic")),
@@ -309,7 +312,7 @@ fn a_thread_does_not_leave_in_the_middle_of_a_task() {
         }),
         ("on its own stack", leaves),
     ];
-    for (name, way) in ways {
+    for (name, call) in cases {
         let (told, tells) = mpsc::channel();
         thread::spawn(move || {
             let accepts = Arc::new(AtomicBool::new(true));
@@ -324,7 +327,7 @@ fn a_thread_does_not_leave_in_the_middle_of_a_task() {
             // In `blocking` another thread has the worker. Otherwise this one runs what it waits for.
             accepts.store(name.contains("blocking"), Ordering::SeqCst);
             let _others = thread::spawn(move || threads.into_iter().for_each(PoolThread::run));
-            told.send((way(), Pool::current_worker()))
+            told.send((call(), Pool::current_worker()))
                 .expect("somebody waits");
             if Pool::current_worker().is_some() {
                 std::mem::forget(runtime);
