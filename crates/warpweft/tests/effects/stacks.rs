@@ -167,12 +167,30 @@ fn a_body_moves_in_the_middle_of_a_poll() {
     }
     let runtime = runtime(1);
     let begin = || Handler::new().on(keep).run(Coroutine::new(body));
-    for _ in 0..3 {
-        assert_eq!(runtime.spawn_fiber(begin).wait().expect("begun"), 0);
-        // Fibers that come and go use the stack of the first one.
-        let others: Vec<_> = (0..100).map(|n| runtime.spawn_fiber(move || n)).collect();
-        others.into_iter().for_each(|fiber| drop(fiber.wait()));
-        assert_eq!(runtime.spawn_fiber(go_on).wait().expect("on a fiber"), 0);
+    // Both fibers are new, and nobody has woken them yet.
+    let first = || {
+        let body = || {
+            block_on(async {
+                perform(Ask);
+                wait().await;
+                7
+            })
+        };
+        Handler::new().on(keep).run(Coroutine::new(body)) + fiber::spawn(go_on).wait().expect("on a fiber")
+    };
+    assert_eq!(runtime.spawn_fiber(first).wait().expect("no panic"), 7);
+    for ends in [true, false, true] {
+        let first = move || {
+            if ends {
+                return begin();
+            }
+            // The first fiber is there as long as the second.
+            begin() + fiber::spawn(go_on).wait().expect("on a fiber")
+        };
+        assert_eq!(runtime.spawn_fiber(first).wait().expect("begun"), 0);
+        if ends {
+            assert_eq!(runtime.spawn_fiber(go_on).wait().expect("on a fiber"), 0);
+        }
         assert_eq!(runtime.spawn_job(go_on).wait().expect("on a job"), 0);
         assert_eq!(runtime.spawn_fiber(go_on).wait().expect("on a fiber"), 3);
     }
