@@ -33,7 +33,7 @@ mod imp {
     const MOST: usize = (1 << 16) / BITS;
 
     pub(super) fn allowed() -> Option<Vec<usize>> {
-        let mut set = vec![0; FIRST];
+        let mut set: Vec<Word> = vec![0; FIRST];
         loop {
             let bytes = size_of_val(&*set);
             // SAFETY: the kernel writes at most as many bytes as the set has, and only during the call.

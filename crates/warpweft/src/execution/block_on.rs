@@ -71,32 +71,41 @@ impl StackContext {
         plain.then_some((fiber, worker_ref))
     }
 
-    /// Switches away until the waker of this fiber is notified. The fiber owns this stack, or runs below it.
+    /// Switches away until the waker of this fiber is notified, if it was not since that number of
+    /// notifications. The fiber owns this stack, or runs below it.
     #[allow(
         clippy::inline_always,
         reason = "each return behind a switch of stacks is mispredicted"
     )]
     #[inline(always)]
-    fn listen(&self, fiber: &Fiber) {
+    fn listen(&self, fiber: &Fiber, notifications: u64) {
+        if fiber.notifications() != notifications {
+            return;
+        }
         match self.plain_fiber() {
             Some((fiber, worker_ref)) => {
                 if fiber.listen_plainly(worker_ref) {
                     fiber.unwind();
                 }
             }
-            None => self.listen_anyhow(fiber),
+            None => self.listen_anyhow(fiber, notifications),
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn listen_anyhow(&self, fiber: &Fiber) {
+    fn listen_anyhow(&self, fiber: &Fiber, notifications: u64) {
         self.may_wait();
         if self.stayed_in_parent() {
             // It forked in the poll that is over.
             return fiber.listen_in_child();
         }
         let _under = self.begin_wait(fiber);
+        // That may have found the deadline of the token passed, and cancelled it: with all other wakers it
+        // called this fiber's, which did not listen yet.
+        if fiber.notifications() != notifications {
+            return;
+        }
         self.switch_away(fiber, MustWait::No, |must_wait| fiber.listen(must_wait));
     }
 }
@@ -148,10 +157,8 @@ fn drive_on<T>(fiber: &Fiber, mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>)
         }
         // Before the last look at the waker, which a subscriber may notify.
         let spans = LeftSpans::leave();
-        if fiber.notifications() == notifications
-            && let Some(context) = here()
-        {
-            context.listen(fiber);
+        if let Some(context) = here() {
+            context.listen(fiber, notifications);
         }
         spans.come_back();
     }
@@ -187,9 +194,8 @@ fn drive_on_top<T>(mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>) -> Option<
             && let Some(fiber) = context.fiber()
             && fiber.may_switch()
             && fiber.waker().will_wake(&waker)
-            && fiber.notifications() == notifications
         {
-            context.listen(fiber);
+            context.listen(fiber, notifications);
         }
         spans.come_back();
     }

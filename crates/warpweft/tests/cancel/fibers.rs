@@ -1,6 +1,6 @@
 //! Fibers under a token: a wait ends at once, and unwinds.
 
-use super::{Alive, HOUR, runtime, until};
+use super::{Alive, HOUR, in_time, runtime, until};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use warpweft::cancel::{self, CancelToken};
 use warpweft::effect::{Effect, Handler, perform};
 use warpweft::sync::{Mutex, channel};
 use warpweft::time::sleep;
-use warpweft::{JoinError, JoinHandle, Runtime, fiber};
+use warpweft::{JoinError, JoinHandle, Runtime, fiber, uncooperative};
 
 fn spawn_under(
     runtime: &Runtime,
@@ -189,4 +189,23 @@ fn a_handled_body_has_the_token_under_which_it_was_made() {
     std::thread::sleep(Duration::from_millis(5));
     token.cancel();
     assert!(matches!(fiber.wait(), Err(JoinError::Cancelled)));
+}
+
+/// The only worker computes beyond the deadline, so nobody has cancelled the token when the fiber begins to
+/// wait: the fiber finds the deadline passed, and calls its own waker.
+#[test]
+fn a_fiber_that_finds_its_deadline_passed_as_it_begins_to_wait_goes_on() {
+    in_time(|| {
+        let runtime = runtime(1);
+        let fiber = runtime.spawn_fiber(|| {
+            let soon = Instant::now() + Duration::from_millis(1);
+            let _ = cancel::with_deadline(soon, || {
+                uncooperative(|| {
+                    while Instant::now() <= soon {}
+                    fiber::wait(cancel::current().expect("a token counts").cancelled());
+                })
+            });
+        });
+        fiber.wait().expect("no panic");
+    });
 }

@@ -1,5 +1,6 @@
 //! Policies that misbehave.
 
+use super::in_time;
 use std::panic::catch_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -160,6 +161,39 @@ fn a_policy_that_panics_closes_its_pool_and_nothing_hangs() {
             }
         }
     }
+}
+
+/// What a hook panics with may panic in its own `Drop`: on a worker's thread, and on one that waits.
+#[test]
+fn a_hook_whose_panic_panics_again_ends_its_pool_and_nothing_hangs() {
+    struct Bomb;
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            panic!("and its payload panics");
+        }
+    }
+    struct Bombs(AtomicUsize);
+    impl Hooks for Bombs {
+        fn next(&self) {
+            if self.0.fetch_add(1, Ordering::Relaxed) == 5 {
+                std::panic::panic_any(Bomb);
+            }
+        }
+    }
+    in_time(|| {
+        for max_threads in [1, 8] {
+            let policy = Central(Arc::new(Bombs(AtomicUsize::new(0))));
+            let builder = Runtime::builder().workers(1).max_threads(max_threads);
+            let runtime = builder.policy(policy).build().expect("one worker");
+            let jobs: Vec<_> = (0..20)
+                .map(|_| runtime.spawn_job(|| spawn_job(|| ()).wait().is_ok()))
+                .collect();
+            for job in jobs {
+                drop(job.wait());
+            }
+            assert!(runtime.first().is_closed());
+        }
+    });
 }
 
 #[test]

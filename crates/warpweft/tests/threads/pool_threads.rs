@@ -383,14 +383,19 @@ fn functions_of_the_program_that_panic_are_errors() {
     let build = |builder: warpweft::Builder| builder.workers(2).build().map(drop);
     let starts = build(Runtime::builder().start_threads(|_| panic!("no thread")));
     let names = build(Runtime::builder().thread_name(|_| panic!("no name")));
-    for (built, what) in [(starts, "starts"), (names, "names")] {
+    // With a null byte the standard library would panic.
+    let null = build(Runtime::builder().thread_name(|_| String::from("a\0b")));
+    for (built, expected) in [
+        (starts, "the function that starts the pool's threads panicked"),
+        (names, "the function that names the pool's threads panicked"),
+        (null, r#"the name of a thread cannot have a null byte: "a\0b""#),
+    ] {
         let error = match built {
             Err(BuildError::Thread {
                 worker: 0, source, ..
             }) => source.to_string(),
             other => panic!("{other:?}"),
         };
-        let expected = format!("the function that {what} the pool's threads panicked");
         assert_eq!(error, expected);
     }
 }
