@@ -13,8 +13,8 @@
 //! those of Demoulin et al., *When Idling is Ideal*, SOSP 2021.)
 //!
 //! A level that has to wait has its turn by time and not by number: after a turn that took `t`, the next one
-//! is due when `9 t` have passed. So long tasks never starve, and a level never takes more than a tenth of the
-//! time from shorter ones. With numbers, one long task for each 61 short ones would be nearly all of the time.
+//! is due when `9 t` have passed. So long tasks never starve, and a level never takes more than a tenth of
+//! the time from shorter ones. By number, one long task for each 61 short ones would take nearly all of it.
 //!
 //! # Invariants
 //!
@@ -133,7 +133,7 @@ fn least_of(level: usize) -> u64 {
 }
 
 /// The step that is measured.
-struct Turn {
+struct Measured {
     code: usize,
     level: usize,
     since_ns: u64,
@@ -145,7 +145,7 @@ pub struct ShortestLocalQueue {
     times: Arc<StepTimes>,
     /// When a level that has tasks, and is not the first, is due; `None` if it had none at the last look.
     waits: [Option<u64>; LEVELS],
-    turn: Option<Turn>,
+    turn: Option<Measured>,
     pops: u32,
     /// The codes that were found to be short last: most workers run few.
     short: [usize; 2],
@@ -175,7 +175,7 @@ impl ShortestLocalQueue {
             }
             level => level.unwrap_or(0),
         };
-        self.turn = Some(Turn {
+        self.turn = Some(Measured {
             code,
             level,
             since_ns: cx.now_ns(),
@@ -205,7 +205,7 @@ impl ShortestLocalQueue {
         }
     }
 
-    fn end(&mut self, turn: &Turn, now_ns: u64) {
+    fn end(&mut self, turn: &Measured, now_ns: u64) {
         let took = now_ns.saturating_sub(turn.since_ns);
         self.times.learn(turn.code, took);
         if turn.level > 0 {

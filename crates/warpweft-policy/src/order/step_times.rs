@@ -9,11 +9,11 @@
 //! # Invariants
 //!
 //! - All here are hints: an entry that another worker has just changed, or that two workers change at once,
-//!   costs a task its best place and nothing else. So every access is `Relaxed`.
-//! - A sample counts a sixteenth, and as sixteen times the expected time at most: a step from which the system
-//!   took the CPU away doubles the expected time at most.
+//!   costs a task its best place and nothing else.
+//! - A sample counts a sixteenth, and as sixteen times the expected time at most: a step from which the
+//!   system took the CPU away doubles the expected time at most.
 
-use warpweft_platform::atomic::{AtomicBool, AtomicU64, Ordering};
+use warpweft_platform::counter::Gauge;
 
 const ENTRIES: usize = 256;
 /// From this expected time on a code is long, in nanoseconds.
@@ -24,29 +24,29 @@ const WEIGHT_BITS: u32 = 4;
 const MOST: u64 = 16;
 
 pub(super) struct StepTimes {
-    entries: Box<[AtomicU64]>,
+    entries: Box<[Gauge]>,
     /// True once some code was expected to take at least `LONG_NS`: before that nobody need ask.
-    any_long: AtomicBool,
+    any_long: Gauge,
 }
 
 impl StepTimes {
     pub(super) fn new() -> Self {
-        let entries = (0..ENTRIES).map(|_| AtomicU64::new(0)).collect();
+        let entries = (0..ENTRIES).map(|_| Gauge::new()).collect();
         Self {
             entries,
-            any_long: AtomicBool::new(false),
+            any_long: Gauge::new(),
         }
     }
 
     /// Returns true once some code was found to be long.
     #[inline]
     pub(super) fn any_long(&self) -> bool {
-        self.any_long.load(Ordering::Relaxed)
+        self.any_long.get() != 0
     }
 
     /// Returns the entry of a code, and what the entry has of it.
     #[inline]
-    fn place(&self, code: usize) -> (&AtomicU64, u64) {
+    fn place(&self, code: usize) -> (&Gauge, u64) {
         // Fibonacci hashing: the upper bits depend on all bits of the address.
         let hash = (code as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let entry = &self.entries[(hash >> (u64::BITS - ENTRIES.ilog2())) as usize];
@@ -57,7 +57,7 @@ impl StepTimes {
     #[inline]
     pub(super) fn expected(&self, code: usize) -> Option<u64> {
         let (entry, part) = self.place(code);
-        let value = entry.load(Ordering::Relaxed);
+        let value = entry.get();
         (value >> u32::BITS == part).then_some(value & u64::from(u32::MAX))
     }
 
@@ -71,11 +71,11 @@ impl StepTimes {
             }
         };
         if expected >= LONG_NS && !self.any_long() {
-            self.any_long.store(true, Ordering::Relaxed);
+            self.any_long.set(1);
         }
         let (entry, part) = self.place(code);
         let most = u64::from(u32::MAX);
-        entry.store(part << u32::BITS | expected.min(most), Ordering::Relaxed);
+        entry.set(part << u32::BITS | expected.min(most));
     }
 }
 

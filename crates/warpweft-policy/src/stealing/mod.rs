@@ -207,10 +207,10 @@ impl<O: Order> Stealing<O> {
     /// within a place, the queues for each level. The factor 2 is there because a task from outside may
     /// continue waiting in a local queue. With polls of `T` at most that takes `T` times as long.
     ///
-    /// Three things are excluded. With [`Overflow::LockFree`] and [`Overflow::Multi`] overflowed tasks are served
-    /// at random: most probably soon, but without a bound. [`ShortestOrder`] gives turns by time. And a worker that is stuck in one task makes no
-    /// steps: its local queue waits until others have nothing and steal from it; [`Cforall`](crate::Cforall)
-    /// helps before that.
+    /// Three things are excluded. With [`Overflow::LockFree`] and [`Overflow::Multi`] overflowed tasks are
+    /// served at random: most probably soon, but without a bound. [`ShortestOrder`] gives turns by time. And
+    /// a worker that is stuck in one task makes no steps: its local queue waits until others have nothing and
+    /// steal from it; [`Cforall`](crate::Cforall) helps before that.
     #[must_use]
     pub fn steps(&self, others: usize, workers: usize) -> u64 {
         let affine = if self.axes.woken == Woken::Last {

@@ -2,10 +2,14 @@
 
 use super::Registered;
 use signal_hook_registry::register;
+use std::cell::Cell;
 use std::io::{self, Read as _};
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use warpweft_platform::atomic::{AtomicBool, Ordering};
 use warpweft_platform::process::generation;
 use warpweft_platform::thread::{JoinHandle, spawn_named};
+use warpweft_platform::thread_word;
 
 /// What the handler writes into the pipe, and what the end writes.
 const ASKED: u8 = 1;
@@ -19,8 +23,35 @@ pub(super) struct OnSignal {
     writer: UnixStream,
     thread: Option<JoinHandle<()>>,
     here: u64,
+    ended: Arc<Ended>,
     _reads: UnixStream,
 }
+
+/// True once the thread has ended, or is to end.
+#[derive(Debug)]
+struct Ended(AtomicBool);
+
+impl Ended {
+    fn set(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    fn is_over(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+/// Tells that the thread has ended, also by a panic.
+struct EndsThread(Arc<Ended>);
+
+impl Drop for EndsThread {
+    fn drop(&mut self) {
+        self.0.set();
+    }
+}
+
+// That of the thread, if it is one of these.
+thread_word!(static THREAD: *const Ended = std::ptr::null());
 
 impl OnSignal {
     /// Calls `answer` at each `signal`, on a thread of that name. Signals that come meanwhile count as one.
@@ -40,7 +71,11 @@ impl OnSignal {
         let reads = reader.try_clone()?;
         signals.set_nonblocking(true)?;
         let here = generation();
+        let ended = Arc::new(Ended(AtomicBool::new(false)));
+        let ends = Arc::clone(&ended);
         let thread = spawn_named(name, None, move || {
+            let ends = EndsThread(ends);
+            THREAD.with(|thread| thread.set(Arc::as_ptr(&ends.0)));
             let mut asked = [OVER; 64];
             loop {
                 let read = match reader.read(&mut asked) {
@@ -53,6 +88,10 @@ impl OnSignal {
                     return;
                 }
                 answer();
+                // It may have dropped its own guard.
+                if ends.0.is_over() {
+                    return;
+                }
             }
         })?;
         let ask = move || {
@@ -67,6 +106,7 @@ impl OnSignal {
             writer,
             thread: Some(thread),
             here,
+            ended,
             _reads: reads,
         };
         // SAFETY: the action does only what a signal handler may do: it reads an atomic and writes to a
@@ -83,11 +123,13 @@ impl Drop for OnSignal {
         if generation() != self.here {
             return;
         }
-        let Some(thread) = self.thread.take() else {
-            return;
-        };
-        // The pipe may be full: then the thread reads it, and there is room. It has ended if it panicked.
-        while !thread.is_finished()
+        if THREAD.with(Cell::get) == Arc::as_ptr(&self.ended) {
+            // `answer` drops this: the thread ends after it.
+            return self.ended.set();
+        }
+        // The pipe may be full: then the thread reads it, and there is room. A thread that has panicked reads
+        // no more.
+        while !self.ended.is_over()
             && let Err(error) = rustix::io::write(&self.writer, &[OVER])
         {
             if error != rustix::io::Errno::AGAIN && error != rustix::io::Errno::INTR {
@@ -95,10 +137,7 @@ impl Drop for OnSignal {
             }
             warpweft_platform::thread::yield_now();
         }
-        // `answer` may drop this itself: then the thread ends after it.
-        if thread.thread().id() != std::thread::current().id() {
-            // Its panic was reported by the panic hook.
-            let _ = thread.join();
-        }
+        // Its panic was reported by the panic hook.
+        let _ = self.thread.take().map(JoinHandle::join);
     }
 }

@@ -165,8 +165,8 @@ pub struct RwLockWriteGuard<'a, T> {
     value: PhantomData<*mut T>,
 }
 
-// SAFETY: the guard is a `&mut T`, and giving permits back is not tied to a thread. Another thread may turn it
-// into a reader's, beside readers on this one: hence `T: Sync`.
+// SAFETY: the guard is a `&mut T`, and giving permits back is not tied to a thread. Another thread may turn
+// it into a reader's, beside readers on this one: hence `T: Sync`.
 unsafe impl<T: Send + Sync> Send for RwLockWriteGuard<'_, T> {}
 // SAFETY: `&RwLockWriteGuard` gives `&T`.
 unsafe impl<T: Sync> Sync for RwLockWriteGuard<'_, T> {}
