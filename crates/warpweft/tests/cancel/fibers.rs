@@ -203,7 +203,7 @@ fn a_fiber_that_finds_its_deadline_passed_as_it_begins_to_wait_goes_on() {
                 uncooperative(|| {
                     while Instant::now() <= soon {}
                     fiber::wait(cancel::current().expect("a token counts").cancelled());
-                })
+                });
             });
         });
         fiber.wait().expect("no panic");
