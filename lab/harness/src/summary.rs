@@ -45,6 +45,8 @@ pub(crate) struct Row {
     pub(crate) set_aside: usize,
     /// A remark that a reader must know.
     pub(crate) remark: Option<String>,
+    /// True if the remark says that it did something else than the others.
+    pub(crate) differs: bool,
     /// The reason if there are no (more) figures.
     pub(crate) failure: Option<String>,
 }
@@ -67,6 +69,13 @@ impl Row {
         } else {
             self.contestant.clone()
         }
+    }
+
+    /// What a table says beside the figures.
+    pub(crate) fn remarks(&self) -> String {
+        let failure = self.failure.as_ref().map(|_| "did not complete");
+        let remarks: Vec<&str> = self.remark.as_deref().into_iter().chain(failure).collect();
+        remarks.join("; ")
     }
 
     /// The median p99 in nanoseconds.
@@ -140,6 +149,7 @@ fn row(session: &Session, cell: &CellRuns) -> Row {
         best_peer: best.map(|best| best.cell.contestant()),
         runs: cell.counted().len(),
         set_aside: cell.set_aside(),
+        differs: cell.remark.is_some_and(|remark| remark.differs),
         remark: cell.remark.map(|remark| remark.text.to_owned()),
         failure: cell.failure.clone(),
     }

@@ -163,14 +163,7 @@ fn figures(rows: &[Row], unit: &str, has_latency: bool, measures: &[String]) -> 
             cells.push(row.measure(measure).map_or_else(String::new, si));
         }
         cells.push(row.runs.to_string());
-        let remarks: Vec<&str> = [
-            row.remark.as_deref(),
-            row.failure.as_ref().map(|_| "did not complete"),
-        ]
-        .into_iter()
-        .flatten()
-        .collect();
-        cells.push(remarks.join("; "));
+        cells.push(row.remarks());
         table.row(cells);
     }
     table
@@ -184,6 +177,24 @@ pub(crate) fn ratio(ratio: Ratio) -> String {
 
 /// The notes that a reader of the figures must know.
 pub(crate) fn footnotes(session: &Session, rows: &[Row]) -> Vec<String> {
+    let mut notes = circumstances(session);
+    if rows.iter().any(|row| row.over_best_peer.is_some()) {
+        notes.push(String::from(
+            "× best peer: median of the ratios within a round to the fastest peer with as many workers; ~ where their 95 % \
+             interval holds 1 (a peer's own row: to the best other peer).",
+        ));
+    }
+    if rows.iter().any(|row| row.over_best_policy.is_some()) {
+        notes.push(String::from(
+            "× best policy: the same for a policy against the best other one (× its p99: against the one with the best \
+             p99): what it loses who always takes this one.",
+        ));
+    }
+    notes
+}
+
+/// The notes on how it was measured: how many rounds, which runs were set aside, and what others did meanwhile.
+pub(crate) fn circumstances(session: &Session) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(machine) = &session.simulated {
         notes.push(format!(
@@ -208,18 +219,6 @@ pub(crate) fn footnotes(session: &Session, rows: &[Row]) -> Vec<String> {
         session.rounds,
         session.elapsed.as_secs_f64()
     ));
-    if rows.iter().any(|row| row.over_best_peer.is_some()) {
-        notes.push(String::from(
-            "× best peer: median of the ratios within a round to the fastest peer with as many workers; ~ where their 95 % \
-             interval holds 1 (a peer's own row: to the best other peer).",
-        ));
-    }
-    if rows.iter().any(|row| row.over_best_policy.is_some()) {
-        notes.push(String::from(
-            "× best policy: the same for a policy against the best other one (× its p99: against the one with the best \
-             p99): what it loses who always takes this one.",
-        ));
-    }
     if let Some(usual) = session.probe_usual_ns {
         let set_aside = session.set_aside();
         notes.push(format!(

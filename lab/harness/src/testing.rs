@@ -24,12 +24,20 @@ pub(crate) fn lab() -> &'static Lab {
             usual: "packet",
             comparisons: LINES,
             guards: GUARDS,
-            results: &[Measurement {
-                name: "packets",
-                line: "packet --runtime home,rayon --workers 1",
-                quick: "n=10",
-                measures: &[],
-            }],
+            results: &[
+                Measurement {
+                    name: "packets",
+                    line: "packet --runtime home,rayon --workers 1",
+                    quick: "n=10",
+                    measures: &[],
+                },
+                Measurement {
+                    name: "waits",
+                    line: "wait --runtime home,rayon --workers 1",
+                    quick: "n=10",
+                    measures: &[],
+                },
+            ],
             allocator: None,
             lock: "name = \"rayon\"\nversion = \"1.2.3\"\n",
             simulator: Simulator::Missing,
