@@ -90,7 +90,7 @@ pub(crate) struct RowRuns {
     pub(crate) row: JudgedRow,
     /// Its turns, in order.
     pub(crate) turns: Vec<RunPair>,
-    /// The last look at each figure.
+    /// What all looks at each figure show.
     pub(crate) judged: Vec<Option<Judged>>,
     /// The reason if the baseline's program cannot run it.
     pub(crate) absent: Option<String>,
@@ -182,7 +182,10 @@ impl RowRuns {
             return;
         }
         let error = looks.error(self.looks);
-        let judged = (0..self.row.figures.len()).map(|figure| Judged::of(&self.costs(figure), error));
+        let judged = (0..self.row.figures.len()).map(|figure| {
+            let judged = Judged::of(&self.costs(figure), error)?;
+            Some(self.judged[figure].map_or(judged, |earlier| judged.after(earlier)))
+        });
         self.judged = judged.collect();
         self.looks += 1;
         self.looked_at = pairs;
@@ -411,6 +414,42 @@ pub(crate) mod tests {
         // Decided at the first look: no more rounds than that needs.
         assert_eq!(found.rounds, Looks::at(2).pairs(0) + 1);
         assert!(!found.time_was_up);
+    }
+
+    #[test]
+    fn a_loss_that_is_proven_stays_one_at_the_last_look() {
+        let mut runs = RowRuns::new(row("churn", &[Figure::RATE]));
+        let looks = Looks::at(1);
+        let add = |runs: &mut RowRuns, this: f64, until: usize| {
+            while runs.turns.len() < until {
+                let round = runs.turns.len() + 1;
+                let run = |side, rate| Run {
+                    side,
+                    figures: vec![Some(rate)],
+                    probe_ns: None,
+                    slow: false,
+                };
+                runs.turns.push(RunPair {
+                    round,
+                    // A thousandth of noise.
+                    runs: vec![
+                        run(Side::Baseline, 100.0 + 0.1 * (round % 3) as f64),
+                        run(Side::This, this),
+                    ],
+                    set_aside: false,
+                    others: None,
+                });
+            }
+        };
+        let at = looks.pairs(0);
+        add(&mut runs, 98.0, at / 2);
+        add(&mut runs, 96.0, at);
+        runs.look(looks, 0.03, false);
+        assert_eq!(runs.judged[0].unwrap().verdict, Verdict::Loss);
+        assert!(runs.is_open(), "it may be more than the margin");
+        add(&mut runs, 101.0, 4 * at);
+        runs.look(looks, 0.03, true);
+        assert_eq!(runs.judged[0].unwrap().verdict, Verdict::Loss);
     }
 
     #[test]

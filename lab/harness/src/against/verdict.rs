@@ -12,7 +12,8 @@
 //! - Rows are many. [`ERROR`] is the probability that *any* verdict of a session is wrong, shared equally by
 //!   all figures.
 //! - A row that is not decided gets more rounds, and so is looked at several times. The k-th look spends
-//!   2⁻ᵏ of the figure's share.
+//!   2⁻ᵏ of the figure's share. So the intervals of all looks hold the true median together, and what they have
+//!   in common is what is known: a later look takes nothing back.
 
 use serde::Serialize;
 
@@ -50,9 +51,10 @@ impl Verdict {
 pub(crate) struct Judged {
     /// Median and quartiles of the costs.
     pub(crate) cost: Spread,
-    /// The interval that holds the true median; `None` for too few pairs.
+    /// The interval that holds the true median: what those of all looks have in common; `None` for too few
+    /// pairs.
     pub(crate) interval: Option<(f64, f64)>,
-    /// The probability that the interval misses it.
+    /// The probability that the interval misses it, spent by all looks together.
     pub(crate) error: f64,
     /// What that means.
     pub(crate) verdict: Verdict,
@@ -68,6 +70,23 @@ impl Judged {
             error,
             verdict: verdict(interval),
         })
+    }
+
+    /// The same after an earlier look at fewer pairs.
+    pub(crate) fn after(self, earlier: Self) -> Self {
+        let interval = match (earlier.interval, self.interval) {
+            // One of two that have nothing in common is wrong: the earlier one stands.
+            (Some(a), Some(b)) => Some((a.0.max(b.0), a.1.min(b.1)))
+                .filter(|(low, high)| low <= high)
+                .or(Some(a)),
+            (earlier, later) => earlier.or(later),
+        };
+        Self {
+            cost: self.cost,
+            interval,
+            error: earlier.error + self.error,
+            verdict: verdict(interval),
+        }
     }
 
     /// Returns true if the loss is greater than this share, such as 0.03.
@@ -192,6 +211,30 @@ mod tests {
         assert!(!open(0.98, 1.02), "alike for all that matters");
         assert!(!open(0.90, 0.99), "a gain");
         assert!(!open(1.01, 1.02), "a loss that is smaller for certain");
+    }
+
+    #[test]
+    fn a_later_look_takes_nothing_back() {
+        let look = |middle: f64, width: f64| {
+            let interval = Some((middle - width, middle + width));
+            Judged {
+                interval,
+                verdict: verdict(interval),
+                ..Judged::of(&[middle; 20], 0.01).unwrap()
+            }
+        };
+        let loss = look(1.03, 0.02);
+        let after = look(1.01, 0.02).after(loss);
+        assert_eq!((loss.verdict, after.verdict), (Verdict::Loss, Verdict::Loss));
+        let (low, high) = after.interval.unwrap();
+        assert!((low - 1.01).abs() < 1e-9 && (high - 1.03).abs() < 1e-9);
+        assert!((after.error - 0.02).abs() < 1e-9);
+        assert_eq!(after.cost.median, 1.01);
+        // A gain that contradicts it does not hide it.
+        assert_eq!(look(0.9, 0.02).after(loss).interval, loss.interval);
+        let none = Judged::of(&[1.0; 3], 0.01).unwrap();
+        assert_eq!(loss.after(none).interval, loss.interval);
+        assert_eq!(none.after(none).verdict, Verdict::NotToldApart);
     }
 
     #[test]
