@@ -127,6 +127,8 @@ pub(crate) struct SettingRuns {
     pub(crate) detail: String,
     /// The runs that count, by round.
     runs: Vec<Option<Ran>>,
+    /// The run of the first round, which counts if there is no other round.
+    first: Option<Ran>,
     /// The last run, whether or not it counts.
     last: Option<Ran>,
     /// The reason if it failed.
@@ -140,9 +142,19 @@ impl SettingRuns {
             setting,
             detail: String::new(),
             runs: Vec::new(),
+            first: None,
             last: None,
             failure: None,
             left_out: false,
+        }
+    }
+
+    /// Keeps the rounds that were finished: one that was interrupted does not count, and the only one does.
+    fn keep(&mut self, rounds: usize) {
+        self.runs.truncate(rounds);
+        if rounds == 1 && self.failure.is_none() && !self.left_out {
+            // Not the last one: a second round may have begun, and some settings have a warm run of it.
+            self.runs = vec![self.first.clone()];
         }
     }
 
@@ -277,6 +289,7 @@ impl Trial {
                 match tried? {
                     Tried::Ran(ran) => {
                         cell.last = Some(ran.clone());
+                        cell.first.get_or_insert_with(|| ran.clone());
                         counted = kept.then_some(ran);
                     }
                     Tried::LeftOut(reason) => {
@@ -317,11 +330,7 @@ impl Trial {
             return Err(LabError::Interrupted(String::from("no round was finished")));
         }
         for cell in &mut cells {
-            // A round that was interrupted does not count, and the only one does.
-            cell.runs.truncate(rounds);
-            if rounds == 1 && cell.failure.is_none() && !cell.left_out {
-                cell.runs = vec![cell.last.clone()];
-            }
+            cell.keep(rounds);
         }
         let others = usage.zip(Usage::now());
         cells.retain(|cell| !cell.left_out);
@@ -470,6 +479,25 @@ pub(crate) mod tests {
             advice.contains("(1 counted, 6 are needed)") && advice.contains("`--budget 1`"),
             "{advice}"
         );
+    }
+
+    #[test]
+    fn an_interrupt_in_the_second_round_leaves_the_runs_of_the_first() {
+        let ran = |seconds| {
+            Some(Ran {
+                wall: Duration::from_secs(seconds),
+                ..Ran::default()
+            })
+        };
+        // The first of two settings has run twice, and neither run counted so far.
+        let kept = [(2, 1), (2, 2)].map(|(first, last)| {
+            let mut cell = SettingRuns::new(policy("fifo"));
+            (cell.first, cell.last) = (ran(first), ran(last));
+            cell.runs = [None, ran(last)][..if first == last { 1 } else { 2 }].to_vec();
+            cell.keep(1);
+            cell.runs
+        });
+        assert_eq!(kept, [vec![ran(2)], vec![ran(2)]]);
     }
 
     #[test]
