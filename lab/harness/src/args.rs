@@ -9,6 +9,7 @@ use crate::error::LabError;
 use crate::lab::{Lab, check_workers};
 use crate::params::variations;
 use crate::session::{Cell, Job, SessionLimits};
+use crate::stats::PAIRS_NEEDED;
 use crate::workload::{About, Files};
 
 /// What is run.
@@ -131,6 +132,7 @@ impl Selection {
             rounds,
             budget,
             advises: false,
+            needed: PAIRS_NEEDED,
             limit: Duration::from_secs(limit),
             in_process: self.in_process,
         })

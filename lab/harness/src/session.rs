@@ -24,7 +24,6 @@ use crate::interrupt;
 use crate::lab::{Chosen, Lab, Simulator};
 use crate::progress::Progress;
 use crate::simulation::SimulatedMachine;
-use crate::stats::PAIRS_NEEDED;
 use crate::workload::{Caveat, Request};
 
 /// The retries, within its round, of a run that began in a slow phase.
@@ -66,6 +65,8 @@ pub struct SessionLimits {
     pub budget: Option<Duration>,
     /// True if advice is given, which needs rounds: too few are said as soon as that is known.
     pub advises: bool,
+    /// Rounds that count which are needed to show a difference.
+    pub needed: usize,
     /// A run that takes longer is ended.
     pub limit: Duration,
     /// True if all runs share this process: for profilers.
@@ -281,7 +282,7 @@ pub(crate) fn run(
     };
     let mut retries = RETRIES_PER_CELL * cells.len();
     let total = cells.len() * limits.rounds;
-    let mut time = Rounds::new(limits.budget, cells.len(), limits.rounds, PAIRS_NEEDED);
+    let mut time = Rounds::new(limits.budget, cells.len(), limits.rounds, limits.needed);
     let (mut rounds, mut made) = (0, 0);
     'rounds: while rounds < limits.rounds {
         let cell_count = cells.len();

@@ -9,6 +9,9 @@ use serde::Serialize;
 /// Fewer pairs than this show nothing: see [`Ratio::interval`].
 pub(crate) const PAIRS_NEEDED: usize = 6;
 
+/// The least difference that is worth advice.
+pub(crate) const LEAST: f64 = 0.03;
+
 /// Median and quartiles of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(crate) struct Spread {

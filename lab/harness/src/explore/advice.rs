@@ -2,17 +2,22 @@
 //!
 //! For each objective the best cell (policy and worker count) is the one with the best median. Every other
 //! *policy*, at its own best worker count, is then compared with it in pairs, round by round. A policy whose
-//! interval holds 1 cannot be told from the best, and the sentence says so. How much better the best is, is
+//! interval holds 1 cannot be told from the best, and the sentence says so. Any policy could have been the
+//! best, so the error of each interval is divided by the number of pairs of policies, for all objectives
+//! (Bonferroni). A difference below [`LEAST`] is none. How much better the best is, is
 //! said against the default policy, which is what a program has that chooses nothing. A peer that is better
 //! than the best policy is named. Beside others on the machine there is no advice.
+
+use std::collections::BTreeSet;
 
 use crate::lab::Chosen;
 use crate::record::Outcome;
 use crate::session::{CellRuns, Session};
-use crate::stats::{PAIRS_NEEDED, Ratio, median, paired_ratio};
+use crate::stats::{LEAST, Ratio, family_error, least_sample, median, paired_ratio_within};
 use crate::summary::{Row, p99, throughput};
 use crate::table::withheld;
 use crate::text::{list, nanos, si, times, workers};
+use crate::workload::About;
 
 /// The figure that a policy is chosen for.
 #[derive(Clone, Copy)]
@@ -46,6 +51,21 @@ impl Objective {
     }
 }
 
+/// The number of comparisons of that many policies: each pair of them, for each objective.
+pub(crate) fn comparisons(policies: usize, about: &About) -> usize {
+    let objectives = if about.latency.is_none() || about.open_load {
+        1
+    } else {
+        3
+    };
+    policies * policies.saturating_sub(1) / 2 * objectives
+}
+
+/// Returns true if the pairs show that the ratio is above 1, and if it is so by [`LEAST`].
+fn is_lead(ratio: &Ratio) -> bool {
+    ratio.is_shown() && ratio.median >= 1.0 + LEAST
+}
+
 /// The best cell for an objective and the other policies beside it.
 struct Recommendation<'a> {
     objective: Objective,
@@ -77,8 +97,14 @@ pub(crate) fn advise(
     default: Option<&str>,
     most_load: f64,
 ) -> String {
+    let policies: BTreeSet<_> = session
+        .cells
+        .iter()
+        .filter_map(|cell| cell.cell.policy.as_ref())
+        .collect();
+    let error = family_error(comparisons(policies.len(), chosen.workload.about()));
     // In so few rounds nothing is told apart in any case.
-    if session.counted_rounds() >= PAIRS_NEEDED
+    if session.counted_rounds() >= least_sample(error)
         && let Some(withheld) = withheld(session.others, most_load, "`--despite-load`")
     {
         return withheld;
@@ -91,7 +117,7 @@ pub(crate) fn advise(
     let (cells, mut peers) = (of(true), of(false));
     // A peer that did something else is no alternative.
     peers.retain(|peer| !peer.remark.is_some_and(|remark| remark.differs));
-    let verdict = |objective| verdict(session, &cells, &peers, default, objective);
+    let verdict = |objective| verdict(session, &cells, &peers, default, objective, error);
     let Some(fastest) = verdict(Objective::Throughput) else {
         return String::from("No policy was measured, so there is none to advise.");
     };
@@ -99,10 +125,10 @@ pub(crate) fn advise(
     if chosen.workload.about().open_load
         && let Some(only) = quickest.take()
     {
-        let sentence = no_difference(session, &only, None, chosen);
+        let sentence = no_difference(session, &only, None, chosen, error);
         return sentence.unwrap_or_else(|| capital(&clause(&only, chosen, &mut Vec::new())) + ".");
     }
-    if let Some(sentence) = no_difference(session, &fastest, quickest.as_ref(), chosen) {
+    if let Some(sentence) = no_difference(session, &fastest, quickest.as_ref(), chosen, error) {
         return sentence;
     }
     // What was said of a peer is not said again for both objectives together.
@@ -135,6 +161,7 @@ fn verdict<'a>(
     peers: &[&CellRuns],
     default: Option<&str>,
     objective: Objective,
+    error: f64,
 ) -> Option<Recommendation<'a>> {
     let merit = |cell: &CellRuns| median(&cell.sample(|outcome| objective.merit(outcome)));
     // Per policy the worker count that serves it best, best policy first.
@@ -157,10 +184,10 @@ fn verdict<'a>(
     let mut ties = Vec::new();
     let mut next = None;
     for (_, other) in &champions[1..] {
-        match paired_ratio(&of_best, &by_round(other)) {
+        match paired_ratio_within(&of_best, &by_round(other), error) {
             // A pair that shows the other one ahead contradicts the medians: no difference to speak of
             // either.
-            Some(ratio) if ratio.is_shown() && ratio.median > 1.0 => {
+            Some(ratio) if is_lead(&ratio) => {
                 next.get_or_insert((other.cell.contestant(), ratio));
             }
             _ => ties.push(other.cell.contestant()),
@@ -172,18 +199,17 @@ fn verdict<'a>(
     let default = of_default.filter(|_| default.is_some()).map(|(_, cell)| {
         let is_best = std::ptr::eq(*cell, best);
         let ratio = (!is_best)
-            .then(|| paired_ratio(&of_best, &by_round(cell)))
+            .then(|| paired_ratio_within(&of_best, &by_round(cell), error))
             .flatten();
         (cell.cell.contestant(), ratio)
     });
     let better = |peer: &&CellRuns| {
-        let ratio = paired_ratio(&by_round(peer), &of_best)?;
-        let shown = ratio.is_shown() && ratio.median > 1.0;
+        let ratio = paired_ratio_within(&by_round(peer), &of_best, error)?;
         let name = format!("`{}` on {}", peer.cell.contestant(), workers(peer.cell.workers));
         let tail = |cell: &CellRuns| median(&cell.sample(p999));
         let tails = tail(peer).zip(tail(best));
         let is_latency = !matches!(objective, Objective::Throughput);
-        shown.then_some(BetterPeer {
+        is_lead(&ratio).then_some(BetterPeer {
             name,
             ratio,
             worse_tail: tails.filter(|(peer, best)| is_latency && peer > best),
@@ -209,6 +235,7 @@ fn no_difference(
     fastest: &Recommendation<'_>,
     quickest: Option<&Recommendation<'_>>,
     chosen: &Chosen,
+    error: f64,
 ) -> Option<String> {
     let all_tie = |verdict: &Recommendation<'_>| verdict.next.is_none() && !verdict.ties.is_empty();
     if !all_tie(fastest) || !quickest.is_none_or(all_tie) {
@@ -225,11 +252,12 @@ fn no_difference(
     };
     let bests: Vec<String> = std::iter::once(fastest).chain(quickest).map(best).collect();
     let bests = list(&bests);
-    if session.counted_rounds() < PAIRS_NEEDED {
+    let needed = least_sample(error);
+    if session.counted_rounds() < needed {
         let hint = session.hint.as_ref();
         let hint = hint.map_or_else(String::new, |hint| format!(": {hint}"));
         return Some(format!(
-            "Nothing can be told apart in so few rounds ({} counted, {PAIRS_NEEDED} are needed{hint}; the best medians are {bests}).",
+            "Nothing can be told apart in so few rounds ({} counted, {needed} are needed{hint}; the best medians are {bests}).",
             session.counted_rounds()
         ));
     }
@@ -325,7 +353,6 @@ impl BetterPeer {
 /// By how much the best is ahead of the default policy. It is the next best instead where the default is the
 /// best itself, is not told from it, or was not measured.
 fn lead(verdict: &Recommendation<'_>) -> String {
-    let shown = |ratio: &&Ratio| ratio.is_shown() && ratio.median > 1.0;
     let next = || {
         let next = verdict.next.as_ref();
         next.map_or_else(String::new, |(name, ratio)| {
@@ -334,7 +361,7 @@ fn lead(verdict: &Recommendation<'_>) -> String {
     };
     match &verdict.default {
         Some((_, None)) => format!("it is the default; {}", next()),
-        Some((name, Some(ratio))) if shown(&ratio) => {
+        Some((name, Some(ratio))) if is_lead(ratio) => {
             format!("{} better than the default, `{name}`, ", times(ratio.median))
         }
         _ => next(),
@@ -350,7 +377,9 @@ mod tests {
     };
     use crate::testing::chosen;
 
-    const STEADY: [f64; 8] = [1.0e6, 1.01e6, 0.99e6, 1.0e6, 1.02e6, 0.98e6, 1.0e6, 1.0e6];
+    const STEADY: [f64; 12] = [
+        1.0e6, 1.01e6, 0.99e6, 1.0e6, 1.02e6, 0.98e6, 1.0e6, 1.0e6, 1.01e6, 0.99e6, 1.0e6, 1.0e6,
+    ];
 
     fn scaled(factor: f64) -> Vec<f64> {
         STEADY.iter().map(|value| value * factor).collect()
@@ -482,9 +511,47 @@ mod tests {
             ("warpweft", Some("lifo"), 2, &STEADY[..4], 90),
         ]);
         assert!(
-            text.starts_with("Nothing can be told apart in so few rounds (3 counted, 6 are needed"),
+            text.starts_with("Nothing can be told apart in so few rounds (3 counted, 7 are needed"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn many_policies_need_more_rounds() {
+        let names = ["fifo", "lifo", "deque", "slot", "chain", "go"];
+        let of = |rounds: usize| {
+            let fast = scaled(1.5);
+            let contestants: Vec<Contestant<'_>> = names
+                .iter()
+                .map(|name| {
+                    let rates = if *name == "lifo" { &fast } else { &STEADY.to_vec() };
+                    ("warpweft", Some(*name), 2, rates[..rounds].to_vec(), 10)
+                })
+                .map(|(runtime, name, workers, rates, p99)| (runtime, name, workers, &*rates.leak(), p99))
+                .collect();
+            sentence(&contestants)
+        };
+        // 15 pairs and three objectives: 2·2⁻ⁿ ≤ 0.05/45 from eleven on.
+        let text = of(9);
+        assert!(text.contains("so few rounds (8 counted, 11 are needed"), "{text}");
+        assert!(of(12).contains("For throughput take `lifo`"), "{}", of(12));
+        let two = chosen("packet", true, &[]).unwrap();
+        assert_eq!(comparisons(2, two.workload.about()), 3);
+        let without_latency = chosen("spawn", true, &[]).unwrap();
+        assert_eq!(comparisons(6, without_latency.workload.about()), 15);
+        assert_eq!(comparisons(0, without_latency.workload.about()), 0);
+    }
+
+    #[test]
+    fn a_difference_below_three_percent_is_no_advice() {
+        let of = |factor| {
+            sentence(&[
+                ("warpweft", Some("fifo"), 2, &STEADY, 10),
+                ("warpweft", Some("lifo"), 2, &scaled(factor), 10),
+            ])
+        };
+        assert!(of(1.02).starts_with("Take whichever you like"), "{}", of(1.02));
+        assert!(of(1.04).starts_with("For throughput take `lifo`"), "{}", of(1.04));
     }
 
     #[test]

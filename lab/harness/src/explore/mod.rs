@@ -19,6 +19,7 @@ use crate::machine::cpus;
 use crate::measured::{Measured, Outputs, Papers, lines, prepared};
 use crate::report;
 use crate::session::Job;
+use crate::stats::pairs_needed;
 use crate::summary::Row;
 use crate::table;
 
@@ -32,7 +33,8 @@ pub(crate) struct ExploreArgs {
     #[command(flatten)]
     pub(crate) selection: Selection,
 
-    /// Rounds at most; the first is not counted unless it is the only one [default: 11]
+    /// Rounds at most; the first is not counted unless it is the only one [default: 11, or more if advice needs
+    /// more]
     #[arg(long, value_name = "N")]
     repeat: Option<usize>,
 
@@ -80,7 +82,17 @@ impl ExploreArgs {
             policies: explored.into_iter().flatten().map(ToString::to_string).collect(),
             workers: BTreeSet::from([1, cpus, 2 * cpus]).into_iter().collect(),
         };
-        selection.jobs(lab, workload, self.smoke, &defaults, &limits)
+        let mut jobs = selection.jobs(lab, workload, self.smoke, &defaults, &limits)?;
+        for job in &mut jobs {
+            let policies: BTreeSet<_> = job.cells.iter().filter_map(|cell| cell.policy.as_ref()).collect();
+            let about = job.chosen.workload.about();
+            job.limits.needed = pairs_needed(advice::comparisons(policies.len(), about));
+            if self.repeat.is_none() && !self.smoke {
+                // The first one does not count.
+                job.limits.rounds = job.limits.rounds.max(job.limits.needed + 1);
+            }
+        }
+        Ok(jobs)
     }
 }
 

@@ -227,6 +227,7 @@ mod tests {
                     cells: Vec::new(),
                     limits: SessionLimits {
                         advises: true,
+                        needed: 6,
                         rounds: 1,
                         budget: None,
                         limit: Duration::MAX,

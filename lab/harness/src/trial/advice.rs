@@ -6,12 +6,9 @@
 //! [`LEAST`] is not worth a change.
 
 use super::{SettingRuns, Trial};
-use crate::stats::{Ratio, pairs_needed};
+use crate::stats::{LEAST, Ratio, pairs_needed};
 use crate::table::withheld;
 use crate::text::{list, nanos, times};
-
-/// The least difference that is worth advice.
-const LEAST: f64 = 0.03;
 
 impl Trial {
     /// Returns which setting to take, compared with the program as it is.
