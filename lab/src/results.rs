@@ -28,17 +28,17 @@ const fn with(
 pub const MEASUREMENTS: &[Measurement] = &[
     of(
         "pcap",
-        "pcap --runtime warpweft,rayon,tokio --policy fifo,lifo --workers 2",
+        "pcap --runtime warpweft,rayon,rayon-fifo,tokio --policy fifo,lifo --workers 2",
         "n=100k",
     ),
     of(
         "packet",
-        "packet/1m --runtime warpweft,rayon,tokio --policy fifo,lifo --workers 2",
+        "packet/1m --runtime warpweft,rayon,rayon-fifo,tokio --policy fifo,lifo --workers 2",
         "n=100k",
     ),
     of(
         "packet-cache",
-        "packet-cache --runtime warpweft,rayon,tokio --policy fifo,lifo --workers 2",
+        "packet-cache --runtime warpweft,rayon,rayon-fifo,tokio --policy fifo,lifo --workers 2",
         "n=20k",
     ),
     of(
