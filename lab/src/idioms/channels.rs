@@ -82,6 +82,9 @@ pub trait Actors: Channels {
     /// A buffer that several fill and several empty.
     type Buffer<T: Unit>: Store<T>;
 
+    /// True if its documentation advises the standard library's lock for what is changed in a moment.
+    const ADVISES_STD: bool = false;
+
     /// A semaphore with this number of permits.
     fn semaphore(permits: usize) -> Self::Semaphore;
 

@@ -1,15 +1,27 @@
 //! A buffer that several fill and several empty, as the textbooks have it: a ring under a lock, a semaphore
 //! for the room in it and another for the goods. Units without a value need no ring.
+//!
+//! The lock is the standard library's. It is held for a moment and never across a wait, and for that tokio's
+//! documentation advises it.
 
 use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::channels::{Actors, Store, Unit};
 
-/// The buffer, made of a contestant's semaphores and lock.
+/// The buffer, made of a contestant's semaphores.
 pub(crate) struct Buffer<W: Actors, T: Unit> {
     room: W::Semaphore,
     goods: W::Semaphore,
-    ring: W::Lock<VecDeque<T>>,
+    ring: Mutex<VecDeque<T>>,
+}
+
+impl<W: Actors, T: Unit> Buffer<W, T> {
+    /// Locks the ring.
+    #[inline]
+    fn ring(&self) -> MutexGuard<'_, VecDeque<T>> {
+        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl<W: Actors, T: Unit> Store<T> for Buffer<W, T> {
@@ -17,7 +29,7 @@ impl<W: Actors, T: Unit> Store<T> for Buffer<W, T> {
         Self {
             room: W::semaphore(room),
             goods: W::semaphore(0),
-            ring: W::lock(VecDeque::with_capacity(room)),
+            ring: Mutex::new(VecDeque::with_capacity(room)),
         }
     }
 
@@ -25,7 +37,7 @@ impl<W: Actors, T: Unit> Store<T> for Buffer<W, T> {
     async fn put(&self, unit: T) {
         W::acquire(&self.room).await;
         if size_of::<T>() > 0 {
-            W::with(&self.ring, move |ring| ring.push_back(unit)).await;
+            self.ring().push_back(unit);
         }
         W::release(&self.goods);
     }
@@ -34,7 +46,7 @@ impl<W: Actors, T: Unit> Store<T> for Buffer<W, T> {
     async fn take(&self) -> T {
         W::acquire(&self.goods).await;
         let unit = if size_of::<T>() > 0 {
-            W::with(&self.ring, VecDeque::pop_front).await
+            self.ring().pop_front()
         } else {
             Some(T::default())
         };

@@ -4,7 +4,8 @@
 //! They are the test suite with which Negele, Friedrich, Oh and Egger compare a cooperative scheduler with
 //! two operating systems ("On the Design and Implementation of an Efficient Lock-Free Scheduler", section 5),
 //! in the sizes of their table 1; the programs go back to Bläser's thesis (2007). What they measure is "the
-//! schedulers and synchronization primitives under heavy load": each contestant uses its own.
+//! schedulers and synchronization primitives under heavy load": each contestant uses its own, and the standard
+//! library's lock where its documentation says so.
 //!
 //! | program | actors | wait for |
 //! |---|---|---|
@@ -37,8 +38,6 @@ pub(crate) const GO_CHANNELS: &str = "channels are its mailboxes, its buffer and
 /// The substitutes in a Java program.
 pub(crate) const JAVA_QUEUES: &str =
     "blocking queues are its mailboxes; a last message stands for closing them";
-/// The costs of tokio.
-pub(crate) const TOKIO_MUTEX: &str = "its own mutex, which is dearer than the standard library's";
 
 /// The reason that contestants that only join have no part in this.
 const NONE: &str = "it has no tasks that wait for each other";

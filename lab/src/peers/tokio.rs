@@ -157,6 +157,8 @@ impl Actors for Api {
     type Semaphore = Semaphore;
     type Buffer<T: Unit> = Buffer<Self, T>;
 
+    const ADVISES_STD: bool = true;
+
     fn semaphore(permits: usize) -> Semaphore {
         Semaphore::new(permits)
     }

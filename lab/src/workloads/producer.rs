@@ -12,7 +12,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::kit::actors::{ActorProgram, GO_CHANNELS, TOKIO_MUTEX, per_step};
+use crate::kit::actors::{ActorProgram, GO_CHANNELS, per_step};
 use crate::prelude::*;
 
 /// The program, sized.
@@ -53,7 +53,6 @@ impl ActorProgram for Plan {
     const CAVEATS: &[(&str, Caveat)] = &[
         ("go", Caveat::same(GO_CHANNELS)),
         ("java", Caveat::same("a blocking queue is its buffer")),
-        ("tokio", Caveat::same(TOKIO_MUTEX)),
     ];
 
     /// The number of units that were consumed, and their sum.
