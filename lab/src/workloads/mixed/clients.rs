@@ -9,7 +9,7 @@ use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::kit::task_recorder::TaskRecorder;
+use crate::kit::task_recorder::{Counts, TaskRecorder};
 use harness::LabError;
 
 /// The stack of a client's thread.
@@ -37,6 +37,11 @@ impl Message {
         bytes
     }
 
+    /// Its words, and whether it is of no phase: their sums show that what came is what was sent.
+    fn counts(self, has_phase: bool) -> Counts {
+        [self.due, self.sent, self.phase, u64::from(!has_phase)]
+    }
+
     pub(super) fn from_bytes(bytes: &[u8; BYTES]) -> Self {
         let word = |at: usize| {
             let mut word = [0; 8];
@@ -49,6 +54,32 @@ impl Message {
             phase: word(2),
         }
     }
+}
+
+/// The messages of a phase: how many, and what they count in all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Sent {
+    pub(super) count: u64,
+    pub(super) counts: Counts,
+}
+
+impl Sent {
+    fn add(&mut self, message: Message) {
+        self.count += 1;
+        for (sum, word) in self.counts.iter_mut().zip(message.counts(true)) {
+            *sum = sum.wrapping_add(word);
+        }
+    }
+}
+
+/// Notes a message that came, in the recorder of its phase; `since` is the time from which it counts. One of
+/// no phase is noted as well, so that nobody waits for it, and counts as wrong.
+pub(super) fn note(recorders: &[&'static TaskRecorder], message: Message, since: u64) {
+    let phase = usize::try_from(message.phase).ok();
+    let recorder = phase.and_then(|phase| recorders.get(phase));
+    let counts = message.counts(recorder.is_some());
+    let any = recorders[message.phase as usize % recorders.len()];
+    recorder.unwrap_or(&any).finish(since, counts);
 }
 
 /// Both ends of `count` connections, the server's first, which do not block.
@@ -100,18 +131,20 @@ pub(super) fn listen(mut stream: &TcpStream, recorders: &[&'static TaskRecorder]
     let mut bytes = [0; BYTES];
     while stream.read_exact(&mut bytes).is_ok() {
         let message = Message::from_bytes(&bytes);
-        recorders[message.phase as usize % recorders.len()].finish(message.due, Default::default());
+        note(recorders, message, message.due);
     }
 }
 
-/// Sends messages over the connections in turn, `rate` in a second, for as long as `length`. Gives how many.
+/// Sends messages over the connections in turn, `rate` in a second, for as long as `length`. Gives what it
+/// sent.
 pub(super) fn ask(
     streams: &[&TcpStream],
     recorder: &'static TaskRecorder,
     phase: u64,
     rate: u64,
     length: Duration,
-) -> Result<u64, LabError> {
+) -> Result<Sent, LabError> {
+    let mut sent = Sent::default();
     let count = (u128::from(rate) * length.as_nanos() / 1_000_000_000).max(1) as u64;
     let (start, zero) = (Instant::now(), recorder.begin());
     for (number, mut stream) in (0..count).zip(streams.iter().copied().cycle()) {
@@ -125,9 +158,10 @@ pub(super) fn ask(
         stream
             .write_all(&message.to_bytes())
             .map_err(|error| broken(&format!("message {number} of {count} cannot be sent: {error}")))?;
+        sent.add(message);
     }
     thread::sleep((start + length).saturating_duration_since(Instant::now()));
-    Ok(count)
+    Ok(sent)
 }
 
 /// Sends one message and waits for its answer. False if that is another one, or none.
@@ -146,6 +180,7 @@ pub(super) fn hang_up(stream: &TcpStream) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kit::task_recorder::record;
 
     #[test]
     fn a_message_survives_the_wire() {
@@ -187,15 +222,49 @@ mod tests {
     }
 
     #[test]
+    fn an_echo_that_is_changed_changes_the_sums_of_its_phase() {
+        let message = |due, phase| Message { due, sent: 5, phase };
+        let asked = [message(1, 0), message(2, 1), message(3, 1)];
+        let noted = |change: fn(&mut Message)| {
+            let recorders = [0; 2].map(|_| TaskRecorder::leaked(Instant::now(), 0));
+            for mut message in asked {
+                if message.due == 3 {
+                    change(&mut message);
+                }
+                note(&recorders, message, 0);
+            }
+            let done = recorders.iter().map(|recorder| recorder.done()).sum::<u64>();
+            assert_eq!(done, 3, "nobody waits for one that is wrong");
+            recorders.map(|recorder| record(&[recorder], 0).counts)
+        };
+        let mut sent = [Sent::default(); 2];
+        asked
+            .iter()
+            .for_each(|message| sent[message.phase as usize].add(*message));
+        let expected = sent.map(|sent| sent.counts);
+        assert_eq!(noted(|_| ()), expected);
+        let changes: [fn(&mut Message); 4] = [
+            |message| message.due = 4,
+            |message| message.sent = 0,
+            |message| message.phase = 0,
+            // In no phase.
+            |message| message.phase = 3,
+        ];
+        for change in changes {
+            assert_ne!(noted(change), expected);
+        }
+        assert_eq!(noted(changes[3])[1][3], 1);
+        assert_eq!(noted(|message| message.phase = u64::MAX)[1][3], 1);
+    }
+
+    #[test]
     fn the_rate_is_kept() {
         let (mut server, client) = connect(1).unwrap().remove(0);
         server.set_nonblocking(false).unwrap();
         let recorder = TaskRecorder::leaked(Instant::now(), 0);
         let start = Instant::now();
-        assert_eq!(
-            ask(&[&client], recorder, 2, 500, Duration::from_millis(40)).unwrap(),
-            20
-        );
+        let sent = ask(&[&client], recorder, 2, 500, Duration::from_millis(40)).unwrap();
+        assert_eq!(sent.count, 20);
         assert!(start.elapsed() >= Duration::from_millis(40));
         drop(client);
         let mut bytes = Vec::new();
@@ -207,6 +276,9 @@ mod tests {
             .map(Message::from_bytes)
             .collect();
         assert_eq!(messages.len(), 20);
+        let mut came = Sent::default();
+        messages.iter().for_each(|message| came.add(*message));
+        assert_eq!(came, sent);
         for pair in messages.windows(2) {
             assert_eq!(pair[1].due - pair[0].due, 2_000_000);
             assert!(pair[0].sent <= pair[1].sent && pair[1].phase == 2);

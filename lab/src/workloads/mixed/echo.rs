@@ -12,7 +12,7 @@ use harness::LabError;
 use harness::Outcome;
 use harness::Usage;
 
-use super::clients::{ask, broken, client, connect, hang_up, listen};
+use super::clients::{Sent, ask, broken, client, connect, hang_up, listen};
 use super::server::{Between, Chain, Input, Load, answer};
 
 /// Echoes while it warms up, beside sorts, and alone.
@@ -84,7 +84,7 @@ impl Plan {
             listeners.push(client(move || listen(&ours, noted.trips))?);
         }
         let ends: Vec<&TcpStream> = streams.iter().map(Arc::as_ref).collect();
-        let echoes = |phase: u64, length| -> Result<u64, LabError> {
+        let echoes = |phase: u64, length| -> Result<Sent, LabError> {
             ask(&ends, noted.trips[phase as usize], phase, self.rate, length)
         };
 
@@ -92,12 +92,12 @@ impl Plan {
             pool.compute(Chain { api, load });
         }
         let warmed = echoes(WARM_UP, self.phase / 4)?;
-        self.recorded(&noted, WARM_UP, warmed);
+        self.recorded(&noted, WARM_UP, warmed)?;
         let usage = Usage::now();
         let ((), alone) = meanwhile(load, || thread::sleep(self.phase));
         let sorts_share = share(usage);
         let (sent, beside) = meanwhile(load, || echoes(BESIDE, self.phase));
-        let (wakes, trips) = self.recorded(&noted, BESIDE, sent?);
+        let (wakes, trips) = self.recorded(&noted, BESIDE, sent?)?;
         load.stop();
         while load.ended() < self.chains {
             thread::sleep(Duration::from_millis(1));
@@ -106,7 +106,7 @@ impl Plan {
         let usage = Usage::now();
         let sent = echoes(ALONE, self.phase)?;
         let io_share = share(usage);
-        let (wakes_alone, trips_alone) = self.recorded(&noted, ALONE, sent);
+        let (wakes_alone, trips_alone) = self.recorded(&noted, ALONE, sent)?;
 
         for end in &ends {
             hang_up(end);
@@ -147,10 +147,14 @@ impl Plan {
         Ok(outcome)
     }
 
-    /// Waits until all messages of a phase were read and answered, and gives what was noted of either.
-    fn recorded(&self, noted: &Noted, phase: u64, sent: u64) -> (Recorded, Recorded) {
+    /// Waits until all messages of a phase were read and answered, and gives what was noted of either. Both
+    /// must be what was sent.
+    fn recorded(&self, noted: &Noted, phase: u64, sent: Sent) -> Result<(Recorded, Recorded), LabError> {
         let recorder = phase as usize;
-        let trips = record(&[noted.trips[recorder]], sent);
-        (record(&[noted.wakes[recorder]], sent), trips)
+        let trips = record(&[noted.trips[recorder]], sent.count);
+        let wakes = record(&[noted.wakes[recorder]], sent.count);
+        check("sums of what was read", &wakes.counts, &sent.counts)?;
+        check("sums of the answers", &trips.counts, &sent.counts)?;
+        Ok((wakes, trips))
     }
 }

@@ -15,8 +15,9 @@
 //! how much of the machine the sorts had when they were alone: if it is well below 1, others ran as well, and
 //! `cpu_kept` says nothing.
 //!
-//! The clients are threads of the system that mostly sleep, see `clients`. Each answer is compared with its
-//! question, each sort is checked, and all of them are counted.
+//! The clients are threads of the system that mostly sleep, see `clients`. In `request` each answer is
+//! compared with its question. In `beside` the sum of a phase's messages is compared on either side with that
+//! of what was sent. Each sort is checked, and all of them are counted.
 
 mod clients;
 mod echo;

@@ -8,7 +8,7 @@ use crate::idioms::mixed::{Mixed, Wire};
 use crate::kit::task_recorder::TaskRecorder;
 use crate::workloads::fork_join::sorts::{Quicksort, checksum, numbers};
 
-use super::clients::{BYTES, Message};
+use super::clients::{BYTES, Message, note};
 
 /// The numbers that are sorted, again and again. They live as long as the process.
 #[derive(Clone, Copy)]
@@ -125,7 +125,7 @@ pub(super) async fn answer<M: Mixed>(api: M, stream: TcpStream, between: Between
         match between {
             Between::Record(recorders) => {
                 let message = Message::from_bytes(&bytes);
-                recorders[message.phase as usize % recorders.len()].finish(message.sent, Default::default());
+                note(recorders, message, message.sent);
             }
             Between::Sort(input) => {
                 if !api.computed(Sort(input)).await {
