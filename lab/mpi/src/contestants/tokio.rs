@@ -1,7 +1,8 @@
 //! A runtime of tokio beside MPI: one thread makes all calls of MPI, and tasks ask it through a channel.
 //!
 //! The thread looks at windows of requests in rotation. It looks without a pause for a while after the last
-//! event. Then it sleeps between two looks, a little longer each time; a new request wakes it.
+//! event. Then it sleeps between two looks, a little longer each time but never for long: else a round trip
+//! would measure this pause. A new request wakes it.
 
 use super::{Contestant, refusal};
 use crate::idioms::{ForkJoin, Futures};
@@ -17,7 +18,7 @@ use warpweft_mpi::raw::{RawMpi, RawRequest, WINDOW};
 /// The time without a pause after the last event, and the shortest and longest pause.
 const AWAKE: Duration = Duration::from_micros(50);
 const SHORTEST: Duration = Duration::from_micros(20);
-const LONGEST: Duration = Duration::from_millis(1);
+const LONGEST: Duration = Duration::from_micros(50);
 
 /// What the thread of MPI posts, and where the bytes go in the end.
 type Envelope = (Post, oneshot::Sender<Vec<u8>>);
