@@ -4,8 +4,8 @@
 //! They are the test suite with which Negele, Friedrich, Oh and Egger compare a cooperative scheduler with
 //! two operating systems ("On the Design and Implementation of an Efficient Lock-Free Scheduler", section 5),
 //! in the sizes of their table 1; the programs go back to Bläser's thesis (2007). What they measure is "the
-//! schedulers and synchronization primitives under heavy load": each contestant uses its own, and the standard
-//! library's lock where its documentation says so.
+//! schedulers and synchronization primitives under heavy load": each contestant uses its own, and the
+//! standard library's lock where its documentation says so.
 //!
 //! | program | actors | wait for |
 //! |---|---|---|
@@ -115,7 +115,7 @@ impl<T: ActorProgram> Program for T {
 pub(crate) fn long_parts(request: &Request) -> Option<Caveat> {
     let few = request.runtime == "warpweft" && request.workers < cpus();
     few.then_some(Caveat::other(
-        "a worker that is in one part for more than 10 ms gets a compensating worker, which has a CPU of its own",
+        "if all workers compute in one part for more than 100 ms, a compensating worker comes, with a CPU of its own",
     ))
 }
 

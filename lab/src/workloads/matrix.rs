@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::kit::actors::{ActorProgram, MOST_ACTORS, long_parts, per_step};
+use crate::kit::actors::{ActorProgram, MOST_ACTORS, per_step};
 use crate::prelude::*;
 
 /// The program, sized.
@@ -89,10 +89,6 @@ impl ActorProgram for Plan {
             side: params.number("n") as usize,
             tasks: params.number("tasks") as usize,
         }
-    }
-
-    fn caveat(request: &Request) -> Option<Caveat> {
-        long_parts(request)
     }
 
     fn warm_up(&self) -> Self {
