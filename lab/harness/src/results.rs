@@ -223,7 +223,8 @@ fn wins(row: &Row, rows: &[Row]) -> bool {
     is_rival && row.median_throughput().is_some_and(|own| own > best)
 }
 
-/// The text in lines that fit into a document; further lines are as far to the right as the text of the first.
+/// The text in lines that fit into a document; further lines are as far to the right as the text of the
+/// first.
 fn wrapped(mark: &str, text: &str) -> String {
     let indent = " ".repeat(mark.len());
     let (mut lines, mut line) = (String::new(), mark.to_owned());

@@ -193,7 +193,8 @@ pub(crate) fn footnotes(session: &Session, rows: &[Row]) -> Vec<String> {
     notes
 }
 
-/// The notes on how it was measured: how many rounds, which runs were set aside, and what others did meanwhile.
+/// The notes on how it was measured: how many rounds, which runs were set aside, and what others did
+/// meanwhile.
 pub(crate) fn circumstances(session: &Session) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(machine) = &session.simulated {

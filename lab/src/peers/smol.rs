@@ -55,8 +55,8 @@ impl Contestant for Smol {
     }
 }
 
-/// The calls of a smol task. The executor lives as long as the process, as smol's own does, and knows it: this
-/// form of it synchronizes less.
+/// The calls of a smol task. The executor lives as long as the process, as smol's own does, and knows it:
+/// this form of it synchronizes less.
 #[derive(Clone, Copy)]
 pub(crate) struct Api(&'static StaticExecutor);
 

@@ -12,8 +12,8 @@
 //! - Rows are many. [`ERROR`] is the probability that *any* verdict of a session is wrong, shared equally by
 //!   all figures.
 //! - A row that is not decided gets more rounds, and so is looked at several times. The k-th look spends
-//!   2⁻ᵏ of the figure's share. So the intervals of all looks hold the true median together, and what they have
-//!   in common is what is known: a later look takes nothing back.
+//!   2⁻ᵏ of the figure's share. So the intervals of all looks hold the true median together, and what they
+//!   have in common is what is known: a later look takes nothing back.
 
 use serde::Serialize;
 

@@ -33,8 +33,8 @@ pub(crate) struct ExploreArgs {
     #[command(flatten)]
     pub(crate) selection: Selection,
 
-    /// Rounds at most; the first is not counted unless it is the only one [default: 11, or more if advice needs
-    /// more]
+    /// Rounds at most; the first is not counted unless it is the only one [default: 11, or more if advice
+    /// needs more]
     #[arg(long, value_name = "N")]
     repeat: Option<usize>,
 

@@ -177,7 +177,8 @@ fn how(html: &mut String, page: &Measured) {
     }
     html.push_str(
         "<li>Every run has a process of its own, does up to a tenth of its work beforehand unmeasured, and checks its result.</li>\
-         <li>“No difference that this machine can show”: the 95 % interval of the median of the ratios within a round holds 1. \
+         <li>“No difference that this machine can show”: the 95 % interval of the median of the ratios within a round holds 1, or the difference is below 3 %. \
+         The error of 5 % is shared by all pairs of policies. \
          “Both”: the smallest loss in the worse of the two, against the best throughput and the best p99 of the policies.</li></ul><dl>",
     );
     machine(html, &page.session.machine, &page.session.versions);
