@@ -43,7 +43,7 @@ pub const MEASUREMENTS: &[Measurement] = &[
     ),
     of(
         "packet-bimodal",
-        "packet-bimodal --runtime warpweft,rayon,rayon-fifo,tokio --policy fifo,lifo --workers 2",
+        "packet-bimodal --runtime warpweft,rayon,rayon-fifo,tokio --policy fifo,lifo,shortest --workers 2",
         "n=20k",
     ),
     with(

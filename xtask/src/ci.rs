@@ -132,6 +132,7 @@ fn test(repo: &Repo, tests: &mut Tests) -> Result<()> {
             "--test",
             "presets_wide",
         ],
+        &["test", "--package", "warpweft-mpi", "--features", "raw", "--lib"],
         // Features that nothing in the workspace switches on, because the lab measures without them; and a
         // test that is for this place alone.
         &[

@@ -82,7 +82,8 @@ impl Comm {
     /// # Panics
     ///
     /// If a bag of this rank does, with its panic, when no work is left anywhere. What that bag had is lost;
-    /// the other ranks get their bags. Outside of a task of a runtime it uses the default runtime.
+    /// if it was the rank's last one, so is work of other ranks that is on its way to this one. The other
+    /// ranks get their bags. Outside of a task of a runtime it uses the default runtime.
     pub async fn share<B: Bag>(&self, bags: Vec<B>) -> Result<Shared<B>, MpiError> {
         match self.share_or_panic(bags).await? {
             Ok(shared) => Ok(shared),

@@ -169,7 +169,10 @@ impl Calls {
             function,
             argument,
         };
-        let word = encoded(&call, MOST_BYTES)?;
+        let word = encoded(&call, MOST_BYTES).map_err(|why| {
+            let text = format!("the call of `{name}` cannot be sent: {why}");
+            MpiError::new(MpiErrorKind::Type, text)
+        })?;
         answers.lock().expect(id, sender)?;
         outbox.push(rank, &word);
         Ok(receiver)
@@ -429,16 +432,14 @@ impl<'shared> Mover<'shared> {
     }
 }
 
-/// Returns the bytes of a word, of which there are at most `most`.
-fn encoded(word: &Word, most: usize) -> Result<Vec<u8>, MpiError> {
-    let error =
-        |why: &dyn fmt::Display| MpiError::new(MpiErrorKind::Type, format!("it cannot be sent: {why}"));
-    let bytes = postcard::to_allocvec(word).map_err(|why| error(&why))?;
+/// Returns the bytes of a word, or why it cannot be sent: a message carries `most` bytes.
+fn encoded(word: &Word, most: usize) -> Result<Vec<u8>, String> {
+    let bytes = postcard::to_allocvec(word).map_err(|why| why.to_string())?;
     if bytes.len() > most {
         let len = bytes.len();
-        return Err(error(&format_args!(
+        return Err(format!(
             "it has {len} bytes, and a message carries {most} at most"
-        )));
+        ));
     }
     Ok(bytes)
 }
@@ -447,7 +448,7 @@ fn encoded(word: &Word, most: usize) -> Result<Vec<u8>, MpiError> {
 fn answer_word(id: u64, answer: Answer, most: usize) -> Vec<u8> {
     let refused = match encoded(&Word::Answer { id, answer }, most) {
         Ok(word) => return word,
-        Err(error) => Err(error.to_string()),
+        Err(why) => Err(format!("it cannot be sent: {why}")),
     };
     encoded(&Word::Answer { id, answer: refused }, usize::MAX)
         .unwrap_or_else(|_| unreachable!("a number and a short text"))
@@ -473,10 +474,7 @@ mod tests {
         };
         assert!(encoded(&call, 200).is_ok());
         let refused = encoded(&call, 100).expect_err("it is longer than its argument");
-        assert!(
-            refused.to_string().ends_with("a message carries 100 at most"),
-            "{refused}"
-        );
+        assert!(refused.ends_with("a message carries 100 at most"), "{refused}");
 
         let answer = |most| {
             let word = answer_word(7, Ok(vec![0; 100]), most);
