@@ -213,15 +213,6 @@ impl ShortestLocalQueue {
         }
     }
 
-    /// Returns the next task after one that was pushed before its code was known to be long.
-    #[cold]
-    fn pop_instead(&mut self, task: TaskRef, level: usize, cx: &Cx<'_>) -> Option<TaskRef> {
-        match self.put(task, level) {
-            Ok(()) => self.pop(cx),
-            Err(Full(task)) => Some(task),
-        }
-    }
-
     /// Takes a task of the other levels.
     #[inline]
     fn pop_longer(&mut self, cx: &Cx<'_>) -> Option<TaskRef> {
@@ -281,12 +272,15 @@ impl LocalQueue for ShortestLocalQueue {
         {
             return Some(task);
         }
-        if let Some(task) = self.levels.level_mut(0).pop(cx) {
+        while let Some(task) = self.levels.level_mut(0).pop(cx) {
             let level = self.level(&task);
             if level == 0 {
                 return Some(task);
             }
-            return self.pop_instead(task, level, cx);
+            // It was pushed before its code was known to be long.
+            if let Err(Full(task)) = self.put(task, level) {
+                return Some(task);
+            }
         }
         self.pop_longer(cx)
     }
@@ -298,7 +292,10 @@ impl LocalQueue for ShortestLocalQueue {
         if level <= self.levels.first_level() {
             return Some(task);
         }
-        self.pop_instead(task, level, cx)
+        match self.put(task, level) {
+            Ok(()) => self.pop(cx),
+            Err(Full(task)) => Some(task),
+        }
     }
 
     #[inline]
@@ -467,6 +464,21 @@ mod tests {
             [kinds.step(0), kinds.step(0), kinds.step(0)],
             [Some(2), Some(4), None]
         );
+    }
+
+    /// All of them are on the first level when the first one is over.
+    #[test]
+    fn many_tasks_that_turn_out_to_be_long_take_no_stack() {
+        let mut kinds = Kinds::new(1);
+        for _ in 0..100_000 {
+            kinds.push_long(0, 0);
+        }
+        kinds.pool.spawn(0, [1]);
+        assert_eq!(
+            [kinds.step(0), kinds.step(0), kinds.step(0)],
+            [Some(0), Some(1), Some(0)]
+        );
+        kinds.pool.end_all();
     }
 
     #[test]

@@ -20,6 +20,7 @@
 //! | `bodies`, `body_link` | the handled bodies that run on this thread |
 //! | `blocking` | closures that may block: another thread takes the worker over |
 //! | `under_task` | a frame that waits while other tasks run on top of it |
+//! | `late_end` | a task that comes after its pool has closed ends on the stack that brings it |
 //! | `leaving` | where a thread that has entered a pool may leave it |
 //! | `enter_guard` | a thread enters a pool without being one of its threads |
 //! | `spawn_here` | fibers that start on the thread of the fiber that spawns them |
@@ -45,6 +46,7 @@ pub(crate) mod fiber_state;
 pub(crate) mod fiber_waker;
 pub(crate) mod fork_cx;
 pub(crate) mod forked_child;
+pub(crate) mod late_end;
 mod leaving;
 #[cfg(doctest)]
 mod must_not_compile;

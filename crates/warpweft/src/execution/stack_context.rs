@@ -58,6 +58,7 @@ pub(crate) struct StackContext {
     pub(super) is_under_task: Cell<bool>,
     /// The youngest frame that runs a part of another one's join or scope; null if there is none.
     pub(super) covered: Cell<*const Covered>,
+    pub(super) late_end: Cell<*const ()>,
 }
 
 impl fmt::Debug for StackContext {
@@ -109,6 +110,7 @@ impl StackContext {
             covered: Cell::new(std::ptr::null()),
             is_away: Cell::new(false),
             is_under_task: Cell::new(false),
+            late_end: Cell::new(std::ptr::null()),
         }
     }
 
@@ -126,6 +128,7 @@ impl StackContext {
             covered: Cell::new(std::ptr::null()),
             is_away: Cell::new(false),
             is_under_task: Cell::new(false),
+            late_end: Cell::new(std::ptr::null()),
         }
     }
 

@@ -9,6 +9,7 @@
 use super::dump::FindingSet;
 use super::handle::Runtime;
 use super::pool::Pool;
+use crate::execution::late_end::ends_late_for;
 use crate::execution::stack_context;
 use crate::observe::dump::Dump;
 use crate::observe::stack::NoStack;
@@ -149,11 +150,12 @@ impl Runtime {
     }
 
     /// Returns true if the caller is one of the runtime's own threads: a worker's, a blocking one, or the
-    /// poller's, which calls wakers. Or it is an external thread in the middle of a push, for which the pool
-    /// waits.
+    /// poller's, which calls wakers. Or it is an external thread in the middle of a push, or of the end of a
+    /// task that came too late, for which the pool waits.
     pub(super) fn is_own_thread(&self) -> bool {
         let is_of = |pool: &Arc<dyn DynPool>| {
             stack_context::is_of(pool.header())
+                || ends_late_for(pool.header().as_ptr().cast_const().cast())
                 || pool.core().driver.is_here()
                 || pool.core().monitor.is_here()
                 || pool.core().threads.blocking().is_here()

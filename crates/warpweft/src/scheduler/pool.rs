@@ -59,14 +59,6 @@ pub(crate) fn is_in_external_push() -> bool {
     IN_EXTERNAL_PUSH.with(Cell::get)
 }
 
-/// Calls `f` as a part of a push from outside. It does not unwind.
-fn while_pushing<R>(f: impl FnOnce() -> R) -> R {
-    let outer = IN_EXTERNAL_PUSH.with(|inside| inside.replace(true));
-    let result = f();
-    IN_EXTERNAL_PUSH.with(|inside| inside.set(outer));
-    result
-}
-
 /// `repr(C)`: a pointer to the core, and to its header, is a pointer to the pool.
 #[repr(C)]
 pub(crate) struct TypedPool<P: Policy> {
@@ -187,10 +179,11 @@ impl<P: Policy> TypedPool<P> {
         // Unwind: a policy that panics must not unwind through a waker. The `TaskRef` is dropped on the way,
         // and the pool cancels the task when it closes.
         let push = || P::push(self.shared(), None, task, why, &cx);
-        let pushed = while_pushing(|| {
-            let _within = hook::enter(&P::push);
-            catch_unwind(AssertUnwindSafe(push))
-        });
+        let outer = IN_EXTERNAL_PUSH.with(|inside| inside.replace(true));
+        let within = hook::enter(&P::push);
+        let pushed = catch_unwind(AssertUnwindSafe(push));
+        drop(within);
+        IN_EXTERNAL_PUSH.with(|inside| inside.set(outer));
         match pushed {
             Ok(wake) => drop(self.core.wake(wake, None)),
             Err(payload) => {

@@ -188,8 +188,11 @@ impl Semaphore {
         if self.free() >= permits {
             // There was no slot beside the list, or LINE is set. Whoever is about to wait sets it, and clears
             // it if it need not: only under the lock it means that a task waits.
-            let mut requests = self.list.node().state.lock();
-            if requests.list.is_empty() && !self.is_closed() {
+            // In a forked child the lock may be lost, and then nobody gives permits back either.
+            if let Some(mut requests) = self.list.node().state.lock_unless_lost()
+                && requests.list.is_empty()
+                && !self.is_closed()
+            {
                 permit = (self.take_first(&mut requests, permits))
                     // Nobody waits.
                     .inspect_err(|word| self.word.store(word & !LINE, Ordering::Release))

@@ -69,7 +69,8 @@ impl Sleep {
     }
 
     /// Sets another deadline. If a task waits for this sleep, it is woken then and not before, also if it
-    /// does not poll again meanwhile. A sleep for ever knows no task: poll it after the call.
+    /// does not poll again meanwhile. A sleep for ever knows no task: poll it after the call. It stays with
+    /// the runtime in which it was polled first.
     pub fn reset(&mut self, deadline: Instant) {
         let waits = self.cancel();
         self.deadline_ns = clock::ns_at(deadline);
@@ -79,9 +80,10 @@ impl Sleep {
         if self.deadline_ns <= driver.now_ns() {
             return waker.wake();
         }
-        // Without a timer the pool has shut down, and has woken whoever waits in it.
-        if let Some(key) = driver.set_timer(old.worker(), self.deadline_ns, waker) {
-            self.timer = Some((driver, key));
+        match driver.set_timer(old.worker(), self.deadline_ns, waker.clone()) {
+            Some(key) => self.timer = Some((driver, key)),
+            // The pool has shut down, and did not find this waker.
+            None => waker.wake(),
         }
     }
 

@@ -11,15 +11,16 @@
 //!
 //! The joiner of each task that it ends gets `JoinError::Shutdown`.
 
-use super::{TypedPool, while_pushing};
+use super::TypedPool;
 use crate::execution::forked_child;
+use crate::execution::late_end::end_late_of;
 use crate::pool::info::PoolInfo;
 use crate::pool::lifecycle::{Access, Lifecycle};
 use crate::scheduler::worker::Worker;
 use std::io::{self, Write as _};
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::ptr::NonNull;
+use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use warpweft_platform::CachePadded;
 use warpweft_platform::panics::{contain, discard};
@@ -103,7 +104,7 @@ impl<P: Policy> TypedPool<P> {
         let running = &self.workers[worker].worker_ref().running;
         running.set(task.id_word(), task.origin_word());
         forked_child::abandon(self, task, Abandon::Shutdown);
-        running.set(0, std::ptr::null());
+        running.set(0, ptr::null());
     }
 
     /// Settles the ledger of a pool that has ended. `keep` keeps the pool while its policy holds tasks, of
@@ -293,7 +294,7 @@ impl<P: Policy> TypedPool<P> {
         let keep = self.this.upgrade();
         // The end of the pool waits for those who have access, and the destructor may wait for that end.
         drop(access);
-        while_pushing(|| task.abandon(Abandon::Shutdown));
+        end_late_of(ptr::from_ref(self).cast(), || task.abandon(Abandon::Shutdown));
         drop(keep);
     }
 
