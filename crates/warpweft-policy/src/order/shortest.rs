@@ -22,6 +22,7 @@
 //!   code is known to be longer by then.
 //! - Until a code is known to be long, all tasks are on level 0. A worker that has a task on another level,
 //!   pushed or stolen, sees that: it was known before the push.
+//! - Levels that wait are looked at after each step that is not short, and once in [`SAMPLE`] pops.
 //! - The step that is measured is the last one that began, and ends at the next look into the queue. Steps of
 //!   short codes are measured once in [`SAMPLE`] pops: the clock costs as much as a short step.
 
@@ -213,10 +214,13 @@ impl ShortestLocalQueue {
         }
     }
 
-    /// Takes a task of the other levels.
+    /// Takes a task of the other levels. What is due comes first: beside these steps the clock costs nothing.
     #[inline]
     fn pop_longer(&mut self, cx: &Cx<'_>) -> Option<TaskRef> {
         while self.times.any_long() {
+            if let Some(task) = self.pop_due(cx) {
+                return Some(task);
+            }
             let from = self.levels.first_level();
             let task = self.levels.pop(cx)?;
             let level = self.level(&task);
@@ -520,6 +524,35 @@ mod tests {
             let between = pair[1].1 - pair[0].1;
             assert!(between.abs_diff((PATIENCE + 1) * LONG) <= slack, "{turns:?}");
         }
+        kinds.pool.end_all();
+    }
+
+    /// Tasks of some milliseconds without end, and one that takes longer.
+    #[test]
+    fn the_longest_have_turns_also_beside_long_ones() {
+        let mut kinds = Kinds::new(1);
+        let run = |kinds: &mut Kinds, medium_ns: u64| {
+            let task = kinds.pool.call(0, Shortest::next).expect("one is ready");
+            let is_medium = task.code() == kinds.pool.probe.task(0).code();
+            let took = if is_medium { medium_ns } else { LONG };
+            kinds.pool.now.set(kinds.pool.now.get() + took);
+            kinds.pool.end(0, task);
+            is_medium
+        };
+        kinds.push_long(0, 0);
+        kinds.pool.spawn(0, [1]);
+        assert_eq!((run(&mut kinds, 5 * MS), run(&mut kinds, 5 * MS)), (false, true));
+        kinds.push_long(0, 2);
+        let start = kinds.pool.now.get();
+        let waited = loop {
+            kinds.pool.spawn(0, [1]);
+            let begin = kinds.pool.now.get() - start;
+            if !run(&mut kinds, 5 * MS) {
+                break begin;
+            }
+            assert!(begin < 1000 * MS, "it starves");
+        };
+        assert!(waited <= least_of(3) * PATIENCE + 10 * MS, "{waited}");
         kinds.pool.end_all();
     }
 
