@@ -30,6 +30,12 @@ impl<'a> Fifos<'a> {
         }
     }
 
+    /// Drops the oldest closure of that thread's queue.
+    pub(crate) fn drop_oldest(&self, thread: usize) {
+        let oldest = self.queue(thread).pop_front();
+        drop(oldest);
+    }
+
     fn queue(&self, thread: usize) -> std::sync::MutexGuard<'_, VecDeque<Boxed<'a>>> {
         self.0[thread].lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -13,6 +13,10 @@
 //! be held across a `join`, a stack does not grow by what others do, and a short `join` does not take as long
 //! as a closure that its thread found meanwhile.
 //!
+//! Beside that, **the body of a [`scope`] must not block on several of its own jobs** by other means than
+//! this crate's, such as a channel of the standard library: a thread shows the others one latent job at a
+//! time, and the next one when it spawns, forks or waits again. At the end of the body all of them are shown.
+//!
 //! # In a task of a Warpweft runtime
 //!
 //! The free functions use the runtime of the calling task, whatever its policy is, and no other threads.

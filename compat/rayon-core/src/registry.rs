@@ -14,6 +14,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process;
 use std::ptr;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::time::Duration;
 use warpweft::{ForkCx, Pool, Runtime, TaskBuilder};
 
 type PanicHandler = dyn Fn(Box<dyn Any + Send>) + Send + Sync;
@@ -133,8 +134,12 @@ impl Drop for Registry {
         TaskBuilder::new()
             .on_pool(&pool)
             .spawn_detached(move || drop(take(&shared)));
-        if pool.is_closed() {
-            drop(take(&runtime));
+        // A pool that has closed ran no job. It is not waited for either: threads that the program keeps for
+        // later may never start.
+        if pool.is_closed()
+            && let Some(runtime) = take(&runtime)
+        {
+            let _ended = runtime.shutdown_timeout(Duration::ZERO);
         }
     }
 }

@@ -171,12 +171,35 @@ struct Job<F> {
     counted: Counted,
 }
 
-/// One job that the frame waits for, until this is dropped.
-struct Counted(Arc<Jobs>);
+/// One job that the frame waits for, until this is dropped; and whether it has run.
+struct Counted(Arc<Jobs>, bool);
 
 impl Drop for Counted {
     fn drop(&mut self) {
+        if !self.1 {
+            let why = "a closure of a scope did not run: its pool has closed, or a token was cancelled";
+            lock(&self.0.panic).get_or_insert_with(|| Box::new(why));
+        }
         self.0.end_one();
+    }
+}
+
+/// The right to one closure of a queue: if it is dropped, so is the closure.
+struct FifoClaim<'scope>(Option<Arc<Fifos<'scope>>>, usize);
+
+impl FifoClaim<'_> {
+    fn run(mut self) {
+        if let Some(fifos) = self.0.take() {
+            fifos.run_oldest(self.1);
+        }
+    }
+}
+
+impl Drop for FifoClaim<'_> {
+    fn drop(&mut self) {
+        if let Some(fifos) = self.0.take() {
+            fifos.drop_oldest(self.1);
+        }
     }
 }
 
@@ -188,7 +211,7 @@ impl<F: FnOnce() + Send> Job<F> {
     {
         // Ordering: Relaxed: the scope is open, because a job or its frame spawns this one.
         jobs.running.fetch_add(1, Ordering::Relaxed);
-        let counted = Counted(Arc::clone(jobs));
+        let counted = Counted(Arc::clone(jobs), false);
         let job = Self { body, counted };
         let job: Box<dyn FnOnce() + Send + 'scope> = Box::new(move || job.run());
         // SAFETY: only the lifetime changes. The frame of the scope waits until `counted` is dropped, and
@@ -197,7 +220,8 @@ impl<F: FnOnce() + Send> Job<F> {
     }
 
     fn run(self) {
-        let Self { body, counted } = self;
+        let Self { body, mut counted } = self;
+        counted.1 = true;
         // Unwind: the panic continues in the scope's frame.
         if let Err(panic) = catch_unwind(AssertUnwindSafe(body)) {
             lock(&counted.0.panic).get_or_insert(panic);
@@ -335,8 +359,8 @@ impl<'scope> ScopeFifo<'scope> {
             return self.scope.spawn(move |_| body(&inner));
         };
         self.fifos.push(thread, Box::new(move || body(&inner)));
-        let fifos = Arc::clone(&self.fifos);
-        self.scope.spawn(move |_| fifos.run_oldest(thread));
+        let claim = FifoClaim(Some(Arc::clone(&self.fifos)), thread);
+        self.scope.spawn(move |_| claim.run());
     }
 
     /// As [`Scope::spawn_broadcast`].

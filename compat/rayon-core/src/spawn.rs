@@ -42,7 +42,8 @@ pub(crate) fn spawn_fifo_in(target: &Target<'_>, func: impl FnOnce() + Send + 's
         return spawn_in(target, func);
     };
     registry.fifos().push(thread, Box::new(func));
-    spawn_in(target, move || run_oldest(thread));
+    // Under no token: the job runs another closure than its own, and must not be dropped instead.
+    warpweft::cancel::detached(|| spawn_in(target, move || run_oldest(thread)));
 }
 
 fn run_oldest(thread: usize) {

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::collections::HashSet;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
@@ -375,4 +376,92 @@ fn a_thread_that_cannot_be_started_lets_the_first_one_go() {
     })
     .join()
     .expect("no panic");
+}
+
+/// The threads that the handler keeps for later never start.
+#[test]
+fn a_build_that_fails_waits_for_no_thread() {
+    let kept = Mutex::new(Vec::new());
+    let built = ThreadPoolBuilder::new()
+        .num_threads(3)
+        .spawn_handler(|thread| {
+            if thread.index() == 2 {
+                return Err(io::Error::other("no more"));
+            }
+            kept.lock().expect("no panic").push(thread);
+            Ok(())
+        })
+        .build();
+    assert!(built.is_err());
+}
+
+/// Where the thread cannot leave its pool, it stays there, and its functions find the pool.
+#[test]
+fn a_pool_that_is_dropped_where_its_thread_cannot_leave_it_stays() {
+    let stays = thread::spawn(|| {
+        let builder = ThreadPoolBuilder::new().num_threads(1).use_current_thread();
+        let pool = Arc::new(builder.build().expect("one thread"));
+        let other = Arc::clone(&pool);
+        let (tell, told) = mpsc::channel();
+        pool.spawn(move || {
+            let dropped = catch_unwind(AssertUnwindSafe(|| drop(other)));
+            tell.send(dropped.is_err()).expect("the test waits");
+        });
+        drop(pool);
+        rayon_core::yield_now();
+        assert!(told.recv().expect("it ran"));
+        assert_eq!(rayon_core::current_num_threads(), 1);
+    });
+    stays.join().expect("no panic");
+}
+
+/// A thread-local that has a pool is dropped behind those of this crate.
+#[test]
+fn a_pool_in_a_thread_local_ends_with_its_thread() {
+    thread_local!(static POOL: std::cell::RefCell<Option<ThreadPool>> = const { std::cell::RefCell::new(None) });
+    let ends = thread::spawn(|| {
+        for _ in 0..2 {
+            POOL.set(Some(pool(1)));
+        }
+    });
+    ends.join().expect("no panic");
+}
+
+/// A closure that does not run is told, whatever the reason: what it was to write is not written.
+#[test]
+fn a_scope_in_place_tells_of_closures_that_did_not_run() {
+    let pool = pool(1);
+    let token = warpweft::cancel::CancelToken::new();
+    let ended = catch_unwind(AssertUnwindSafe(|| {
+        token.run(|| {
+            pool.in_place_scope(|scope| {
+                token.cancel();
+                scope.spawn(|_| panic!("it never runs"));
+            });
+        })
+    }));
+    assert!(!matches!(ended, Ok(Ok(()))), "{ended:?}");
+}
+
+/// The job that takes the oldest closure is not dropped for a token: it would leave the closure to the next.
+#[test]
+fn a_closure_of_spawn_fifo_runs_under_a_token_that_is_cancelled() {
+    let pool = pool(1);
+    let token = warpweft::cancel::CancelToken::new();
+    let (tell, told) = mpsc::channel();
+    for number in 0..2 {
+        let tell = tell.clone();
+        let canceller = token.clone();
+        let _ended = catch_unwind(AssertUnwindSafe(|| {
+            token.run(|| {
+                pool.install(|| {
+                    rayon_core::spawn_fifo(move || tell.send(number).expect("the test waits"));
+                    canceller.cancel();
+                });
+            })
+        }));
+        if number == 0 {
+            assert_eq!(told.recv_timeout(Duration::from_secs(60)), Ok(0));
+        }
+    }
 }

@@ -450,6 +450,10 @@ where
                 told.as_mut().poll(cx).is_ready()
             };
             if ends {
+                // A client may have asked already, unseen so far: that is read first.
+                if let Poll::Ready(end) = connection.as_mut().poll(cx) {
+                    return Poll::Ready(end.map_err(Some));
+                }
                 connection.as_mut().graceful_shutdown();
             }
         }

@@ -21,6 +21,7 @@
 //! - No waker is called, cloned or dropped under the lock.
 
 use crate::observe::raw::{RawWait, RawWhat};
+use std::collections::HashSet;
 use std::io;
 use std::task::{Context, Poll, Waker};
 use warpweft_platform::atomic::{AtomicU64, Ordering};
@@ -33,9 +34,11 @@ const CLOSED: u64 = 2;
 const MARKED: u64 = 4;
 const TICK: u64 = 8;
 
-/// The number of different tasks that may wait for a direction without a `SourceWaiter`. One more makes the
-/// oldest look again.
+/// The number of different wakers that may wait for a direction without a `SourceWaiter`, at first. One more
+/// makes all of them look again: those of tasks that are gone do not come back. If half of them do, there may
+/// be twice as many, up to `MOST_ANONYMOUS`.
 const ANONYMOUS: usize = 8;
+const MOST_ANONYMOUS: usize = 1 << 12;
 
 /// The direction of the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +71,17 @@ struct WaitQueue {
 struct DirectionWaiters {
     wakers: Vec<SourceWaker>,
     last_id: u64,
+    /// Present once there were too many without a number.
+    crowd: Option<Box<Crowd>>,
+}
+
+/// What is known of the waiters without a number, where there were many.
+#[derive(Debug)]
+struct Crowd {
+    /// How many there may be.
+    most: usize,
+    /// The addresses of the wakers that were called because there were too many, since that number was set.
+    called: HashSet<usize>,
 }
 
 #[derive(Debug)]
@@ -296,7 +310,7 @@ impl WaitQueue {
         drop(waiting);
         match replaced {
             Some(Replaced::Same(waker)) => drop(waker),
-            Some(Replaced::Oldest(waker)) => waker.wake(),
+            Some(Replaced::Crowd(wakers)) => wakers.into_iter().for_each(Waker::wake),
             None => {}
         }
         true
@@ -311,8 +325,8 @@ impl WaitQueue {
 enum Replaced {
     /// The old waker of the same waiter.
     Same(Waker),
-    /// One waiter too many: its task looks again and joins again.
-    Oldest(Waker),
+    /// One waiter too many: the tasks of the others look again and join again.
+    Crowd(Vec<Waker>),
 }
 
 impl DirectionWaiters {
@@ -334,18 +348,41 @@ impl DirectionWaiters {
             )));
         }
         let Some(waiter_id) = waiter_id else {
-            let mut anonymous = (0..self.wakers.len()).filter(|&place| self.wakers[place].number == 0);
-            let oldest = anonymous.next();
-            let full = anonymous.count() + 1 >= ANONYMOUS;
-            let oldest = oldest
-                .filter(|_| full)
-                .map(|place| self.wakers.remove(place).waker);
+            let called = self.call_crowd();
             self.wakers.push(SourceWaker::new(0, waker));
-            return oldest.map(Replaced::Oldest);
+            return called.map(Replaced::Crowd);
         };
         self.last_id += 1;
         *waiter_id = self.last_id;
         self.wakers.push(SourceWaker::new(self.last_id, waker));
         None
+    }
+
+    /// Takes the wakers without a number, if there are as many as there may be. The caller calls them.
+    fn call_crowd(&mut self) -> Option<Vec<Waker>> {
+        let anonymous = self.wakers.iter().filter(|waiter| waiter.number == 0).count();
+        let most = self.crowd.as_ref().map_or(ANONYMOUS, |crowd| crowd.most);
+        if anonymous < most {
+            return None;
+        }
+        let address = |waiter: &SourceWaker| waiter.waker.data().addr();
+        let crowd = self.crowd.get_or_insert_with(|| {
+            Box::new(Crowd {
+                most,
+                called: HashSet::new(),
+            })
+        });
+        let is_back = |waiter: &&SourceWaker| waiter.number == 0 && crowd.called.contains(&address(waiter));
+        if most < MOST_ANONYMOUS && self.wakers.iter().filter(is_back).count() >= most / 2 {
+            crowd.most = most * 2;
+            crowd.called.clear();
+            return None;
+        }
+        if crowd.called.len() >= MOST_ANONYMOUS {
+            crowd.called.clear();
+        }
+        let called: Vec<_> = self.wakers.extract_if(.., |waiter| waiter.number == 0).collect();
+        crowd.called.extend(called.iter().map(address));
+        Some(called.into_iter().map(|waiter| waiter.waker).collect())
     }
 }

@@ -10,7 +10,7 @@ use crate::runtime::current_driver::current_driver;
 use futures_io::{AsyncRead, AsyncWrite};
 use std::fmt;
 use std::future::poll_fn;
-use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -20,7 +20,7 @@ use std::task::{Context, Poll};
 /// It belongs to the driver of the runtime whose task made it, or that the thread has entered; outside of
 /// any, to that of the [default runtime](crate::default_runtime). It can be used in any task on any thread.
 /// When that runtime has shut down, every attempt is an error of the kind
-/// [`NotConnected`](io::ErrorKind::NotConnected).
+/// [`NotConnected`](ErrorKind::NotConnected).
 ///
 /// The descriptor must stay open, and the same, as long as the value lives. Therefore the wrapped value is
 /// only lent out by `&`.
@@ -220,7 +220,7 @@ impl<T: AsPollable> Async<T> {
         self.attempt(direction, |io| {
             let mut fds = [rustix::event::PollFd::new(io, flags)];
             match rustix::event::poll(&mut fds, Some(&rustix::event::Timespec::default()))? {
-                0 => Err(io::ErrorKind::WouldBlock.into()),
+                0 => Err(ErrorKind::WouldBlock.into()),
                 _ => Ok(()),
             }
         })
@@ -229,9 +229,9 @@ impl<T: AsPollable> Async<T> {
 }
 
 fn explain(error: io::Error) -> io::Error {
-    if error.kind() == io::ErrorKind::PermissionDenied {
+    if error.kind() == ErrorKind::PermissionDenied {
         return io::Error::new(
-            io::ErrorKind::Unsupported,
+            ErrorKind::Unsupported,
             "this descriptor cannot be waited for: it is always ready, as a regular file or a directory is",
         );
     }
@@ -290,7 +290,16 @@ where
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.poll_write_with(cx, |mut io| io.flush())
+        // At once: what has nothing to flush need not wait for room.
+        loop {
+            match self.get_ref().flush() {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    return self.poll_write_with(cx, |mut io| io.flush());
+                }
+                flushed => return Poll::Ready(flushed),
+            }
+        }
     }
 
     fn poll_close(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

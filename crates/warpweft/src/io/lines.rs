@@ -36,9 +36,11 @@ const ROOM: usize = 8 << 10;
 #[derive(Debug)]
 pub struct Lines<R> {
     reader: R,
-    /// What was read, from the beginning of the next line on.
+    /// What was read.
     bytes: Vec<u8>,
-    /// How many of the bytes have no end of a line among them.
+    /// Where the next line begins.
+    start: usize,
+    /// How far no end of that line was found.
     searched: usize,
     longest: usize,
     ended: bool,
@@ -50,6 +52,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         Self {
             reader,
             bytes: Vec::new(),
+            start: 0,
             searched: 0,
             longest: usize::MAX,
             ended: false,
@@ -83,17 +86,20 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         loop {
             let found = self.bytes[self.searched..].iter().position(|&byte| byte == b'\n');
             if let Some(place) = found.map(|place| self.searched + place) {
-                let rest = self.bytes.split_off(place + 1);
-                let line = std::mem::replace(&mut self.bytes, rest);
-                self.searched = 0;
+                let place = place + 1;
+                let line = self.bytes[self.start..place].to_vec();
+                (self.start, self.searched) = (place, place);
                 return Poll::Ready(self.text(line).map(Some));
             }
+            // Not for each line: what lies behind is moved once for each reading.
+            self.bytes.drain(..take(&mut self.start));
             self.searched = self.bytes.len();
             if self.ended && self.bytes.is_empty() {
                 return Poll::Ready(Ok(None));
             }
             if self.ended {
-                let line = take(&mut self.bytes);
+                let mut line = take(&mut self.bytes);
+                line.shrink_to_fit();
                 self.searched = 0;
                 return Poll::Ready(self.text(line).map(Some));
             }
@@ -137,7 +143,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     fn too_long(&mut self) -> io::Error {
         self.ended = true;
         self.bytes = Vec::new();
-        self.searched = 0;
+        (self.start, self.searched) = (0, 0);
         let text = format!("a line has more than the {} bytes that are allowed", self.longest);
         io::Error::new(ErrorKind::InvalidData, text)
     }
@@ -149,7 +155,8 @@ impl<R: AsyncRead + Unpin> Lines<R> {
 
     /// Returns the reader, and the bytes that were read from it and are in no line yet.
     #[must_use]
-    pub fn into_inner(self) -> (R, Vec<u8>) {
+    pub fn into_inner(mut self) -> (R, Vec<u8>) {
+        self.bytes.drain(..self.start);
         (self.reader, self.bytes)
     }
 }
@@ -242,5 +249,27 @@ mod tests {
         }
         let endless = all(of(&[b"abcd", b"efgh", b"ij"]).longest(3));
         assert_eq!(endless, [Err(ErrorKind::InvalidData)]);
+    }
+
+    /// A program may keep all lines of a long input, and a peer may send very short ones.
+    #[test]
+    fn a_line_takes_the_memory_of_its_bytes() {
+        let text = "ab\n".repeat(10_000) + "end";
+        let mut lines = Lines::new(text.as_bytes());
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut count = 0;
+        while let Poll::Ready(Ok(Some(line))) = lines.poll_line(&mut cx) {
+            assert!(line.capacity() <= 16, "{} for {line:?}", line.capacity());
+            count += 1;
+        }
+        assert_eq!(count, 10_001);
+    }
+
+    #[test]
+    fn what_is_in_no_line_yet_is_given_back() {
+        let mut lines = Lines::new(&b"one\ntwo\nthree"[..]);
+        let first = lines.poll_line(&mut Context::from_waker(Waker::noop()));
+        assert!(matches!(first, Poll::Ready(Ok(Some(line))) if line == "one"));
+        assert_eq!(lines.into_inner().1, b"two\nthree");
     }
 }

@@ -2,6 +2,7 @@
 
 use super::lines::Lines;
 use super::on_thread::{Next, OnThread};
+use super::stdout::AGAIN_NS;
 use crate::driver::forked;
 use futures_io::AsyncRead;
 use std::fmt;
@@ -11,6 +12,7 @@ use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 use warpweft_platform::sync::Mutex;
+use warpweft_platform::thread::pause;
 
 /// How many bytes the thread reads at a time.
 const ROOM: usize = 64 << 10;
@@ -77,6 +79,8 @@ impl Shared {
             let length = loop {
                 match read(&mut bytes) {
                     Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    // Another process may have made the description behind the descriptor non-blocking.
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => pause(AGAIN_NS),
                     read => break read?,
                 }
             };

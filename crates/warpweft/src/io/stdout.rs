@@ -5,11 +5,15 @@ use crate::driver::forked;
 use crate::runtime::yields::yield_now;
 use futures_io::AsyncWrite;
 use std::fmt;
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, Write};
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 use warpweft_platform::sync::Mutex;
+use warpweft_platform::thread::pause;
+
+/// After how many nanoseconds a stream that somebody made non-blocking is tried again.
+pub(super) const AGAIN_NS: u64 = 1_000_000;
 
 /// How many bytes one `poll_write` takes at most.
 const ROOM: usize = 64 << 10;
@@ -34,12 +38,29 @@ fn writer<W: Write>(
         return Ok(Arc::clone(writer));
     }
     let writer = Arc::new(OnThread::start(name, move |bytes: Vec<u8>| {
-        let mut stream = stream();
-        stream.write_all(&bytes)?;
-        stream.flush()
+        write_whole(&mut stream(), &bytes)
     })?);
     *kept = Some(Arc::clone(&writer));
     Ok(writer)
+}
+
+/// Writes all bytes and flushes them, on a thread that may wait. Another process may have made the
+/// description behind the descriptor non-blocking: then this looks for room once in a millisecond.
+fn write_whole(stream: &mut impl Write, mut bytes: &[u8]) -> io::Result<()> {
+    loop {
+        let written = match bytes {
+            [] => stream.flush().map(|()| None),
+            _ => stream.write(bytes).map(Some),
+        };
+        match written {
+            Ok(None) => return Ok(()),
+            Ok(Some(0)) => return Err(ErrorKind::WriteZero.into()),
+            Ok(Some(written)) => bytes = &bytes[written..],
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => pause(AGAIN_NS),
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 /// Writes `bytes`, after what was asked before.
@@ -184,7 +205,7 @@ stream! {
 
 #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
 mod tests {
-    use super::{OnceLock, StreamThread, poll_write, poll_written, write, writer};
+    use super::{OnceLock, StreamThread, poll_write, poll_written, write, write_whole, writer};
     use crate::block_on;
     use std::future::poll_fn;
     use std::io::{self, Write};
@@ -208,6 +229,32 @@ mod tests {
         fn flush(&mut self) -> io::Result<()> {
             Ok(())
         }
+    }
+
+    /// Takes two bytes at a time, and every other time none.
+    struct Narrow(Vec<u8>, bool);
+
+    impl Write for Narrow {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.1 = !self.1;
+            if self.1 {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            let taken = bytes.len().min(2);
+            self.0.extend(&bytes[..taken]);
+            Ok(taken)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_stream_without_room_for_a_while_gets_each_byte_once() {
+        let mut narrow = Narrow(Vec::new(), false);
+        write_whole(&mut narrow, b"seven b").expect("no error");
+        assert_eq!(narrow.0, b"seven b");
     }
 
     #[test]

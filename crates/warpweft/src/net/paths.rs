@@ -14,7 +14,7 @@ const LONGEST: usize = size_of::<libc::sockaddr_un>() - offset_of!(libc::sockadd
 /// # Errors
 ///
 /// Those of `attempt`; [`InvalidInput`](ErrorKind::InvalidInput) if the path is empty, for which systems make
-/// up a name.
+/// up a name, or has a null byte, where the system would end it.
 pub(super) fn at_path<T>(
     verb: &str,
     path: &Path,
@@ -24,6 +24,12 @@ pub(super) fn at_path<T>(
         return Err(io::Error::new(
             ErrorKind::InvalidInput,
             format!("{verb} an empty path: a socket needs the path of a file"),
+        ));
+    }
+    if path.as_os_str().as_bytes().contains(&0) {
+        return Err(io::Error::new(
+            ErrorKind::InvalidInput,
+            format!("{verb} a path with a null byte: {path:?}"),
         ));
     }
     attempt(path).map_err(|error| explain(error, verb, path))

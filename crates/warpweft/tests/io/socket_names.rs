@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::time::Duration;
-use warpweft::net::{Incoming, TcpListener, TcpStream, UnixDatagram, lookup};
+use warpweft::net::{Incoming, TcpListener, TcpStream, UnixDatagram, UnixListener, UnixStream, lookup};
 use warpweft::time::{sleep, timeout};
 use warpweft::{Runtime, spawn};
 
@@ -277,5 +277,27 @@ fn datagrams_by_paths_wait_for_room() {
             std::fs::remove_file(&there)?;
             std::fs::remove_file(&here)
         });
+    });
+}
+
+/// The system would end the path there, and take it for another one.
+#[test]
+fn a_path_with_a_null_byte_is_refused_by_all_verbs() {
+    let runtime = Runtime::builder().workers(1).build().expect("a worker");
+    runtime.block_on(async {
+        for path in ["\0name", "/tmp/name\0/other"] {
+            let socket = UnixDatagram::unbound().expect("a socket");
+            let errors = [
+                UnixStream::connect(path).await.map(drop),
+                UnixListener::bind(path).map(drop),
+                UnixDatagram::bind(path).map(drop),
+                socket.connect(path).map(drop),
+            ];
+            for error in errors {
+                let error = error.expect_err("no such path");
+                assert_eq!(error.kind(), ErrorKind::InvalidInput);
+                assert!(error.to_string().contains("null byte"), "{error}");
+            }
+        }
     });
 }

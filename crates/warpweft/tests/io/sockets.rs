@@ -562,3 +562,24 @@ fn a_file_cannot_be_waited_for() {
         assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
     });
 }
+
+/// A socket buffers nothing that could be flushed, so its end does not wait for room.
+#[test]
+fn a_full_socket_is_closed_at_once() {
+    use futures_io::AsyncWrite;
+    let runtime = Runtime::builder().workers(1).build().expect("a worker");
+    runtime.block_on(async {
+        let (one, _other) = std::os::unix::net::UnixStream::pair().expect("descriptors");
+        let one = warpweft::io::Async::new(one).expect("a poller");
+        let mut io = &one;
+        let fill = poll_fn(|cx| {
+            loop {
+                std::task::ready!(Pin::new(&mut io).poll_write(cx, &[0; 4096]))?;
+            }
+        });
+        let full: Result<io::Result<()>, _> = timeout(Duration::from_millis(5), fill).await;
+        assert!(full.is_err(), "there is no room");
+        let closed = timeout(LONG, poll_fn(|cx| Pin::new(&mut io).poll_close(cx))).await;
+        closed.expect("it does not wait").expect("no error");
+    });
+}
