@@ -172,33 +172,39 @@ struct Job<F> {
 }
 
 /// One job that the frame waits for, until this is dropped; and whether it has run.
-struct Counted(Arc<Jobs>, bool);
+struct Counted {
+    jobs: Arc<Jobs>,
+    has_run: bool,
+}
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        if !self.1 {
+        if !self.has_run {
             let why = "a closure of a scope did not run: its pool has closed, or a token was cancelled";
-            lock(&self.0.panic).get_or_insert_with(|| Box::new(why));
+            lock(&self.jobs.panic).get_or_insert_with(|| Box::new(why));
         }
-        self.0.end_one();
+        self.jobs.end_one();
     }
 }
 
 /// The right to one closure of a queue: if it is dropped, so is the closure.
-struct FifoClaim<'scope>(Option<Arc<Fifos<'scope>>>, usize);
+struct FifoClaim<'scope> {
+    fifos: Option<Arc<Fifos<'scope>>>,
+    thread: usize,
+}
 
 impl FifoClaim<'_> {
     fn run(mut self) {
-        if let Some(fifos) = self.0.take() {
-            fifos.run_oldest(self.1);
+        if let Some(fifos) = self.fifos.take() {
+            fifos.run_oldest(self.thread);
         }
     }
 }
 
 impl Drop for FifoClaim<'_> {
     fn drop(&mut self) {
-        if let Some(fifos) = self.0.take() {
-            fifos.drop_oldest(self.1);
+        if let Some(fifos) = self.fifos.take() {
+            fifos.drop_oldest(self.thread);
         }
     }
 }
@@ -211,7 +217,10 @@ impl<F: FnOnce() + Send> Job<F> {
     {
         // Ordering: Relaxed: the scope is open, because a job or its frame spawns this one.
         jobs.running.fetch_add(1, Ordering::Relaxed);
-        let counted = Counted(Arc::clone(jobs), false);
+        let counted = Counted {
+            jobs: Arc::clone(jobs),
+            has_run: false,
+        };
         let job = Self { body, counted };
         let job: Box<dyn FnOnce() + Send + 'scope> = Box::new(move || job.run());
         // SAFETY: only the lifetime changes. The frame of the scope waits until `counted` is dropped, and
@@ -221,10 +230,10 @@ impl<F: FnOnce() + Send> Job<F> {
 
     fn run(self) {
         let Self { body, mut counted } = self;
-        counted.1 = true;
+        counted.has_run = true;
         // Unwind: the panic continues in the scope's frame.
         if let Err(panic) = catch_unwind(AssertUnwindSafe(body)) {
-            lock(&counted.0.panic).get_or_insert(panic);
+            lock(&counted.jobs.panic).get_or_insert(panic);
         }
     }
 }
@@ -359,7 +368,10 @@ impl<'scope> ScopeFifo<'scope> {
             return self.scope.spawn(move |_| body(&inner));
         };
         self.fifos.push(thread, Box::new(move || body(&inner)));
-        let claim = FifoClaim(Some(Arc::clone(&self.fifos)), thread);
+        let claim = FifoClaim {
+            fifos: Some(Arc::clone(&self.fifos)),
+            thread,
+        };
         self.scope.spawn(move |_| claim.run());
     }
 

@@ -427,7 +427,7 @@ fn a_pool_in_a_thread_local_ends_with_its_thread() {
     ends.join().expect("no panic");
 }
 
-/// A closure that does not run is told, whatever the reason: what it was to write is not written.
+/// A closure that did not run is a panic of the scope, because what it was to write is not written.
 #[test]
 fn a_scope_in_place_tells_of_closures_that_did_not_run() {
     let pool = pool(1);

@@ -173,7 +173,7 @@ impl Calls {
             let text = format!("the call of `{name}` cannot be sent: {why}");
             MpiError::new(MpiErrorKind::Type, text)
         })?;
-        answers.lock().expect(id, sender)?;
+        answers.lock().add(id, sender)?;
         outbox.push(rank, &word);
         Ok(receiver)
     }
@@ -264,18 +264,19 @@ impl<R> fmt::Debug for Call<R> {
 }
 
 impl Answers {
+    fn check(&self) -> Result<(), MpiError> {
+        self.ended.clone().map_or(Ok(()), Err)
+    }
+
     fn next_id(&mut self) -> Result<u64, MpiError> {
-        if let Some(error) = &self.ended {
-            return Err(error.clone());
-        }
+        self.check()?;
         self.last += 1;
         Ok(self.last)
     }
 
-    fn expect(&mut self, id: u64, sender: oneshot::Sender<Result<Answer, MpiError>>) -> Result<(), MpiError> {
-        if let Some(error) = &self.ended {
-            return Err(error.clone());
-        }
+    /// Adds a call, whose answer goes to that sender.
+    fn add(&mut self, id: u64, sender: oneshot::Sender<Result<Answer, MpiError>>) -> Result<(), MpiError> {
+        self.check()?;
         self.waiting.insert(id, sender);
         Ok(())
     }
@@ -444,7 +445,8 @@ fn encoded(word: &Word, most: usize) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// Returns the word that answers a call: one that cannot be sent says so instead, because the caller waits.
+/// Returns the word that answers a call. If it cannot be sent, the word has that error instead: the caller
+/// waits.
 fn answer_word(id: u64, answer: Answer, most: usize) -> Vec<u8> {
     let refused = match encoded(&Word::Answer { id, answer }, most) {
         Ok(word) => return word,

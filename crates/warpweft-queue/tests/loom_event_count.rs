@@ -517,3 +517,27 @@ fn a_brief_park_against_a_push() {
         pool.assert_idle();
     });
 }
+
+/// A searcher that leaves, and is not the last one, calls nobody. The last one sees what it did before, such
+/// as to leave the poller, in its look before sleep.
+#[test]
+fn the_last_searcher_sees_what_those_before_it_did() {
+    check(ALL, || {
+        let idle = Arc::new(EventCount::new(2, 2, Asymmetric::new()));
+        let done = Arc::new(AtomicBool::new(false));
+        assert!(idle.try_search() && idle.try_search());
+        let leaver = {
+            let (idle, done) = (Arc::clone(&idle), Arc::clone(&done));
+            thread::spawn(move || {
+                done.store(true, Ordering::Release);
+                idle.found()
+            })
+        };
+        idle.prepare(1, true);
+        let seen = done.load(Ordering::Relaxed);
+        let was_last = leaver.join().unwrap();
+        assert!(seen || was_last, "nobody acts on what was done");
+        idle.cancel(1);
+        let _ = idle.found();
+    });
+}

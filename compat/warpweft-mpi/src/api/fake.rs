@@ -259,7 +259,7 @@ unsafe extern "C" fn test_cancelled(_: *const Status, flag: *mut c_int) -> c_int
     0
 }
 
-/// The system's memory, which tells whether one piece of it was freed.
+/// The system's allocator, which records whether one piece of memory was freed.
 struct Watching;
 
 #[global_allocator]
@@ -267,7 +267,7 @@ static MEMORY: Watching = Watching;
 static WATCHED: AtomicUsize = AtomicUsize::new(0);
 static FREED: AtomicBool = AtomicBool::new(false);
 
-/// From now on `is_freed` tells of this memory. One test may use it.
+/// From now on `is_freed` is about this memory. One test may use it.
 pub(crate) fn watch(bytes: &[u8]) {
     WATCHED.store(bytes.as_ptr().addr(), Ordering::Relaxed);
 }

@@ -265,8 +265,8 @@ impl HandledBody {
         }
     }
 
-    /// Lets the bodies on top of this one, which continue with it, know what their runners have below them
-    /// now. It had `below` uncooperative calls below it when it was left.
+    /// Updates the bodies on top of this one, which continue with it, by what is below their runners now. It
+    /// had `below` uncooperative calls below it when it was left.
     fn refresh_on_top(&self, below: u32) {
         let moved = self.uncooperative_below.get().wrapping_sub(below);
         for body in chain().take_while(|body| !ptr::eq(*body, self)) {

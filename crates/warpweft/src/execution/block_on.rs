@@ -214,7 +214,7 @@ pub(crate) fn drive(look: PollOnce<'_>) -> bool {
         return false;
     }
     if drive_on_top(|cx| is_ready(look(cx))).is_none() {
-        // The body continues where no fiber is. This comes back here, and is then told so.
+        // The body continues where no fiber is. `block_on` calls this again, which returns false there.
         warpweft_task::block_on(poll_fn(|cx| is_ready(look(cx))));
     }
     true

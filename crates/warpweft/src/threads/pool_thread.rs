@@ -162,7 +162,7 @@ impl PoolThread {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn enter(mut self) -> EnteredThread {
-        // Before the body is taken: if this panics, the drop of the rest says so to the pool.
+        // Before the body is taken: if this panics, the drop of the rest closes the pool.
         let entered = self.body.as_ref().is_some_and(|body| body.pool.is_entered());
         assert!(!entered, "the calling thread belongs to a pool already");
         EnteredThread {

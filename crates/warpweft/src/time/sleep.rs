@@ -69,7 +69,7 @@ impl Sleep {
     }
 
     /// Sets another deadline. If a task waits for this sleep, it is woken then and not before, also if it
-    /// does not poll again meanwhile. A sleep for ever knows no task: poll it after the call. It stays with
+    /// does not poll again meanwhile. A sleep for ever has no timer: poll it after the call. It stays with
     /// the runtime in which it was polled first.
     pub fn reset(&mut self, deadline: Instant) {
         let waits = self.cancel();

@@ -285,7 +285,7 @@ fn datagrams_by_paths_wait_for_room() {
 fn a_path_with_a_null_byte_is_refused_by_all_verbs() {
     let runtime = Runtime::builder().workers(1).build().expect("a worker");
     runtime.block_on(async {
-        for path in ["\0name", "/tmp/name\0/other"] {
+        for path in ["\0name", "name\0/other"] {
             let socket = UnixDatagram::unbound().expect("a socket");
             let errors = [
                 UnixStream::connect(path).await.map(drop),

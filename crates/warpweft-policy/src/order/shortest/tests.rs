@@ -1,0 +1,245 @@
+//! The order of short and long kinds, on a pool without threads whose clock the test sets.
+
+use super::{LEVELS, PATIENCE, SAMPLE, least_of, level_of};
+use crate::testing::Pool;
+use crate::{Policy, Shortest, Why};
+use warpweft_task::JoinHandle;
+
+const US: u64 = 1_000;
+const MS: u64 = 1_000_000;
+/// How long a step of a task with a handle takes here; one without takes a microsecond.
+const LONG: u64 = 20 * MS;
+
+/// A pool whose tasks with a handle are the long ones.
+struct Kinds {
+    pool: Pool<Shortest>,
+    handles: Vec<JoinHandle<()>>,
+}
+
+impl Kinds {
+    fn new(workers: usize) -> Self {
+        Self {
+            pool: Pool::new(&Shortest::new(), workers),
+            handles: Vec::new(),
+        }
+    }
+
+    /// As [`new`](Self::new), and both kinds are known.
+    fn known(workers: usize) -> Self {
+        let mut kinds = Self::new(workers);
+        kinds.push_long(0, 0);
+        kinds.pool.spawn(0, [1]);
+        assert_eq!(
+            (kinds.step(0), kinds.step(0), kinds.step(0)),
+            (Some(0), Some(1), None)
+        );
+        kinds
+    }
+
+    fn push_long(&mut self, worker: usize, number: usize) {
+        let (task, handle) = self.pool.probe.cancellable(number);
+        self.handles.push(handle);
+        let _ = self.pool.push(worker, task, Why::Spawned);
+    }
+
+    /// Runs the next task. Time passes while it runs.
+    fn step(&mut self, worker: usize) -> Option<usize> {
+        self.step_by(worker, Shortest::next)
+    }
+
+    fn step_by(
+        &mut self,
+        worker: usize,
+        hook: fn(
+            &<Shortest as Policy>::Shared,
+            &mut <Shortest as Policy>::Local,
+            &crate::Cx<'_>,
+        ) -> Option<crate::TaskRef>,
+    ) -> Option<usize> {
+        let task = self.pool.call(worker, hook)?;
+        let short = task.code() == self.pool.probe.task(0).code();
+        self.pool
+            .now
+            .set(self.pool.now.get() + if short { US } else { LONG });
+        Some(self.pool.end(worker, task))
+    }
+}
+
+#[test]
+fn a_level_is_what_the_times_on_it_say() {
+    let levels = [0, 31 * US, 33 * US, 500 * US, 600 * US, 8 * MS, 9 * MS, u64::MAX].map(level_of);
+    assert_eq!(levels, [0, 0, 1, 1, 2, 2, 3, 3]);
+    for level in 1..LEVELS {
+        assert_eq!(level_of(least_of(level)), level);
+        assert_eq!(level_of(least_of(level) - 1), level - 1);
+    }
+}
+
+#[test]
+fn what_was_learned_to_be_long_waits_for_short_ones_also_with_thieves() {
+    let mut kinds = Kinds::known(2);
+    kinds.push_long(0, 2);
+    kinds.push_long(0, 3);
+    kinds.pool.spawn(0, [4, 5, 6]);
+    assert_eq!(kinds.step(0), Some(4));
+    assert_eq!(kinds.step_by(1, Shortest::scan), Some(5));
+    let rest: Vec<_> = std::iter::from_fn(|| kinds.step(0)).collect();
+    assert_eq!(rest, [6, 2, 3]);
+}
+
+/// Long tasks that were pushed before that was known, and one from outside.
+#[test]
+fn what_turns_out_to_be_long_goes_behind() {
+    let mut kinds = Kinds::new(1);
+    kinds.push_long(0, 0);
+    kinds.push_long(0, 2);
+    kinds.pool.spawn(0, [1, 3]);
+    let (task, handle) = kinds.pool.probe.cancellable(4);
+    kinds.handles.push(handle);
+    let _ = kinds.pool.push_from_outside(task);
+    assert_eq!([kinds.step(0), kinds.step(0)], [Some(0), Some(1)]);
+    assert_eq!(
+        kinds.step_by(0, Shortest::poll_global),
+        Some(3),
+        "and not the one from outside"
+    );
+    assert_eq!(
+        [kinds.step(0), kinds.step(0), kinds.step(0)],
+        [Some(2), Some(4), None]
+    );
+}
+
+/// All of them are on the first level when the first one is over.
+#[test]
+fn many_tasks_that_turn_out_to_be_long_take_no_stack() {
+    let mut kinds = Kinds::new(1);
+    for _ in 0..100_000 {
+        kinds.push_long(0, 0);
+    }
+    kinds.pool.spawn(0, [1]);
+    assert_eq!(
+        [kinds.step(0), kinds.step(0), kinds.step(0)],
+        [Some(0), Some(1), Some(0)]
+    );
+    kinds.pool.end_all();
+}
+
+#[test]
+fn an_unknown_kind_counts_as_short() {
+    let mut kinds = Kinds::new(1);
+    kinds.push_long(0, 0);
+    kinds.pool.spawn(0, [1]);
+    kinds.push_long(0, 2);
+    assert_eq!(
+        [kinds.step(0), kinds.step(0), kinds.step(0)],
+        [Some(0), Some(1), Some(2)]
+    );
+}
+
+/// Short tasks without end, and long ones that wait: those have a tenth of the time.
+#[test]
+fn long_ones_have_turns_by_time() {
+    let mut kinds = Kinds::known(1);
+    for number in 2..6 {
+        kinds.push_long(0, number);
+    }
+    let (start, mut turns) = (kinds.pool.now.get(), Vec::new());
+    kinds.pool.spawn(0, [1]);
+    while turns.len() < 4 {
+        let begin = kinds.pool.now.get();
+        match kinds.step(0) {
+            Some(1) => kinds.pool.spawn(0, [1]),
+            Some(long) => turns.push((long, begin - start)),
+            None => panic!("something is ready"),
+        }
+        assert!(begin - start < 4 * (PATIENCE + 1) * LONG, "{turns:?}");
+    }
+    let numbers: Vec<_> = turns.iter().map(|(number, _)| *number).collect();
+    assert_eq!(numbers, [2, 3, 4, 5]);
+    let slack = u64::from(2 * SAMPLE) * US;
+    let first = turns[0].1;
+    assert!(first.abs_diff(least_of(3) * PATIENCE) <= slack, "{turns:?}");
+    for pair in turns.windows(2) {
+        let between = pair[1].1 - pair[0].1;
+        assert!(between.abs_diff((PATIENCE + 1) * LONG) <= slack, "{turns:?}");
+    }
+    kinds.pool.end_all();
+}
+
+/// Tasks of some milliseconds without end, and one that takes longer.
+#[test]
+fn the_longest_have_turns_also_beside_long_ones() {
+    let mut kinds = Kinds::new(1);
+    let run = |kinds: &mut Kinds, medium_ns: u64| {
+        let task = kinds.pool.call(0, Shortest::next).expect("one is ready");
+        let is_medium = task.code() == kinds.pool.probe.task(0).code();
+        let took = if is_medium { medium_ns } else { LONG };
+        kinds.pool.now.set(kinds.pool.now.get() + took);
+        kinds.pool.end(0, task);
+        is_medium
+    };
+    kinds.push_long(0, 0);
+    kinds.pool.spawn(0, [1]);
+    assert_eq!((run(&mut kinds, 5 * MS), run(&mut kinds, 5 * MS)), (false, true));
+    kinds.push_long(0, 2);
+    let start = kinds.pool.now.get();
+    let waited = loop {
+        kinds.pool.spawn(0, [1]);
+        let begin = kinds.pool.now.get() - start;
+        if !run(&mut kinds, 5 * MS) {
+            break begin;
+        }
+        assert!(begin < 1000 * MS, "it starves");
+    };
+    assert!(waited <= least_of(3) * PATIENCE + 10 * MS, "{waited}");
+    kinds.pool.end_all();
+}
+
+#[test]
+fn idle_time_is_no_time_of_a_task() {
+    let mut kinds = Kinds::known(1);
+    // Few short steps are measured.
+    for _ in 0..1000 {
+        kinds.pool.spawn(0, [1]);
+        assert_eq!((kinds.step(0), kinds.step(0)), (Some(1), None));
+        kinds.pool.now.set(kinds.pool.now.get() + 1000 * MS);
+    }
+    kinds.push_long(0, 2);
+    kinds.pool.spawn(0, [3]);
+    assert_eq!((kinds.step(0), kinds.step(0)), (Some(3), Some(2)));
+}
+
+/// A long task that comes from outside is not charged to the task before it.
+#[test]
+fn a_task_that_was_found_elsewhere_is_measured_by_itself() {
+    let mut kinds = Kinds::new(1);
+    for _ in 0..100 {
+        let (task, handle) = kinds.pool.probe.cancellable(0);
+        kinds.handles.push(handle);
+        let _ = kinds.pool.push_from_outside(task);
+        kinds.pool.spawn(0, [1]);
+        let steps = [kinds.step(0), kinds.step_by(0, Shortest::poll_global)];
+        assert_eq!(steps, [Some(1), Some(0)]);
+    }
+    kinds.push_long(0, 2);
+    kinds.pool.spawn(0, [3]);
+    assert_eq!((kinds.step(0), kinds.step(0)), (Some(3), Some(2)));
+}
+
+#[test]
+fn a_clone_has_learned_nothing() {
+    let policy = Shortest::new();
+    let pool = |policy: &Shortest| Kinds {
+        pool: Pool::new(policy, 1),
+        handles: Vec::new(),
+    };
+    let mut first = pool(&policy);
+    first.push_long(0, 0);
+    assert_eq!((first.step(0), first.step(0)), (Some(0), None));
+    for (policy, order) in [(policy.clone(), [2, 3]), (policy, [3, 2])] {
+        let mut kinds = pool(&policy);
+        kinds.push_long(0, 2);
+        kinds.pool.spawn(0, [3]);
+        assert_eq!([kinds.step(0), kinds.step(0)], order.map(Some));
+    }
+}
