@@ -1,10 +1,8 @@
 //! Servers for services of tower and of hyper: each connection is a task of the pool.
 //!
-//! # Invariants
-//!
-//! - A connection holds a sender of `alive`. The server has ended when all of them are dropped, also by a
-//!   panic.
-//! - A connection registers for the end once. From then on it reads one flag per poll, and no lock.
+//! `connection` serves one of them.
+
+mod connection;
 
 use crate::admission::Admitting;
 use crate::connection_timer::ConnectionTimer;
@@ -24,12 +22,12 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 use warpweft::AdmissionControl;
-use warpweft::sync::{channel, watch};
 use warpweft::time::sleep;
-use warpweft_platform::atomic::{AtomicBool, Ordering};
 
 /// How long the server pauses after an error of `accept` that may pass, such as a lack of descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
+/// How long the end of a server waits for one look at the poller.
+const LOOK: Duration = Duration::from_millis(1);
 /// A client that takes longer for the head of its request is disconnected.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -183,7 +181,9 @@ pub struct Serve<L: Listener, S, F = Pending<()>> {
 
 impl<L: Listener, S, F> Serve<L, S, F> {
     /// Ends the server gracefully when `signal` is ready: it accepts no more connections, answers the
-    /// requests that are under way, closes idle connections, and is ready when the last one has ended.
+    /// requests that are under way, closes idle connections, and is ready when the last one has ended. A
+    /// request that was in its socket when `signal` became ready is under way, too: the server looks once
+    /// more, which takes a millisecond. A server that is dropped does not look.
     ///
     /// It waits without a time limit; [`time::timeout`](warpweft::time::timeout) adds one. A connection that
     /// was upgraded has ended for the server.
@@ -294,29 +294,6 @@ where
     }
 }
 
-/// The end of a server, for its connections.
-#[derive(Clone)]
-struct Ending {
-    has_come: Arc<AtomicBool>,
-    told: watch::Receiver<()>,
-    /// Nothing is ever sent: it says that the connection lives.
-    _alive: channel::Sender<()>,
-}
-
-/// Its drop asks all connections to end.
-struct EndOnDrop {
-    has_come: Arc<AtomicBool>,
-    /// Dropped after the flag was set.
-    _tell: watch::Sender<()>,
-}
-
-impl Drop for EndOnDrop {
-    fn drop(&mut self) {
-        // Release: the lock of the channel, which is dropped next, orders it before each wake-up.
-        self.has_come.store(true, Ordering::Release);
-    }
-}
-
 async fn run<L, S, F, B>(server: Serve<L, S, F>) -> io::Result<()>
 where
     L: Listener,
@@ -335,31 +312,17 @@ where
         on_error,
         signal,
     } = server;
-    let (tell, told) = watch::channel(());
-    let (alive, ended) = channel::bounded(1);
-    let has_come = Arc::new(AtomicBool::new(false));
-    let end = EndOnDrop {
-        has_come: Arc::clone(&has_come),
-        _tell: tell,
-    };
-    let ending = Ending {
-        has_come,
-        told,
-        _alive: alive,
-    };
+    let (end, ending, ended) = connection::ending();
     let mut signal = pin!(signal);
     let outcome = loop {
         match unless(signal.as_mut(), listener.accept()).await {
             None => break Ok(()),
             Some(Ok((io, peer))) => {
-                let service = WithPeer {
-                    service: service.clone(),
-                    peer: Peer(peer.clone()),
-                };
+                let service = connection::WithPeer::new(service.clone(), Peer(peer.clone()));
                 let (mut http, ending, on_error) = (http.clone(), ending.clone(), Arc::clone(&on_error));
                 http.http1().timer(ConnectionTimer::new());
                 let connection = async move {
-                    if let Err(source) = serve_connection(&http, io, service, ending).await {
+                    if let Err(source) = connection::serve_connection(&http, io, service, ending).await {
                         on_error(&ServeError::Connection { peer, source });
                     }
                 };
@@ -377,6 +340,9 @@ where
             }
         }
     };
+    // The poller is looked at before a timer fires. So a connection whose client has asked by now reads that
+    // before it ends.
+    sleep(LOOK).await;
     drop((listener, end, ending));
     // An error: all senders are gone.
     let _ = ended.recv().await;
@@ -416,80 +382,5 @@ impl About {
             _ if error.raw_os_error().is_none() => Self::Listener,
             _ => Self::System,
         }
-    }
-}
-
-/// Serves one connection. When the server ends, it answers the request under way and closes.
-async fn serve_connection<I, S, B>(
-    http: &auto::Builder<WarpweftExecutor>,
-    io: I,
-    service: S,
-    mut ending: Ending,
-) -> Result<(), BoxError>
-where
-    I: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
-    S: HyperService<Request<Incoming>, Response = Response<B>> + Send + 'static,
-    S::Future: Send + 'static,
-    S::Error: Into<BoxError>,
-    B: Body + Send + 'static,
-    B::Data: Send,
-    B::Error: Into<BoxError>,
-{
-    let mut connection = pin!(http.serve_connection_with_upgrades(io, service));
-    let has_come = Arc::clone(&ending.has_come);
-    let mut told = pin!(ending.told.changed());
-    let (mut registered, mut ends) = (false, false);
-    poll_fn(|cx| {
-        if !ends {
-            // The waker of this task never changes, so it is registered once.
-            ends = if registered {
-                // Acquire: pairs with the store, so that what the end of the server has done is seen.
-                has_come.load(Ordering::Acquire)
-            } else {
-                registered = true;
-                told.as_mut().poll(cx).is_ready()
-            };
-            if ends {
-                // A client may have asked already, unseen so far: that is read first.
-                if let Poll::Ready(end) = connection.as_mut().poll(cx) {
-                    return Poll::Ready(end.map_err(Some));
-                }
-                connection.as_mut().graceful_shutdown();
-            }
-        }
-        // A client that has said nothing is told by hyper that its connection is cancelled: this is the end
-        // that was asked for.
-        connection.as_mut().poll(cx).map_err(|error| {
-            let was_cancelled = ends && is_interrupted(&*error);
-            (!was_cancelled).then_some(error)
-        })
-    })
-    .await
-    .or_else(|error| error.map_or(Ok(()), Err))
-}
-
-fn is_interrupted(error: &(dyn Error + 'static)) -> bool {
-    let error = error.downcast_ref::<io::Error>();
-    error.is_some_and(|error| error.kind() == io::ErrorKind::Interrupted)
-}
-
-/// Adds the peer to each request.
-struct WithPeer<S, A> {
-    service: S,
-    peer: Peer<A>,
-}
-
-impl<S, A> HyperService<Request<Incoming>> for WithPeer<S, A>
-where
-    S: HyperService<Request<Incoming>>,
-    A: Clone + Send + Sync + 'static,
-{
-    type Response = S::Response;
-    type Error = S::Error;
-    type Future = S::Future;
-
-    fn call(&self, mut request: Request<Incoming>) -> S::Future {
-        request.extensions_mut().insert(self.peer.clone());
-        self.service.call(request)
     }
 }
