@@ -31,7 +31,7 @@ pub(crate) fn run(repo: &Repo) -> Result<()> {
     let mut again = Vec::new();
     let mut step = |name: &str, work: &mut dyn FnMut() -> (String, Result<()>)| {
         run::heading(name);
-        let start = Instant::now();
+        let (start, used) = (Instant::now(), run::children_seconds());
         let (count, result) = work();
         if let Err(error) = &result {
             println!("{error:#}");
@@ -39,8 +39,13 @@ pub(crate) fn run(repo: &Repo) -> Result<()> {
             again.push(format!("{name}: {error:#}"));
         }
         let verdict = if result.is_ok() { "ok" } else { "FAILED" };
+        let used = run::children_seconds()
+            .zip(used)
+            .map_or_else(String::new, |(after, before)| {
+                format!("{:.0} s of CPU", after - before)
+            });
         summary.push(format!(
-            "{name:14} {verdict:7} {:>10}  {count}",
+            "{name:14} {verdict:7} {:>10} {used:>14}  {count}",
             run::seconds(start.elapsed())
         ));
     };

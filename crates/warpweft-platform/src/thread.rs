@@ -90,12 +90,19 @@ pub fn spawn_named<T: Send + 'static>(
             format!("the name of a thread cannot have a null byte: {name:?}"),
         ));
     }
+    start(name, stack_bytes, Box::new(body))
+}
+
+/// Starts the thread. It is compiled once for each result, not for each body.
+fn start<T: Send + 'static>(
+    name: &str,
+    stack_bytes: Option<usize>,
+    body: Box<dyn FnOnce() -> T + Send>,
+) -> io::Result<JoinHandle<T>> {
     let mut builder = imp::Builder::new().name(name.to_owned());
     if let Some(bytes) = stack_bytes {
         builder = builder.stack_size(bytes);
     }
-    // Boxed, so that the system's way to start a thread is compiled once and not for each body.
-    let body: Box<dyn FnOnce() -> T + Send> = Box::new(body);
     #[cfg(any(warpweft_loom, warpweft_shuttle, warpweft_sim))]
     return builder.spawn(body);
     #[cfg(not(any(warpweft_loom, warpweft_shuttle, warpweft_sim)))]
