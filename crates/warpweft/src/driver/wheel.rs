@@ -239,6 +239,14 @@ impl Wheel {
                 while let Some(index) = self.pop(level, slot) {
                     self.link(index);
                 }
+                // What came from ahead into the slot that has begun belongs to the levels below, too: so it
+                // is not behind the rest.
+                let begun = digit(start, below);
+                while below > 0
+                    && let Some(index) = self.pop(below, begun)
+                {
+                    self.link(index);
+                }
                 continue;
             }
             // What is not due yet goes back: its tick is the present one.
@@ -503,6 +511,54 @@ mod tests {
             }
             assert_eq!(wheel.len(), due.len());
             assert_eq!(expired(&mut wheel, NEVER), due.len());
+        }
+    }
+
+    /// The first of two timers was ahead when their slot began, and the second one was not.
+    #[test]
+    fn what_came_from_ahead_is_not_behind_the_rest() {
+        for level in 1..8 {
+            let start = 1_u64 << (TICK_BITS + level * DIGIT_BITS);
+            let slot = start >> DIGIT_BITS;
+            let early = start + (3 << TICK_BITS).min(slot / 2);
+            let mut wheel = Wheel::new();
+            wheel.insert(early, Waker::noop().clone());
+            wheel.move_ahead(|_, _| 1);
+            wheel.insert(start + slot - 1, Waker::noop().clone());
+            assert_eq!(expired(&mut wheel, start), 0, "level {level}");
+            assert_eq!(wheel.next(), early, "level {level}");
+            assert_eq!(expired(&mut wheel, early), 1, "level {level}");
+            assert_eq!(expired(&mut wheel, start + slot), 1, "level {level}");
+        }
+    }
+
+    /// Against a sorted list: few timers at a time, which are ahead in part when the time of their slot comes.
+    #[test]
+    fn a_few_like_a_sorted_list() {
+        for seed in 0..4_000 {
+            let random = &mut fastrand::Rng::with_seed(seed);
+            let (mut wheel, mut now) = (Wheel::new(), random.u64(0..1 << 40));
+            expired(&mut wheel, now);
+            let mut due = Vec::new();
+            for _ in 0..40 {
+                for _ in 0..random.u32(0..6) {
+                    // Behind the beginning of a slot, the next one of some level.
+                    let bits = random.u32(10..44);
+                    let deadline = (((now >> bits) + 1) << bits) + random.u64(0..1 << (bits - 4));
+                    due.push(deadline);
+                    wheel.insert(deadline, Waker::noop().clone());
+                    if random.bool() {
+                        wheel.move_ahead(|_, _| 1);
+                    }
+                }
+                let bits = random.u32(10..42);
+                now += random.u64(0..1 << bits);
+                let before = due.len();
+                due.retain(|&deadline| deadline > now);
+                assert_eq!(expired(&mut wheel, now), before - due.len(), "seed {seed}");
+                let first = due.iter().copied().min().unwrap_or(NEVER);
+                assert!(wheel.next() <= first, "seed {seed}");
+            }
         }
     }
 
