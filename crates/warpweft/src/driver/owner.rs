@@ -3,6 +3,9 @@
 //! There is no driver until the first socket or timer. From then on, with [`Io::Inline`], an idle worker
 //! sleeps in the poller (`idle`), and busy ones look there now and then (`PollInterval`). With [`Io::Thread`]
 //! a separate thread polls and does nothing else.
+//!
+//! While a pool closes, its workers leave, or are in their last tasks, and these, destructors and external
+//! threads may still wait. So from then on a separate thread polls in any case, until the driver closes.
 
 use super::core::{Driver, PollTurn};
 use super::standby::StandbyPoller;
@@ -12,8 +15,11 @@ use std::io;
 use std::sync::{Arc, OnceLock};
 use warpweft_platform::atomic::{AtomicBool, Ordering};
 use warpweft_platform::sync::Mutex;
-use warpweft_platform::thread::{JoinHandle, set_slice, spawn_named};
+use warpweft_platform::thread::{JoinHandle, pause, set_slice, spawn_named};
 use warpweft_platform::thread_word;
+
+/// How long the thread that polls waits for a worker that does.
+const TAKEN_NS: u64 = 100_000;
 
 #[derive(Debug)]
 pub(crate) struct DriverOwner {
@@ -21,7 +27,9 @@ pub(crate) struct DriverOwner {
     name: String,
     /// Set under the lock of `thread`.
     driver: OnceLock<Arc<Driver>>,
-    /// No driver may be made any more. Changed under the lock of `thread`, too.
+    /// The pool closes. Changed under the lock of `thread`, as is the next one.
+    closing: AtomicBool,
+    /// No driver may be made any more.
     closed: AtomicBool,
     thread: Mutex<Option<JoinHandle<()>>>,
     pub(crate) standby: StandbyPoller,
@@ -36,6 +44,7 @@ impl DriverOwner {
             form,
             name,
             driver: OnceLock::new(),
+            closing: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             thread: Mutex::new(None),
             standby: StandbyPoller::new(),
@@ -63,16 +72,12 @@ impl DriverOwner {
                 return Err(shut_down());
             }
             let driver = Driver::new(workers)?;
-            match self.form {
-                Io::Inline => {
-                    let sleeper = Arc::clone(&driver);
-                    idle.unpark_by(move || sleeper.unpark());
-                }
-                Io::Thread => {
-                    let polled = Arc::clone(&driver);
-                    let name = format!("{}-io", self.name);
-                    *thread = Some(spawn_named(&name, None, move || poll_for(&polled))?);
-                }
+            if self.form == Io::Inline {
+                let sleeper = Arc::clone(&driver);
+                idle.unpark_by(move || sleeper.unpark());
+            }
+            if self.form == Io::Thread || self.closing.load(Ordering::Relaxed) {
+                *thread = Some(self.start(&driver)?);
             }
             self.driver.get_or_init(|| driver).clone()
         };
@@ -81,6 +86,28 @@ impl DriverOwner {
             idle.wake_one();
         }
         Ok(driver)
+    }
+
+    /// Starts the thread that polls.
+    fn start(&self, driver: &Arc<Driver>) -> io::Result<JoinHandle<()>> {
+        let polled = Arc::clone(driver);
+        spawn_named(&format!("{}-io", self.name), None, move || poll_for(&polled))
+    }
+
+    /// Notes that the pool closes. If there is a driver, a thread polls from now on.
+    pub(crate) fn begin_close(&self) {
+        let mut thread = self.thread.lock();
+        if self.closing.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        if let Some(driver) = self.driver.get()
+            && thread.is_none()
+        {
+            // The system may have no thread. Then the workers look as long as there are any.
+            *thread = self.start(driver).ok();
+        }
+        drop(thread);
+        self.unpark();
     }
 
     /// Returns the driver, if there is one and the workers poll.
@@ -212,10 +239,16 @@ impl DriverOwner {
     }
 }
 
+/// Polls until the driver closes.
 fn poll_for(driver: &Arc<Driver>) {
     POLLS_FOR.with(|word| word.set(Arc::as_ptr(driver)));
-    while let Some(mut turn) = driver.take() {
-        turn.wait(None);
-        turn.hand_out();
+    while !driver.is_closed() {
+        if let Some(mut turn) = driver.take() {
+            turn.wait(None);
+            turn.hand_out();
+        } else {
+            // A worker has not left the poller yet, or looks there between its last tasks.
+            pause(TAKEN_NS);
+        }
     }
 }

@@ -17,7 +17,7 @@
 use super::core::Driver;
 use std::fmt;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -50,18 +50,23 @@ pub enum Rest {
 /// Ends the sleep of the thread that polls, for an engine's next turn.
 #[derive(Clone)]
 pub struct ProgressNotifier {
-    driver: Arc<Driver>,
+    /// Weak: the driver keeps the engine, and the engine usually keeps this.
+    driver: Weak<Driver>,
 }
 
 impl ProgressNotifier {
-    pub(crate) fn new(driver: Arc<Driver>) -> Self {
+    pub(crate) fn new(driver: &Arc<Driver>) -> Self {
+        let driver = Arc::downgrade(driver);
         Self { driver }
     }
 
     /// Has the next turn come now, whatever [`Rest`] the last one asked for. Called after the engine can see
-    /// what is new. Costs a fence and a load; a system call if a thread sleeps.
+    /// what is new. Costs two changes of a counter, a fence and a load; a system call if a thread sleeps.
+    /// When the runtime has ended it does nothing.
     pub fn notify(&self) {
-        self.driver.notify_progress();
+        if let Some(driver) = self.driver.upgrade() {
+            driver.notify_progress();
+        }
     }
 }
 

@@ -275,7 +275,11 @@ impl SourceWaiter<'_> {
 impl Drop for SourceWaiter<'_> {
     fn drop(&mut self) {
         if self.number != 0 {
-            let mut waiting = self.source.direction(self.direction).waiting.lock();
+            let queue = self.source.direction(self.direction);
+            // In a forked child the lock may be lost, with the waiters.
+            let Some(mut waiting) = queue.waiting.lock_unless_lost() else {
+                return;
+            };
             let place = waiting
                 .wakers
                 .iter()

@@ -101,9 +101,25 @@ impl<Q: Send + 'static, A: Send + 'static> OnThread<Q, A> {
 }
 
 impl<Q, A> OnThread<Q, A> {
-    /// Returns true if the thread stayed in the parent of this forked process.
-    pub(super) fn stayed_in_parent(&self) -> bool {
-        self.here != generation()
+    /// Returns true if the thread stayed in the parent of this forked process: another one can be started.
+    ///
+    /// # Errors
+    ///
+    /// The thread was in the stream at the fork. So it has the stream's lock in the standard library, and
+    /// here nobody gives it back.
+    pub(super) fn stayed_in_parent(&self) -> io::Result<bool> {
+        if self.here == generation() {
+            return Ok(false);
+        }
+        let state = self.exchange.state.lock_unless_lost();
+        if state.is_some_and(|state| state.asked.is_none()) {
+            return Ok(true);
+        }
+        Err(io::Error::new(
+            ErrorKind::Unsupported,
+            "a thread of the parent was in this stream when the process was forked, and its lock stays locked \
+             here: use the descriptor by another handle, or fork while no task waits for the stream",
+        ))
     }
 
     /// Waits until something has changed since this call.

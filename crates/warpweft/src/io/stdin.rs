@@ -35,6 +35,9 @@ type Filling = Pin<Box<dyn Future<Output = io::Result<bool>> + Send>>;
 /// key is pressed, is returned by the next read, through whichever handle. Bytes that it has read are not in
 /// [`std::io::stdin`] any more.
 ///
+/// **Forked children** read from a thread of their own. If the parent's thread was in a read at the fork, each
+/// read of the child is an error.
+///
 /// ```no_run
 /// # async fn run() -> std::io::Result<()> {
 /// let mut lines = warpweft::io::stdin().lines();
@@ -65,7 +68,9 @@ impl Shared {
         static SHARED: OnceLock<Mutex<Option<Arc<Shared>>>> = OnceLock::new();
         let shared = SHARED.get_or_init(|| Mutex::new(None));
         let mut shared = shared.lock_unless_lost().ok_or_else(forked)?;
-        if let Some(shared) = shared.as_ref().filter(|shared| !shared.thread.stayed_in_parent()) {
+        if let Some(shared) = &*shared
+            && !shared.thread.stayed_in_parent()?
+        {
             return Ok(Arc::clone(shared));
         }
         let started = Arc::new(Self::start(|room| io::stdin().lock().read(room))?);

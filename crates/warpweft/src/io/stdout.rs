@@ -34,7 +34,9 @@ fn writer<W: Write>(
 ) -> io::Result<Arc<WriterThread>> {
     let kept = kept.get_or_init(|| Mutex::new(None));
     let mut kept = kept.lock_unless_lost().ok_or_else(forked)?;
-    if let Some(writer) = kept.as_ref().filter(|writer| !writer.stayed_in_parent()) {
+    if let Some(writer) = &*kept
+        && !writer.stayed_in_parent()?
+    {
         return Ok(Arc::clone(writer));
     }
     let writer = Arc::new(OnThread::start(name, move |bytes: Vec<u8>| {

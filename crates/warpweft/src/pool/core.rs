@@ -215,7 +215,7 @@ impl PoolCore {
         self.lifecycle.close();
         self.monitor.close();
         self.idle.wake_all();
-        self.driver.unpark();
+        self.driver.begin_close();
     }
 
     /// Closes the pool because of a fault of its policy. The first fault is kept.

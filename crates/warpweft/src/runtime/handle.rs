@@ -173,7 +173,7 @@ impl Runtime {
     pub fn set_progress(&self, progress: Arc<dyn Progress>) -> io::Result<ProgressNotifier> {
         let driver = self.driver()?;
         driver.set_progress(progress)?;
-        Ok(ProgressNotifier::new(driver))
+        Ok(ProgressNotifier::new(&driver))
     }
 
     /// Returns the numbers of fibers and their stacks. It asks the system about each stack, which takes about

@@ -8,7 +8,8 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 use warpweft_platform::clock;
 
-/// The behaviour of an [`Interval`] when its ticks were missed.
+/// The behaviour of an [`Interval`] when its ticks were missed: a tick came when the next one was due, or
+/// later. A smaller delay of a tick changes none of the next.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MissedTicks {

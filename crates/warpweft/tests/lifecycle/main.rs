@@ -6,6 +6,7 @@ mod in_time;
 
 mod ending;
 mod graceful;
+mod last_waits;
 mod policies;
 
 use in_time::in_time;

@@ -8,6 +8,7 @@ mod busy_parent;
 mod in_callbacks;
 mod in_child;
 mod in_tasks;
+mod input;
 #[cfg(feature = "process")]
 mod programs;
 
