@@ -53,7 +53,7 @@ fn a_destructor_of_a_task_may_wait_for_a_timer() {
 
 /// The last job waits for a thread whose wait ends by a time limit. `begins` says when that begins: before
 /// the runtime closes, or afterwards, with its first timer of all.
-fn waits_for_a_limit_elsewhere(runtime: Runtime, begins_before: bool) {
+fn waits_for_a_limit_elsewhere(runtime: &Runtime, begins_before: bool) {
     let (tell, told) = mpsc::channel();
     let (began, begun) = mpsc::channel();
     let job = runtime.spawn_job(move || {
@@ -83,12 +83,12 @@ fn waits_for_a_limit_elsewhere(runtime: Runtime, begins_before: bool) {
 
 #[test]
 fn a_time_limit_of_another_thread_passes_while_the_runtime_closes() {
-    each(|runtime| waits_for_a_limit_elsewhere(runtime, true));
+    each(|runtime| waits_for_a_limit_elsewhere(&runtime, true));
 }
 
 #[test]
 fn the_first_timer_of_a_runtime_may_come_while_it_closes() {
-    each(|runtime| waits_for_a_limit_elsewhere(runtime, false));
+    each(|runtime| waits_for_a_limit_elsewhere(&runtime, false));
 }
 
 /// An engine usually keeps what ends the poller's sleep.
