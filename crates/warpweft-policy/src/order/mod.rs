@@ -145,6 +145,13 @@ pub trait LocalQueue: Send + Sized + 'static {
         let _ = (task, cx);
     }
 
+    /// Notes that the worker looks for what is overdue. It does so after some sixty tasks of its own, sooner
+    /// if they take long, and before it searches. By default it does nothing.
+    #[inline]
+    fn polled(&mut self, cx: &Cx<'_>) {
+        let _ = cx;
+    }
+
     /// Takes the task of a level whose turn it is; `None` if there is none. An order without priorities has
     /// no levels to choose from.
     fn pop_level(&mut self, level: usize, cx: &Cx<'_>) -> Option<TaskRef> {

@@ -16,12 +16,22 @@
 //! is due when `9 t` have passed. So long tasks never starve, and a level never takes more than a tenth of
 //! the time from shorter ones. By number, one long task for each 61 short ones would take nearly all of it.
 //!
+//! Where all tasks are short, none is measured. A worker looks at the clock once in some sixty tasks, and
+//! what they took together says whether one of them may have been long:
+//!
+//! ```text
+//!              some of the last tasks may have been long           one was long
+//!   Short ───────────────────────────────────────────▶ Watching ─────────────────▶ Sorting
+//!     ▲ none was, for a second, and all tasks are on level 0 │                        │
+//!     └──────────────────────────────────────────────────────┴────────────────────────┘
+//! ```
+//!
 //! # Invariants
 //!
 //! - A task stays on the level on which it was pushed, also when it is stolen, unless its turn comes and its
 //!   code is known to be longer by then.
-//! - Until a code is known to be long, all tasks are on level 0. [`StepTimes::any_long`] is set before the
-//!   first push to another level, so it is true for each worker that has such a task, pushed or stolen.
+//! - A worker that has tasks on another level than 0, pushed or stolen, is in [`Mode::Sorting`]. Thieves take
+//!   tasks from there, and add none.
 //! - Levels that wait are looked at after each step that is not short, and once in [`SAMPLE`] pops.
 //! - The step that is measured is the last one that began, and ends at the next look into the queue. Steps of
 //!   short codes are measured once in [`SAMPLE`] pops: the clock costs as much as a short step.
@@ -40,6 +50,8 @@ use warpweft_queue::{Amount, Full, Glance, Steal};
 use warpweft_task::{QueueViewer, TaskRef};
 
 const LEVELS: usize = 4;
+/// The number of levels but for the first one.
+const LONGER: NonZeroUsize = NonZeroUsize::new(LEVELS - 1).unwrap();
 /// The first expected time, as a power of two of nanoseconds, that is not on the first level: 32 µs.
 const SHORT_BITS: u32 = LONG_NS.trailing_zeros();
 /// The ratio of a level's longest expected time to that of the level before, as a power of two.
@@ -48,9 +60,11 @@ const RATIO_BITS: u32 = 4;
 const PATIENCE: u64 = 9;
 /// Once in this number of pops the step of a short code is measured, and levels that wait are looked at.
 const SAMPLE: u32 = 64;
+/// A worker looks at the clock after this number of pops at least: before each search would be too often.
+const BETWEEN_LOOKS: u32 = 32;
 
-type Levels = PriorityLocalQueue<<FifoOrder as Order>::LocalQueue>;
-type LevelsThief = PriorityThief<<<FifoOrder as Order>::LocalQueue as LocalQueue>::Thief>;
+type Level = <FifoOrder as Order>::LocalQueue;
+type LevelThief = <Level as LocalQueue>::Thief;
 
 /// Kinds of tasks whose steps are expected to be short go first; what is expected is learned.
 ///
@@ -58,8 +72,8 @@ type LevelsThief = PriorityThief<<<FifoOrder as Order>::LocalQueue as LocalQueue
 /// some steps are short and others long counts by their mean. Tasks from outside wait in the pool's queue in
 /// the order in which they came; a worker that takes one keeps it behind its shorter ones.
 ///
-/// Costs some nanoseconds for each push, and two looks at the clock for each step that is not short. A clone
-/// has learned nothing.
+/// Costs a nanosecond for each task where all take less than half a microsecond. Otherwise it costs some ten,
+/// and two looks at the clock for each step that is not short. A clone has learned nothing.
 ///
 /// ```
 /// use warpweft_policy::order::ShortestOrder;
@@ -108,14 +122,18 @@ impl Order for ShortestOrder {
     }
 
     fn local_queue(&self, capacity: usize) -> Result<ShortestLocalQueue, PolicyError> {
-        let levels = PriorityOrder::new(FifoOrder, NonZeroUsize::MIN.saturating_add(LEVELS - 1));
+        let longer = PriorityOrder::new(FifoOrder, LONGER);
         Ok(ShortestLocalQueue {
-            levels: levels.local_queue(capacity)?,
+            first: FifoOrder.local_queue(capacity)?,
+            // Until the first look. A pool of the same policy may have learned something.
+            mode: Mode::Sorting,
+            pops: 0,
             times: Arc::clone(&self.times),
+            longer: longer.local_queue(capacity)?,
             waits: [None; LEVELS],
             turn: None,
-            pops: 0,
             short: [0; 2],
+            looked: (0, 0),
         })
     }
 }
@@ -136,6 +154,17 @@ fn least_of(level: usize) -> u64 {
     }
 }
 
+/// What a worker does to learn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    /// Nothing: its tasks are short.
+    Short,
+    /// It measures steps.
+    Watching,
+    /// It measures steps, and each task goes to its level.
+    Sorting,
+}
+
 /// The step that is measured.
 struct Measured {
     code: usize,
@@ -145,26 +174,52 @@ struct Measured {
 
 /// A queue for each level.
 pub struct ShortestLocalQueue {
-    levels: Levels,
+    /// Level 0.
+    first: Level,
+    mode: Mode,
+    pops: u32,
     times: Arc<StepTimes>,
+    /// The other levels.
+    longer: PriorityLocalQueue<Level>,
     /// When a level that has tasks, and is not the first, is due; `None` if it had none at the last look.
     waits: [Option<u64>; LEVELS],
     turn: Option<Measured>,
-    pops: u32,
     /// The codes that were found to be short last: most workers run few.
     short: [usize; 2],
+    /// The number of pops, and the time, at the last look at the clock.
+    looked: (u32, u64),
 }
 
 /// The same as other workers use it.
-pub struct ShortestThief(LevelsThief);
+pub struct ShortestThief {
+    first: LevelThief,
+    longer: PriorityThief<LevelThief>,
+}
 
 impl ShortestLocalQueue {
     #[inline]
     fn level(&self, task: &TaskRef) -> usize {
-        if !self.times.any_long() {
+        if self.mode != Mode::Sorting {
             return 0;
         }
         self.times.expected(task.code()).map_or(0, level_of)
+    }
+
+    #[inline]
+    fn level_mut(&mut self, level: usize) -> &mut Level {
+        match level.checked_sub(1) {
+            None => &mut self.first,
+            Some(longer) => self.longer.level_mut(longer),
+        }
+    }
+
+    /// Returns the first level that has tasks.
+    fn first_of_all(&self) -> usize {
+        if self.first.is_empty() {
+            self.longer.first_level().saturating_add(1)
+        } else {
+            0
+        }
     }
 
     /// Begins to measure a step of that code, unless it is known to be short.
@@ -194,7 +249,7 @@ impl ShortestLocalQueue {
     /// Puts a task on a level, which grows if it must.
     #[cold]
     fn put(&mut self, task: TaskRef, level: usize) -> Result<(), Full<TaskRef>> {
-        let level = self.levels.level_mut(level);
+        let level = self.level_mut(level);
         match level.push(task) {
             Ok(()) => Ok(()),
             Err(Full(task)) => level.push_grown(task),
@@ -211,30 +266,44 @@ impl ShortestLocalQueue {
 
     fn end(&mut self, turn: &Measured, now_ns: u64) {
         let took = now_ns.saturating_sub(turn.since_ns);
-        self.times.learn(turn.code, took);
+        if self.times.learn(turn.code, took, now_ns) {
+            self.mode = Mode::Sorting;
+        }
         if turn.level > 0 {
             self.waits[turn.level] = Some(now_ns.saturating_add(took.saturating_mul(PATIENCE)));
         }
     }
 
-    /// Takes a task of the other levels. What is due comes first: beside these steps the clock costs nothing.
-    #[inline]
-    fn pop_longer(&mut self, cx: &Cx<'_>) -> Option<TaskRef> {
-        while self.times.any_long() {
-            if let Some(task) = self.pop_due(cx) {
+    /// The same as `pop`, in a worker that learns.
+    #[inline(never)]
+    fn pop_sorted(&mut self, cx: &Cx<'_>) -> Option<TaskRef> {
+        self.settle(cx);
+        if self.mode != Mode::Sorting {
+            return self.first.pop(cx);
+        }
+        if self.is_sample()
+            && let Some(task) = self.pop_due(cx)
+        {
+            return Some(task);
+        }
+        loop {
+            // Beside longer steps the clock costs nothing.
+            if self.first.is_empty()
+                && let Some(task) = self.pop_due(cx)
+            {
                 return Some(task);
             }
-            let from = self.levels.first_level();
-            let task = self.levels.pop(cx)?;
+            let from = self.first_of_all();
+            let task = self.first.pop(cx).or_else(|| self.longer.pop(cx))?;
             let level = self.level(&task);
             if level <= from {
                 return Some(task);
             }
+            // It was pushed before its code was known to be so long.
             if let Err(Full(task)) = self.put(task, level) {
                 return Some(task);
             }
         }
-        None
     }
 
     /// Takes a task of the level that has been due for longest, if one is due. The first level is served by
@@ -243,7 +312,7 @@ impl ShortestLocalQueue {
     fn pop_due(&mut self, cx: &Cx<'_>) -> Option<TaskRef> {
         let now_ns = cx.now_ns();
         for level in 1..LEVELS {
-            if self.levels.is_level_empty(level) {
+            if self.longer.is_level_empty(level - 1) {
                 self.waits[level] = None;
             } else if self.waits[level].is_none() {
                 self.waits[level] = Some(now_ns.saturating_add(least_of(level) * PATIENCE));
@@ -252,7 +321,23 @@ impl ShortestLocalQueue {
         let waiting = self.waits.iter().enumerate();
         let due = waiting.filter_map(|(level, due)| Some(((*due)?, level)));
         let (_, level) = due.min().filter(|(due, _)| *due <= now_ns)?;
-        self.levels.pop_level(level, cx)
+        self.longer.pop_level(level - 1, cx)
+    }
+
+    /// Changes the mode by what the last tasks took together.
+    #[cold]
+    fn choose_mode(&mut self, cx: &Cx<'_>) {
+        self.settle(cx);
+        let now_ns = cx.now_ns();
+        let took = now_ns.saturating_sub(self.looked.1);
+        self.looked = (self.pops, now_ns);
+        self.mode = if self.times.any_long(now_ns) || !self.longer.is_empty() {
+            Mode::Sorting
+        } else if took >= LONG_NS {
+            Mode::Watching
+        } else {
+            Mode::Short
+        };
     }
 }
 
@@ -262,41 +347,28 @@ impl LocalQueue for ShortestLocalQueue {
     #[inline]
     fn push(&mut self, task: TaskRef) -> Result<(), Full<TaskRef>> {
         let level = self.level(&task);
-        self.levels.level_mut(level).push(task)
+        self.level_mut(level).push(task)
     }
 
     fn push_grown(&mut self, task: TaskRef) -> Result<(), Full<TaskRef>> {
         let level = self.level(&task);
-        self.levels.level_mut(level).push_grown(task)
+        self.level_mut(level).push_grown(task)
     }
 
     #[inline]
     fn pop(&mut self, cx: &Cx<'_>) -> Option<TaskRef> {
-        self.settle(cx);
         self.pops = self.pops.wrapping_add(1);
-        if self.is_sample()
-            && let Some(task) = self.pop_due(cx)
-        {
-            return Some(task);
+        if self.mode == Mode::Short {
+            return self.first.pop(cx);
         }
-        while let Some(task) = self.levels.level_mut(0).pop(cx) {
-            let level = self.level(&task);
-            if level == 0 {
-                return Some(task);
-            }
-            // It was pushed before its code was known to be long.
-            if let Err(Full(task)) = self.put(task, level) {
-                return Some(task);
-            }
-        }
-        self.pop_longer(cx)
+        self.pop_sorted(cx)
     }
 
     /// A task from outside, or one that was stolen, may be a long one. It waits for short ones as it would
     /// here.
     fn found(&mut self, task: TaskRef, cx: &Cx<'_>) -> Option<TaskRef> {
         let level = self.level(&task);
-        if level <= self.levels.first_level() {
+        if level <= self.first_of_all() {
             return Some(task);
         }
         match self.put(task, level) {
@@ -307,57 +379,93 @@ impl LocalQueue for ShortestLocalQueue {
 
     #[inline]
     fn begins(&mut self, task: &TaskRef, cx: &Cx<'_>) {
+        if self.mode == Mode::Short {
+            return;
+        }
         self.settle(cx);
         let code = task.code();
         // The codes are compared only while none is long: one of these may have become so.
-        if self.times.any_long() || self.is_sample() || !self.short.contains(&code) {
+        if self.mode == Mode::Sorting || self.is_sample() || !self.short.contains(&code) {
             self.measure(code, cx);
         }
     }
 
+    #[inline]
+    fn polled(&mut self, cx: &Cx<'_>) {
+        if self.pops.wrapping_sub(self.looked.0) >= BETWEEN_LOOKS {
+            self.choose_mode(cx);
+        }
+    }
+
     fn drain(&mut self, cx: &Cx<'_>) -> Vec<TaskRef> {
-        self.levels.drain(cx)
+        let mut tasks = self.first.drain(cx);
+        tasks.extend(self.longer.drain(cx));
+        tasks
     }
 
     fn len(&self) -> usize {
-        self.levels.len()
+        self.first.len() + self.longer.len()
     }
 
     #[inline]
     fn is_empty(&self) -> bool {
-        self.levels.is_level_empty(0) && !(self.times.any_long() && self.levels.len() > 0)
+        self.first.is_empty() && (self.mode != Mode::Sorting || self.longer.is_empty())
     }
 
     fn room(&self) -> usize {
-        self.levels.room()
+        self.first.room().min(self.longer.room())
     }
 
     fn thief(&self) -> ShortestThief {
-        ShortestThief(self.levels.thief())
+        ShortestThief {
+            first: self.first.thief(),
+            longer: self.longer.thief(),
+        }
     }
 }
 
 impl ShortestThief {
     #[inline]
-    fn levels(&self) -> &impl LocalQueueThief<Levels> {
-        &self.0
+    fn first(&self) -> &impl LocalQueueThief<Level> {
+        &self.first
+    }
+
+    #[inline]
+    fn longer(&self) -> &impl LocalQueueThief<PriorityLocalQueue<Level>> {
+        &self.longer
     }
 }
 
 impl LocalQueueThief<ShortestLocalQueue> for ShortestThief {
     fn glance(&self) -> Glance {
-        self.levels().glance()
+        let (first, longer) = (self.first().glance(), self.longer().glance());
+        Glance {
+            len: first.len + longer.len,
+            mark: first.mark.rotate_left(LONGER.ilog2() + 2) ^ longer.mark,
+        }
     }
 
     fn steal_into(&self, into: &mut ShortestLocalQueue, amount: Amount) -> Steal<TaskRef> {
-        self.levels().steal_into(&mut into.levels, amount)
+        match self.first().steal_into(&mut into.first, amount) {
+            Steal::Empty => {}
+            other => return other,
+        }
+        let stolen = self.longer().steal_into(&mut into.longer, amount);
+        if !into.longer.is_empty() {
+            into.mode = Mode::Sorting;
+        }
+        stolen
     }
 
     fn steal_one(&self) -> Steal<TaskRef> {
-        self.levels().steal_one()
+        match self.first().steal_one() {
+            Steal::Empty => self.longer().steal_one(),
+            other => other,
+        }
     }
 
     fn show(&self, viewer: &mut QueueViewer) {
-        self.levels().show(viewer);
+        self.first().show(viewer);
+        self.longer().show(viewer);
     }
 }

@@ -18,6 +18,8 @@ use warpweft_platform::counter::Gauge;
 const ENTRIES: usize = 256;
 /// From this expected time on a code is long, in nanoseconds.
 pub(super) const LONG_NS: u64 = 1 << 15;
+/// So long after the last step of a long code the workers still ask for what is expected, in nanoseconds.
+pub(super) const KEPT_NS: u64 = 1_000_000_000;
 /// By how many bits a sample counts less than what is known.
 const WEIGHT_BITS: u32 = 4;
 /// A sample counts as this many times the expected time at most.
@@ -25,8 +27,8 @@ const MOST: u64 = 16;
 
 pub(super) struct StepTimes {
     entries: Box<[Gauge]>,
-    /// True once some code was expected to take at least `LONG_NS`: before that nobody need ask.
-    any_long: Gauge,
+    /// When a step of a long code was measured last, on the workers' clock; 0 before the first one.
+    long_at_ns: Gauge,
 }
 
 impl StepTimes {
@@ -34,14 +36,14 @@ impl StepTimes {
         let entries = (0..ENTRIES).map(|_| Gauge::new()).collect();
         Self {
             entries,
-            any_long: Gauge::new(),
+            long_at_ns: Gauge::new(),
         }
     }
 
-    /// Returns true once some code was found to be long.
-    #[inline]
-    pub(super) fn any_long(&self) -> bool {
-        self.any_long.get() != 0
+    /// Returns true if some code was found to be long lately: before [`KEPT_NS`] at most.
+    pub(super) fn any_long(&self, now_ns: u64) -> bool {
+        let at_ns = self.long_at_ns.get();
+        at_ns != 0 && now_ns.saturating_sub(at_ns) < KEPT_NS
     }
 
     /// Returns the entry of a code, and what the entry has of it.
@@ -61,8 +63,8 @@ impl StepTimes {
         (value >> u32::BITS == part).then_some(value & u64::from(u32::MAX))
     }
 
-    /// Learns that a step of that code took so many nanoseconds.
-    pub(super) fn learn(&self, code: usize, took_ns: u64) {
+    /// Learns that a step of that code took so many nanoseconds until now. Returns true if the code is long.
+    pub(super) fn learn(&self, code: usize, took_ns: u64, now_ns: u64) -> bool {
         let expected = match self.expected(code) {
             None => took_ns,
             Some(before) => {
@@ -70,24 +72,26 @@ impl StepTimes {
                 before - (before >> WEIGHT_BITS) + (sample >> WEIGHT_BITS)
             }
         };
-        if expected >= LONG_NS && !self.any_long() {
-            self.any_long.set(1);
+        let is_long = expected >= LONG_NS;
+        if is_long {
+            self.long_at_ns.set(now_ns.max(1));
         }
         let (entry, part) = self.place(code);
         let most = u64::from(u32::MAX);
         entry.set(part << u32::BITS | expected.min(most));
+        is_long
     }
 }
 
 #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
 mod tests {
-    use super::{ENTRIES, LONG_NS, StepTimes};
+    use super::{ENTRIES, KEPT_NS, LONG_NS, StepTimes};
 
     #[test]
     fn the_first_sample_is_what_is_expected() {
         let times = StepTimes::new();
         assert_eq!(times.expected(0x1000), None);
-        times.learn(0x1000, 20_000_000);
+        times.learn(0x1000, 20_000_000, 1);
         assert_eq!(times.expected(0x1000), Some(20_000_000));
         assert_eq!(times.expected(0x1008), None);
     }
@@ -95,42 +99,45 @@ mod tests {
     #[test]
     fn one_long_step_doubles_it_at_most_and_many_prevail() {
         let times = StepTimes::new();
-        times.learn(8, 1600);
-        times.learn(8, u64::MAX);
+        times.learn(8, 1600, 1);
+        times.learn(8, u64::MAX, 1);
         assert!(
             times.expected(8) <= Some(2 * 1600 + 1600),
             "{:?}",
             times.expected(8)
         );
         for _ in 0..200 {
-            times.learn(8, 1_000_000);
+            times.learn(8, 1_000_000, 1);
         }
         assert!(times.expected(8) > Some(900_000), "{:?}", times.expected(8));
         for _ in 0..200 {
-            times.learn(8, 1600);
+            times.learn(8, 1600, 1);
         }
         assert!(times.expected(8) < Some(2 * 1600), "{:?}", times.expected(8));
     }
 
     #[test]
-    fn the_first_long_one_is_noted() {
+    fn the_last_long_one_is_noted_for_a_while() {
         let times = StepTimes::new();
-        times.learn(8, LONG_NS - 1);
-        assert!(!times.any_long());
-        times.learn(16, LONG_NS);
-        assert!(times.any_long());
+        assert!(!times.learn(8, LONG_NS - 1, 5));
+        assert!(!times.any_long(5));
+        assert!(times.learn(16, LONG_NS, 7));
+        assert!(times.any_long(7) && times.any_long(7 + KEPT_NS - 1));
+        assert!(!times.any_long(7 + KEPT_NS));
+        assert!(!times.learn(8, 1, 8 + KEPT_NS));
+        assert!(!times.any_long(8 + KEPT_NS), "a short one is none");
     }
 
     #[test]
     fn times_without_a_measure_and_the_longest_are_kept() {
         let times = StepTimes::new();
-        times.learn(8, 0);
+        times.learn(8, 0, 1);
         assert_eq!(times.expected(8), Some(0));
         for _ in 0..100 {
-            times.learn(8, 1000);
+            times.learn(8, 1000, 1);
         }
         assert!(times.expected(8) > Some(500), "it does not stay at nothing");
-        times.learn(16, u64::MAX);
+        times.learn(16, u64::MAX, 1);
         assert!(times.expected(16) > Some(4_000_000_000), "it does not wrap");
     }
 
@@ -138,7 +145,7 @@ mod tests {
     fn many_codes_displace_and_never_mix() {
         let times = StepTimes::new();
         for code in 1..=4 * ENTRIES {
-            times.learn(code * 8, code as u64);
+            times.learn(code * 8, code as u64, 1);
         }
         let known = (1..=4 * ENTRIES).filter(|code| match times.expected(code * 8) {
             None => false,

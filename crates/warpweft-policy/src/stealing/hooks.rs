@@ -229,6 +229,7 @@ impl<O: Order> Policy for Stealing<O> {
 
     #[inline]
     fn poll_global(shared: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
+        local.queue.polled(cx);
         let mut find = || {
             let affine_came = shared.has_requests && run_requests(shared, local, cx.tally());
             if O::Classes::BY_PRIORITY

@@ -1,8 +1,9 @@
 //! The order of short and long kinds, on a pool without threads whose clock the test sets.
 
-use super::{LEVELS, PATIENCE, SAMPLE, least_of, level_of};
+use super::{BETWEEN_LOOKS, LEVELS, PATIENCE, SAMPLE, least_of, level_of};
+use crate::order::step_times::KEPT_NS;
 use crate::testing::Pool;
-use crate::{Policy, Shortest, Why};
+use crate::{Cx, Policy, Shortest, Why, WorkerId};
 use warpweft_task::JoinHandle;
 
 const US: u64 = 1_000;
@@ -42,6 +43,20 @@ impl Kinds {
         let _ = self.pool.push(worker, task, Why::Spawned);
     }
 
+    fn queued(&mut self, worker: usize) -> usize {
+        let queued = |shared: &_, _: &mut _, _: &Cx<'_>| Shortest::queued(shared, WorkerId(worker));
+        self.pool.call(worker, queued).expect("it is there")
+    }
+
+    /// Runs short tasks until the worker has looked at the clock, and the look itself.
+    fn run_short(&mut self, worker: usize) {
+        for _ in 0..BETWEEN_LOOKS {
+            self.pool.spawn(worker, [1]);
+            assert_eq!(self.step(worker), Some(1));
+        }
+        assert_eq!(self.step_by(worker, Shortest::poll_global), None);
+    }
+
     /// Runs the next task. Time passes while it runs.
     fn step(&mut self, worker: usize) -> Option<usize> {
         self.step_by(worker, Shortest::next)
@@ -53,7 +68,7 @@ impl Kinds {
         hook: fn(
             &<Shortest as Policy>::Shared,
             &mut <Shortest as Policy>::Local,
-            &crate::Cx<'_>,
+            &Cx<'_>,
         ) -> Option<crate::TaskRef>,
     ) -> Option<usize> {
         let task = self.pool.call(worker, hook)?;
@@ -192,6 +207,77 @@ fn the_longest_have_turns_also_beside_long_ones() {
         assert!(begin < 1000 * MS, "it starves");
     };
     assert!(waited <= least_of(3) * PATIENCE + 10 * MS, "{waited}");
+    kinds.pool.end_all();
+}
+
+#[test]
+fn nothing_is_learned_until_some_task_may_have_been_long() {
+    let mut kinds = Kinds::new(1);
+    // The time before the first look is not known.
+    kinds.run_short(0);
+    kinds.run_short(0);
+    // Not measured.
+    kinds.push_long(0, 2);
+    assert_eq!(kinds.step(0), Some(2));
+    kinds.push_long(0, 3);
+    kinds.pool.spawn(0, [4]);
+    assert_eq!([kinds.step(0), kinds.step(0)], [Some(3), Some(4)]);
+    // The look shows that a task was long, but not which one.
+    kinds.run_short(0);
+    for order in [[5, 6], [6, 5]] {
+        kinds.push_long(0, 5);
+        kinds.pool.spawn(0, [6]);
+        assert_eq!([kinds.step(0), kinds.step(0)], order.map(Some));
+    }
+}
+
+#[test]
+fn a_second_after_the_last_long_task_they_are_in_turn_again() {
+    let mut kinds = Kinds::known(2);
+    kinds.run_short(0);
+    kinds.push_long(0, 2);
+    kinds.pool.now.set(kinds.pool.now.get() + KEPT_NS);
+    // One waits on a level: so the worker still sorts.
+    let mut short = 0;
+    while kinds.queued(0) > 0 {
+        assert_eq!(kinds.step_by(0, Shortest::poll_global), None);
+        kinds.pool.spawn(0, [1]);
+        if kinds.step(0) == Some(2) {
+            break;
+        }
+        short += 1;
+        kinds.pool.now.set(kinds.pool.now.get() + MS);
+    }
+    assert!(short > 1, "it waits for its turn");
+    while kinds.step(0).is_some() {}
+    kinds.pool.now.set(kinds.pool.now.get() + KEPT_NS);
+    kinds.pool.end_all();
+    kinds.run_short(0);
+    kinds.run_short(0);
+    kinds.push_long(0, 3);
+    kinds.pool.spawn(0, [4]);
+    assert_eq!([kinds.step(0), kinds.step(0)], [Some(3), Some(4)]);
+}
+
+/// A thief that learns nothing at the time takes a task from a level on which it never looks.
+#[test]
+fn a_thief_knows_what_it_has_stolen() {
+    let mut kinds = Kinds::known(2);
+    kinds.run_short(1);
+    kinds.pool.now.set(kinds.pool.now.get() + KEPT_NS);
+    kinds.run_short(1);
+    kinds.run_short(1);
+    for number in 2..6 {
+        kinds.push_long(0, number);
+    }
+    let mut stolen = vec![kinds.step_by(1, Shortest::search)];
+    assert!(kinds.queued(1) > 0, "more than one was stolen");
+    while kinds.queued(1) > 0 {
+        let task = kinds.step(1);
+        assert!(task.is_some(), "one is there");
+        stolen.push(task);
+    }
+    assert_eq!(stolen[..2], [Some(2), Some(3)]);
     kinds.pool.end_all();
 }
 
