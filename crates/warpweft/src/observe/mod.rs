@@ -10,12 +10,13 @@
 //! | `raw`, `listed` | what a dump collects, and the entries by which it finds objects |
 //! | `stack`, `stacks`, `no_stacks` | stacks of code that is stuck; without the feature |
 //! | `spans`, `tasks`, `no_spans`, `plain_tasks` | spans of `tracing`; without the feature |
-//! | `json` | texts as JSON |
+//! | `json`, `order` | texts as JSON; lists in order |
 
 pub(crate) mod dump;
 pub(crate) mod json;
 pub(crate) mod listed;
 pub(crate) mod metrics;
+pub(crate) mod order;
 pub(crate) mod raw;
 pub(crate) mod recorder;
 #[cfg_attr(not(feature = "tracing"), path = "no_spans.rs")]

@@ -2,7 +2,6 @@
 
 use crate::admission::settings::QueueDelayError;
 use crate::threads::affinity::PinError;
-use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt;
 use std::io;
@@ -293,11 +292,11 @@ impl std::error::Error for BuildError {
 /// Two names are equal.
 pub(crate) fn unique<'a>(names: impl Iterator<Item = &'a String>) -> Result<(), BuildError> {
     // No hash set: a simulated run is not to depend on a random state.
-    let mut seen = BTreeSet::new();
+    let mut seen = Vec::new();
     for name in names {
-        if !seen.insert(name) {
-            let name = name.clone();
-            return Err(BuildError::SameName { name });
+        match seen.binary_search(&name) {
+            Err(place) => seen.insert(place, name),
+            Ok(_) => return Err(BuildError::SameName { name: name.clone() }),
         }
     }
     Ok(())

@@ -10,11 +10,12 @@ use super::dump_tasks::{add_running, joiner_of_running, of_frame, of_queued, of_
 use super::handle::Runtime;
 use super::pool::Pool;
 use crate::execution::current_task::current_task;
+use crate::observe::dump::addresses::{Addresses, addresses};
 use crate::observe::dump::graph::Collected;
 use crate::observe::dump::{Dump, Finding, PoolDump, TaskDump};
 use crate::observe::raw::{BoundedPool, FullThreads, RawState, RawTask, objects};
 use crate::pool::dyn_pool::DynPool;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use warpweft_platform::clock::now_ns;
 use warpweft_platform::process::generation;
 use warpweft_platform::thread::pause;
@@ -80,7 +81,7 @@ impl Runtime {
 impl Dump {
     /// Looks at these pools.
     pub(crate) fn of(pools: &[Pool]) -> Self {
-        look(true, None, || pools.iter().map(|pool| &**pool.any()).collect())
+        look(true, None, &|| dyn_pools(pools))
     }
 }
 
@@ -95,8 +96,13 @@ impl Pool {
     /// ```
     #[must_use]
     pub fn dump(&self) -> Dump {
-        look(false, None, || vec![&**self.any()])
+        look(false, None, &|| vec![&**self.any()])
     }
+}
+
+/// Returns what a look needs of pools.
+pub(super) fn dyn_pools(pools: &[Pool]) -> Vec<&dyn DynPool> {
+    pools.iter().map(|pool| &**pool.any()).collect()
 }
 
 /// Looks, and looks again if something was found that may pass. `is_whole` says that no pool of a runtime is
@@ -104,7 +110,7 @@ impl Pool {
 pub(super) fn look<'a>(
     is_whole: bool,
     names: Option<&[String]>,
-    pools: impl Fn() -> Vec<&'a dyn DynPool>,
+    pools: &dyn Fn() -> Vec<&'a dyn DynPool>,
 ) -> Dump {
     let once = || {
         let mut found = collect(&pools(), is_whole, u64::MAX);
@@ -135,9 +141,9 @@ fn is_old(finding: &Finding) -> bool {
 /// What a look has found, to be compared with what another one finds.
 pub(super) struct FindingSet(HashSet<FindingKeys>);
 
-/// What a finding says, in terms of what does not change between two looks: its kind, its tasks and what they
-/// wait for.
-type FindingKeys = (u8, Vec<(u64, Vec<u64>)>);
+/// What a finding says, in terms of what does not change between two looks: its kind, its tasks, each with 0,
+/// and each with what it waits for.
+type FindingKeys = (u8, Vec<(usize, usize)>);
 
 impl FindingSet {
     /// How long before the end of a shutdown its first look has to be, in nanoseconds.
@@ -169,8 +175,7 @@ impl FindingSet {
 
 /// Looks at these pools once, and within some milliseconds: of very many tasks that wait, some are left out.
 pub(super) fn quick_look(pools: &[Pool]) -> Dump {
-    let pools: Vec<_> = pools.iter().map(|pool| &**pool.any()).collect();
-    collect(&pools, true, QUICK_NS).into_dump()
+    collect(&dyn_pools(pools), true, QUICK_NS).into_dump()
 }
 
 fn keys(tasks: &[TaskDump], finding: &Finding) -> FindingKeys {
@@ -184,17 +189,18 @@ fn keys(tasks: &[TaskDump], finding: &Finding) -> FindingKeys {
         Finding::BlocksInKernel { .. } => 6,
     };
     let is_blocked = matches!(finding, Finding::BlocksInKernel { .. });
-    let of = |number: usize| {
+    let mut found = Vec::new();
+    for &number in finding.tasks() {
         let task = &tasks[number];
-        let mut objects: Vec<u64> = task.waits.iter().map(|wait| wait.object).collect();
-        objects.sort_unstable();
+        let id = task.id as usize;
+        found.push((id, 0));
+        found.extend(task.waits.iter().map(|wait| (id, wait.object as usize)));
         if let Some(state) = task.thread_state.as_ref().filter(|_| is_blocked) {
             // A thread that was woken meanwhile has given up its CPU once more.
-            objects.extend([state.futex, state.sleeps].into_iter().flatten());
+            let words = [state.futex, state.sleeps].into_iter().flatten();
+            found.extend(words.map(|word| (id, word as usize)));
         }
-        (task.id, objects)
-    };
-    let mut found: Vec<_> = finding.tasks().iter().copied().map(of).collect();
+    }
     found.sort_unstable();
     (kind, found)
 }
@@ -330,17 +336,19 @@ fn collect_pool(found: &mut Collected, number: usize, pool: &dyn DynPool, each_n
         let steps = unsafe { pool.worker_ref(worker).as_ref() }.steps();
         core.monitor.step_since_ns(worker, steps)
     };
-    let known: HashSet<_> = tasks
-        .iter_mut()
-        .filter(|(pool, task)| *pool == Some(number) && task.state == RawState::Running)
-        .filter_map(|(_, task)| {
-            task.thread = thread(task.worker?);
-            task.since_ns = since_ns(task.worker?);
-            task.worker
-        })
-        .collect();
+    let mut is_known = vec![false; core.info.slots];
+    for (of, task) in tasks.iter_mut() {
+        if let Some(worker) = task.worker
+            && *of == Some(number)
+            && task.state == RawState::Running
+        {
+            task.thread = thread(worker);
+            task.since_ns = since_ns(worker);
+            is_known[worker] = true;
+        }
+    }
     let mut add = |task| tasks.push((Some(number), task));
-    for worker in (0..core.info.slots).filter(|worker| !known.contains(worker)) {
+    for worker in (0..core.info.slots).filter(|&worker| !is_known[worker]) {
         // SAFETY: as above.
         let who = unsafe { pool.worker_ref(worker).as_ref() }.running.get();
         // Most workers sleep.
@@ -355,9 +363,15 @@ fn collect_pool(found: &mut Collected, number: usize, pool: &dyn DynPool, each_n
         });
     }
     // There may be few of these and many others.
-    let mut new: BTreeMap<_, _> = queued.into_iter().map(|task| (task.id, task)).collect();
-    tasks.iter().for_each(|(_, task)| drop(new.remove(&task.id)));
-    tasks.extend(new.into_values().map(|task| (Some(number), task)));
+    let mut new: Addresses<usize> = addresses(queued.len());
+    for (place, task) in queued.iter().enumerate() {
+        new.insert(task.id, place);
+    }
+    for (_, task) in tasks.iter() {
+        new.remove(&task.id);
+    }
+    let queued = queued.into_iter().filter(|task| new.remove(&task.id).is_some());
+    tasks.extend(queued.map(|task| (Some(number), task)));
     let is_listed = |(pool, task): &&(Option<usize>, RawTask)| {
         *pool == Some(number) && task.state == RawState::Queued && task.kind != Some(TaskKind::Blocking)
     };

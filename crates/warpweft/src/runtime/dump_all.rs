@@ -6,10 +6,9 @@
 //!   ends meanwhile ends as usual, and the memory of its pools is freed a little later.
 //! - Each pool has a name of its own in the dump, since the dump finds pools by their names.
 
-use super::dump::look;
+use super::dump::{dyn_pools, look};
 use super::living::{LivingRuntime, living};
 use crate::observe::dump::Dump;
-use std::collections::HashSet;
 
 /// Returns what all tasks of all runtimes do, as [`Runtime::dump`](crate::Runtime::dump) does for one: the
 /// runtimes of this process that were not dropped, and those that are left with threads that have not ended.
@@ -58,10 +57,13 @@ pub fn dump_all() -> Dump {
     let runtimes = living();
     let names = names(&runtimes);
     let pools = || {
-        let pools = runtimes.iter().flat_map(|runtime| &runtime.pools);
-        pools.map(|pool| &**pool.any()).collect()
+        let mut pools = Vec::new();
+        for runtime in &runtimes {
+            pools.extend(dyn_pools(&runtime.pools));
+        }
+        pools
     };
-    look(true, names.as_deref(), pools)
+    look(true, names.as_deref(), &pools)
 }
 
 /// Returns the names of the pools of several runtimes, in which no name comes twice.
@@ -70,18 +72,12 @@ fn names(runtimes: &[LivingRuntime]) -> Option<Vec<String>> {
         return None;
     }
     let name = |runtime: &LivingRuntime| runtime.pools.first().map(|pool| pool.name().to_owned());
-    let (mut once, mut twice) = (HashSet::new(), HashSet::new());
-    for name in runtimes.iter().filter_map(name) {
-        if !once.insert(name.clone()) {
-            twice.insert(name);
-        }
-    }
-    let mut used = HashSet::new();
+    let all: Vec<String> = runtimes.iter().filter_map(name).collect();
     let mut names = Vec::new();
     for runtime in runtimes {
         let own = name(runtime).unwrap_or_default();
         let number = runtime.number;
-        let of_runtime = match twice.contains(&own) {
+        let of_runtime = match all.iter().filter(|other| **other == own).count() > 1 {
             true => format!("{own} ({number})"),
             false => own,
         };
@@ -91,7 +87,7 @@ fn names(runtimes: &[LivingRuntime]) -> Option<Vec<String>> {
                 _ => format!("{of_runtime}/{}", pool.name()),
             };
             // A program may give a runtime the name that another one gets here.
-            while !used.insert(full.clone()) {
+            while names.contains(&full) {
                 full = format!("{full} ({number})");
             }
             names.push(full);

@@ -8,18 +8,19 @@
 //!   is asked afterwards whether its frame is still in the register, for its thread may run another one.
 //! - At most [`ASKED`] threads are asked at a time: there are buffers for a few more.
 
-use super::dump::{FindingSet, quick_look};
+use super::dump::{FindingSet, dyn_pools, quick_look};
 use super::handle::Runtime;
 use super::pool::Pool;
 use crate::coroutine::overflow::describe;
-use crate::observe::dump::{Dump, Finding, TaskState};
+use crate::observe::dump::addresses::{Addresses, addresses};
+use crate::observe::dump::task_set::TaskSet;
+use crate::observe::dump::{Dump, TaskState};
+use crate::observe::order::{by_key, longest_first};
 use crate::observe::stack::{NoStack, Stack};
 use crate::observe::stacks::{Ends, PATIENCE, of_copies, why_none};
 use crate::pool::core::PoolCore;
 use crate::pool::dyn_pool::DynPool;
 use crate::threads::monitor::StackSignal;
-use std::cmp::Reverse;
-use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
 use warpweft_platform::clock::now_ns;
 use warpweft_platform::stack_copy::{Asked, NoCopy, StackCopy, ask};
@@ -127,7 +128,7 @@ impl Dump {
 
     /// Reads the stacks of at most `most` tasks, for as long as `patience` allows.
     fn read_stacks(&mut self, pools: &[Pool], most: usize, patience: StackBudget) {
-        let pools: Vec<_> = pools.iter().map(|pool| &**pool.any()).collect();
+        let pools = dyn_pools(pools);
         let ends = patience.begin();
         let chosen = choose(self, most);
         let mut copied = by_signal(threads(self, &pools, &chosen), ends.addresses_ns);
@@ -150,21 +151,25 @@ impl Dump {
 
 /// Returns the tasks whose stacks are read.
 fn choose(dump: &Dump, most: usize) -> Vec<usize> {
-    let named: HashSet<usize> = dump.findings.iter().flat_map(Finding::tasks).copied().collect();
-    let rank = |number: usize| {
-        let task = &dump.tasks[number];
-        match task.state {
-            TaskState::Running(Some(_)) => Some(0),
-            TaskState::Blocking | TaskState::SpawnedBlocking => Some(1),
-            _ if task.kind == Some(TaskKind::Fiber) && task.pool.is_some() => Some(2),
-            _ => None,
-        }
-    };
-    let ranked = |number| rank(number).map(|rank| (rank, number));
-    let mut tasks: Vec<_> = (0..dump.tasks.len()).filter_map(ranked).collect();
-    tasks.sort_by_key(|(rank, number)| (!named.contains(number), *rank, Reverse(dump.tasks[*number].since)));
+    let named = TaskSet::named_in(dump);
+    // By rank, and three ranks lower if no finding names them.
+    let mut ranked = [const { Vec::new() }; 6];
+    for (number, task) in dump.tasks.iter().enumerate() {
+        let rank = match task.state {
+            TaskState::Running(Some(_)) => 0,
+            TaskState::Blocking | TaskState::SpawnedBlocking => 1,
+            _ if task.kind == Some(TaskKind::Fiber) && task.pool.is_some() => 2,
+            _ => continue,
+        };
+        let lower = if named.contains(number) { 0 } else { 3 };
+        ranked[rank + lower].push((longest_first(task.since), number));
+    }
+    let mut tasks = Vec::new();
+    for same_rank in ranked {
+        tasks.extend(by_key(same_rank));
+    }
     tasks.truncate(most);
-    tasks.into_iter().map(|(_, number)| number).collect()
+    tasks
 }
 
 /// Copies of the stacks of tasks.
@@ -213,28 +218,16 @@ fn each_closure(core: &PoolCore, mut see: impl FnMut(usize, Option<u32>)) {
 }
 
 /// Returns the threads of those that run, in the order of `chosen`.
-fn threads<'a>(dump: &Dump, pools: &[&'a dyn DynPool], chosen: &[usize]) -> VecDeque<SignalledTask<'a>> {
-    let closures: Vec<HashMap<u64, Option<u32>>> = pools
-        .iter()
-        .map(|pool| {
-            let mut closures = HashMap::new();
-            each_closure(pool.core(), |id, thread| _ = closures.insert(id as u64, thread));
-            closures
-        })
-        .collect();
+fn threads<'a>(dump: &Dump, pools: &[&'a dyn DynPool], chosen: &[usize]) -> Vec<SignalledTask<'a>> {
     let on_thread = |&number: &usize| {
         let task = &dump.tasks[number];
         let is_its = |pool: &&dyn DynPool| task.pool.as_ref() == Some(&pool.core().info.name);
-        let pool = pools.iter().position(is_its)?;
-        let core = pools[pool].core();
+        let core = pools.iter().copied().find(is_its)?.core();
         let (thread, closure) = match task.state {
             TaskState::Running(Some(worker)) => {
                 (core.threads.thread_with(worker).map(|(thread, _)| thread), None)
             }
-            TaskState::Blocking | TaskState::SpawnedBlocking => {
-                let thread = closures[pool].get(&task.id).copied();
-                (thread.flatten(), usize::try_from(task.id).ok())
-            }
+            TaskState::Blocking | TaskState::SpawnedBlocking => (None, Some(task.id as usize)),
             _ => return None,
         };
         Some(SignalledTask {
@@ -244,22 +237,38 @@ fn threads<'a>(dump: &Dump, pools: &[&'a dyn DynPool], chosen: &[usize]) -> VecD
             closure,
         })
     };
-    chosen.iter().filter_map(on_thread).collect()
+    let mut found: Vec<_> = chosen.iter().filter_map(on_thread).collect();
+    let mut places: Addresses<usize> = addresses(0);
+    for (place, of) in found.iter().enumerate() {
+        if let Some(closure) = of.closure {
+            places.insert(closure, place);
+        }
+    }
+    for pool in pools {
+        each_closure(pool.core(), |id, thread| {
+            if let Some(&place) = places.get(&id) {
+                found[place].thread = thread;
+            }
+        });
+    }
+    found
 }
 
 /// Copies the stacks of these threads, until that time.
-fn by_signal(mut left: VecDeque<SignalledTask<'_>>, end_ns: u64) -> Copies {
+fn by_signal(mut left: Vec<SignalledTask<'_>>, end_ns: u64) -> Copies {
+    // The next one is the last.
+    left.reverse();
     let mut copies = Vec::new();
     let mut asked = Vec::new();
     while !(left.is_empty() && asked.is_empty()) {
         while asked.len() < ASKED
-            && let Some(next) = left.pop_front()
+            && let Some(next) = left.pop()
         {
             match next.ask() {
                 Ok(copying) => asked.push((next, copying)),
                 Err(why) if why == NoCopy::Busy.into() && now_ns() < end_ns => {
                     // Others ask, too: a buffer becomes free soon.
-                    left.push_front(next);
+                    left.push(next);
                     break;
                 }
                 Err(why) => copies.push((next.task, Err(why))),
@@ -275,7 +284,7 @@ fn by_signal(mut left: VecDeque<SignalledTask<'_>>, end_ns: u64) -> Copies {
             waits
         });
         if now_ns() >= end_ns {
-            let not_asked = left.drain(..).map(|of| (of.task, Err(NoStack::NotRead)));
+            let not_asked = left.drain(..).rev().map(|of| (of.task, Err(NoStack::NotRead)));
             copies.extend(not_asked);
             let no_answer = asked.drain(..);
             copies.extend(no_answer.map(|(of, copying)| (of.task, Err(copying.give_up().into()))));
@@ -288,25 +297,21 @@ fn by_signal(mut left: VecDeque<SignalledTask<'_>>, end_ns: u64) -> Copies {
 
 /// Copies the stacks of fibers that are suspended.
 fn suspended(dump: &Dump, pools: &[&dyn DynPool], chosen: &[usize]) -> Copies {
-    let is_suspended = |number: &&usize| {
-        let state = dump.tasks[**number].state;
-        !matches!(
-            state,
+    let mut wanted: Addresses<usize> = addresses(0);
+    for &number in chosen {
+        let task = &dump.tasks[number];
+        if !matches!(
+            task.state,
             TaskState::Running(_) | TaskState::Blocking | TaskState::SpawnedBlocking
-        )
-    };
-    let wanted: HashMap<u64, usize> = chosen
-        .iter()
-        .filter(is_suspended)
-        .map(|&number| (dump.tasks[number].id, number))
-        .collect();
+        ) {
+            wanted.insert(task.id as usize, number);
+        }
+    }
     let mut copies = Vec::new();
     for pool in pools {
         pool.core().fibers.for_each(|fiber| {
-            let copied = fiber.copy_stack(&|id| wanted.contains_key(&(id as u64)));
-            if let Some((id, copy)) = copied {
-                copies.push((wanted[&(id as u64)], copy));
-            }
+            let copied = fiber.copy_stack(&|id| wanted.contains_key(&id));
+            copies.extend(copied.map(|(id, copy)| (wanted[&id], copy)));
         });
     }
     copies

@@ -6,7 +6,7 @@ use super::pool::Pool;
 use crate::driver::core::Driver;
 use crate::observe::metrics::{ClassMetrics, Depths, Metrics, PoolMetrics, TaskCounts, ThreadCounts};
 use crate::pool::dyn_pool::DynPool;
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 use warpweft_task::TaskKind;
 use warpweft_task::frame::Who;
 
@@ -97,7 +97,7 @@ impl Pool {
 #[derive(Default)]
 struct BegunWork {
     /// The addresses of jobs. One that began to wait while it was looked for is found twice.
-    jobs: BTreeSet<usize>,
+    jobs: HashSet<usize>,
     /// The number of forks. Several of a scope have the address of the scope.
     forks: usize,
 }

@@ -21,7 +21,6 @@ use super::stall::Stall;
 use crate::coroutine::overflow::{NOTED_FIBER, describe};
 use crate::observe::stack::{NO_NAMES, NoStack, Stack};
 use crate::observe::stacks::Reading;
-use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::Write as _;
 use std::panic::Location;
@@ -106,7 +105,8 @@ impl From<Stall> for ReadyReport {
 #[derive(Debug, Default)]
 pub(crate) struct Reports {
     pending: Vec<Pending>,
-    keys: BTreeMap<SiteKey, Pause>,
+    /// At most [`MOST_KEYS`].
+    pauses: Vec<Pause>,
     /// The thread that writes the last report has a share of it.
     writing: Arc<()>,
 }
@@ -114,6 +114,7 @@ pub(crate) struct Reports {
 /// The pause of a spawn site and name.
 #[derive(Debug, Clone, Copy)]
 struct Pause {
+    key: SiteKey,
     until_ns: u64,
     ns: u64,
 }
@@ -143,8 +144,8 @@ impl Reports {
         let key = key(site, name);
         // A report that cannot be written holds the next one up.
         let is_free = Arc::strong_count(&self.writing) == 1;
-        let is_full = self.keys.len() >= MOST_KEYS;
-        let is_admitted = match self.keys.get(&key) {
+        let is_full = self.pauses.len() >= MOST_KEYS;
+        let is_admitted = match self.pauses.iter().find(|pause| pause.key == key) {
             None if !is_full => {
                 if !(is_free && FIRST.admit_burst(now, PAUSE_NS, BURST)) {
                     return ReportAdmission::Postponed;
@@ -161,13 +162,18 @@ impl Reports {
             return ReportAdmission::LeftOut;
         }
         if is_full {
-            self.keys.retain(|_, pause| now < pause.until_ns);
+            self.pauses.retain(|pause| now < pause.until_ns);
         }
-        if self.keys.len() < MOST_KEYS || self.keys.contains_key(&key) {
-            let pause = self.keys.entry(key).or_insert(Pause {
+        let known = self.pauses.iter().position(|pause| pause.key == key);
+        let place = known.unwrap_or(self.pauses.len());
+        if known.is_none() && place < MOST_KEYS {
+            self.pauses.push(Pause {
+                key,
                 until_ns: 0,
                 ns: PAUSE_NS / 2,
             });
+        }
+        if let Some(pause) = self.pauses.get_mut(place) {
             // What has been quiet for long begins anew.
             let is_quiet = now.saturating_sub(pause.until_ns) > LONGEST_NS;
             pause.ns = if is_quiet {

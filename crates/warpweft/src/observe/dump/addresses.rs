@@ -4,17 +4,17 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// A table by addresses of this process.
-pub(super) type Addresses<T> = HashMap<usize, T, BuildHasherDefault<Spread>>;
+pub(crate) type Addresses<T> = HashMap<usize, T, BuildHasherDefault<Spread>>;
 
 /// Returns an empty table with room for `room` entries.
-pub(super) fn addresses<T>(room: usize) -> Addresses<T> {
+pub(crate) fn addresses<T>(room: usize) -> Addresses<T> {
     Addresses::with_capacity_and_hasher(room, BuildHasherDefault::default())
 }
 
 /// Spreads addresses, whose lower bits are alike, by a product. Nobody chooses them, so nobody can make them
 /// collide.
 #[derive(Debug, Default)]
-pub(super) struct Spread(u64);
+pub(crate) struct Spread(u64);
 
 impl Hasher for Spread {
     fn write(&mut self, bytes: &[u8]) {

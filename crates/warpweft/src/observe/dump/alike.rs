@@ -2,8 +2,8 @@
 //!
 //! The second look of a dump compares what is said of single tasks. So this is done afterwards.
 
+use super::groups::Groups;
 use super::{Dump, Finding, TaskDump, WaitDump};
-use std::collections::HashMap;
 use std::mem::discriminant;
 
 impl Dump {
@@ -26,15 +26,17 @@ impl Dump {
             .extend(lost.map(|tasks| Finding::NobodyCanWake { tasks }));
         self.findings
             .extend(abandoned.map(|tasks| Finding::Abandoned { tasks }));
-        self.findings.sort_by_key(|finding| !finding.is_certain());
+        let findings = std::mem::take(&mut self.findings).into_iter();
+        let (mut certain, others): (Vec<_>, Vec<_>) = findings.partition(Finding::is_certain);
+        certain.extend(others);
+        self.findings = certain;
     }
 }
 
 /// Returns the tasks in groups: those of one group wait for the same objects, in the same way. Those that
 /// wait for nothing known are of one spawn site.
 pub(super) fn by_what(tasks: &[TaskDump], numbers: Vec<usize>) -> Vec<Vec<usize>> {
-    let mut places = HashMap::new();
-    let mut groups: Vec<Vec<usize>> = Vec::new();
+    let mut all = Groups::default();
     let mut last: Option<(usize, usize)> = None;
     for number in numbers {
         let task = &tasks[number];
@@ -42,22 +44,16 @@ pub(super) fn by_what(tasks: &[TaskDump], numbers: Vec<usize>) -> Vec<Vec<usize>
         if let Some((before, group)) = last
             && is_alike(&tasks[before], task)
         {
-            groups[group].push(number);
+            all.groups[group].push(number);
             continue;
         }
-        let of = |wait: &WaitDump| (wait.object, discriminant(&wait.on));
+        let of = |wait: &WaitDump| (wait.object, wait.on.name());
         let open: Vec<_> = task.waits.iter().filter(|wait| !wait.told).map(of).collect();
         let site = task.spawned_at.filter(|_| open.is_empty());
-        let place = *places
-            .entry((open, site.map(std::ptr::from_ref)))
-            .or_insert(groups.len());
-        match groups.get_mut(place) {
-            Some(group) => group.push(number),
-            None => groups.push(vec![number]),
-        }
-        last = Some((number, place));
+        let site = site.map_or(0, |site| std::ptr::from_ref(site).addr());
+        last = Some((number, all.add((site, open), number)));
     }
-    groups
+    all.groups
 }
 
 /// Both wait for one known object, the same one, in the same way.

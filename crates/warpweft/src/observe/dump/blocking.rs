@@ -11,19 +11,23 @@ const MOST: usize = 1 << 20;
 /// Notes the closures on which the waits for a thread of this set depend, whose threads all have one. A
 /// closure that waits for nothing known may end at any time, so then there are none.
 pub(super) fn find_holders(tasks: &mut [TaskDump], object: u64, pool: &str) {
-    let has_thread =
-        |task: &TaskDump| task.state == TaskState::SpawnedBlocking && task.pool.as_deref() == Some(pool);
-    let numbered = tasks.iter().enumerate();
-    let holders: Vec<usize> = numbered
-        .filter(|(_, task)| has_thread(task))
-        .map(|(number, _)| number)
-        .collect();
-    if holders.iter().any(|&holder| tasks[holder].waits.is_empty()) {
-        return;
+    let mut holders = Vec::new();
+    for (number, task) in tasks.iter().enumerate() {
+        if task.state == TaskState::SpawnedBlocking && task.pool.as_deref() == Some(pool) {
+            if task.waits.is_empty() {
+                return;
+            }
+            holders.push(number);
+        }
     }
-    let waits = tasks.iter_mut().flat_map(|task| &mut task.waits);
-    waits
-        .filter(|wait| wait.object == object && matches!(wait.on, WaitsFor::BlockingPlace))
-        .take(MOST / holders.len().max(1))
-        .for_each(|wait| wait.holders.clone_from(&holders));
+    let mut left = MOST / holders.len().max(1);
+    for task in tasks {
+        for wait in &mut task.waits {
+            let is_its = wait.object == object && matches!(wait.on, WaitsFor::BlockingPlace);
+            if is_its && left > 0 {
+                left -= 1;
+                wait.holders.clone_from(&holders);
+            }
+        }
+    }
 }

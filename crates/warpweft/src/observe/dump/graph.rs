@@ -2,12 +2,12 @@
 
 use super::addresses::{Addresses, addresses};
 use super::permits::AllPermits;
+use super::stuck::{Last, Lasts};
 use super::{
     Dump, PoolDump, TaskDump, TaskState, WaitDump, WaitsFor, blocking, idle, kernel, sockets, stuck,
     unattended,
 };
 use crate::observe::raw::{BoundedPool, FullThreads, RawState, RawTask, RawWait, RawWhat, told};
-use std::collections::{BTreeMap, HashMap, HashSet};
 use std::panic::Location;
 use std::time::Duration;
 use warpweft_task::TaskKind;
@@ -34,7 +34,7 @@ pub(super) struct Index {
     /// By what identifies them: the first of them.
     ids: Addresses<usize>,
     /// All tasks of an address that several have, as the parts of a scope.
-    several: HashMap<usize, Vec<usize>>,
+    several: Addresses<Vec<usize>>,
     /// By what their wakers know, where that is something else than what identifies them.
     keys: Addresses<usize>,
     /// By the number of the task: true if its wakers know what identifies it, as those of most tasks do.
@@ -95,13 +95,6 @@ pub(super) fn tell(who: Who) -> Option<String> {
         .map(|told| named(told.name.as_deref(), told.location))
 }
 
-/// Notes who used the other side of the wait that is the next one of `waiter`, if that is known.
-fn note_last(lasts: &mut BTreeMap<(usize, usize), Who>, waiter: usize, dumped: &[TaskDump], last: Who) {
-    if last.id != 0 {
-        lasts.insert((waiter, dumped[waiter].waits.len()), last);
-    }
-}
-
 impl Collected {
     /// Makes a dump.
     pub(crate) fn into_dump(self) -> Dump {
@@ -109,9 +102,8 @@ impl Collected {
         let ago = |since_ns: Option<u64>| since_ns.map(|ns| Duration::from_nanos(now.saturating_sub(ns)));
         let (mut dumped, index, joins, forks) = self.merge();
         let threads = self.threads(&index);
-        let mut lasts: BTreeMap<(usize, usize), Who> = BTreeMap::new();
         // A lock that was given to a waiter belongs to that waiter's task.
-        let mut heirs: HashMap<usize, usize> = HashMap::new();
+        let mut heirs: Addresses<usize> = addresses(0);
         for wait in self.waits.iter().filter(|wait| wait.told) {
             if let Some((waiter, _)) = index.waiter(wait) {
                 heirs.insert(wait.object, waiter);
@@ -133,6 +125,17 @@ impl Collected {
             let is_it = |&task: &usize| is_part || is_same(task);
             let of: Vec<usize> = index.ids(who.id).iter().copied().filter(is_it).collect();
             of
+        };
+        // Notes who used the other side of the wait that is the next one of `waiter`, if that is known.
+        let mut lasts: Lasts = dumped.iter().map(|_| Vec::new()).collect();
+        let mut note_last = |waiter: usize, dumped: &[TaskDump], last: Who| {
+            if last.id != 0 {
+                lasts[waiter].push(Last {
+                    wait: dumped[waiter].waits.len(),
+                    id: last.id,
+                    living: living(last, dumped),
+                });
+            }
         };
         // A thread, and a part of a join, is in the dump only while it waits.
         let is_task = |who: Who| who.id & 1 == 0 && !who.origin.is_null();
@@ -157,7 +160,7 @@ impl Collected {
                     }
                     is_holder_missing = is_task(owner) && holders.is_empty();
                     from_outside(owner);
-                    note_last(&mut lasts, waiter, &dumped, owner);
+                    note_last(waiter, &dumped, owner);
                     let owner = tell(owner);
                     WaitsFor::Lock { kind, owner }
                 }
@@ -170,12 +173,7 @@ impl Collected {
                 } => {
                     noted.iter().for_each(|&(who, _)| from_outside(who));
                     let mut outside = noted.iter().filter(|(who, _)| who.id & 1 == 1);
-                    note_last(
-                        &mut lasts,
-                        waiter,
-                        &dumped,
-                        outside.next().map_or(Who::NOBODY, |of| of.0),
-                    );
+                    note_last(waiter, &dumped, outside.next().map_or(Who::NOBODY, |of| of.0));
                     let known = permits.of(&wait, |who| living(who, &dumped), &dumped);
                     (holders, likely) = (known.holders, known.likely);
                     is_holder_missing = known.is_holder_missing;
@@ -197,7 +195,7 @@ impl Collected {
                 }
                 RawWhat::Event { kind, last, made_at } => {
                     from_outside(last);
-                    note_last(&mut lasts, waiter, &dumped, last);
+                    note_last(waiter, &dumped, last);
                     WaitsFor::Event {
                         kind,
                         last: tell(last),
@@ -212,7 +210,7 @@ impl Collected {
                     made_at,
                 } => {
                     from_outside(last);
-                    note_last(&mut lasts, waiter, &dumped, last);
+                    note_last(waiter, &dumped, last);
                     if senders <= 1 {
                         likely = living(last, &dumped);
                     }
@@ -232,7 +230,7 @@ impl Collected {
                     made_at,
                 } => {
                     from_outside(last);
-                    note_last(&mut lasts, waiter, &dumped, last);
+                    note_last(waiter, &dumped, last);
                     if receivers <= 1 {
                         likely = living(last, &dumped);
                     }
@@ -262,7 +260,9 @@ impl Collected {
                 }
                 RawWhat::BlockingPlace => WaitsFor::BlockingPlace,
                 RawWhat::Tasks(ids) => {
-                    holders.extend(ids.iter().flat_map(|&id| index.ids(id)));
+                    for id in ids {
+                        holders.extend_from_slice(index.ids(id));
+                    }
                     WaitsFor::Fork
                 }
                 RawWhat::Cancellation => WaitsFor::Cancellation,
@@ -317,11 +317,6 @@ impl Collected {
             tasks: dumped,
             findings: Vec::new(),
         };
-        let lives = |who: Who| living(who, &dump.tasks);
-        let lasts = lasts
-            .into_iter()
-            .map(|(at, who)| (at, (who.id, lives(who))))
-            .collect();
         let callers = index.ids(self.caller);
         kernel::look(&mut dump.tasks, &threads);
         dump.findings = stuck::find(&dump, &lasts);
@@ -337,10 +332,8 @@ impl Collected {
 
     /// Returns the tasks that have a thread now, with its number.
     fn threads(&self, index: &Index) -> Vec<(usize, u32)> {
-        let tasks = self.tasks.iter().filter_map(|(_, raw)| Some((raw, raw.thread?)));
-        tasks
-            .filter_map(|(raw, thread)| Some((*index.ids(raw.id).first()?, thread)))
-            .collect()
+        let its = |(_, raw): &(_, RawTask)| Some((*index.ids(raw.id).first()?, raw.thread?));
+        self.tasks.iter().filter_map(its).collect()
     }
 
     /// Puts what was seen of each task in several places together. Returns the tasks, where they are, and the
@@ -357,14 +350,15 @@ impl Collected {
         let mut tasks: Vec<TaskDump> = Vec::with_capacity(self.tasks.len());
         let mut index = Index {
             ids: addresses(self.tasks.len()),
-            several: HashMap::new(),
+            several: addresses(0),
             keys: addresses(0),
             is_own_key: Vec::with_capacity(self.tasks.len()),
             origins: Vec::with_capacity(self.tasks.len()),
             places: Vec::new(),
         };
         // Some are seen more than once, as one that runs is: by its pool, and by its worker or thread.
-        let mut seen_again = HashSet::new();
+        // For each of these: the tasks that join it.
+        let mut seen_again: Addresses<Vec<usize>> = addresses(0);
         for (pool, raw) in &self.tasks {
             let known = index
                 .ids(raw.id)
@@ -373,7 +367,7 @@ impl Collected {
                 .filter(|_| raw.kind != Some(TaskKind::Fork));
             let at = known.unwrap_or(tasks.len());
             if let Some(known) = known {
-                seen_again.insert(raw.id);
+                seen_again.entry(raw.id).or_default();
                 // The frame that waits, or the worker, says more than the list of tasks.
                 let task = &mut tasks[known];
                 if matches!(task.state, TaskState::Queued | TaskState::Running(None)) {
@@ -405,19 +399,24 @@ impl Collected {
             index
                 .places
                 .extend(pool.filter(|_| raw.has_place).map(|pool| (pool, at)));
-            for key in raw.keys.into_iter().filter(|&key| key != 0) {
-                index.add_key(key, raw.id, at);
+            for key in raw.keys {
+                if key != 0 {
+                    index.add_key(key, raw.id, at);
+                }
             }
         }
         let mut joins = Vec::new();
         let mut forks = Vec::new();
-        let mut joined_again = HashSet::new();
         for (_, raw) in &self.tasks {
-            let at = |key: &usize| index.by_key(*key);
-            if let Some(joiner) = raw.joiner.iter().flatten().find_map(at)
-                && (!seen_again.contains(&raw.id) || joined_again.insert((joiner, raw.id)))
-            {
-                joins.push((joiner, index.ids(raw.id).to_vec()));
+            let joiner = raw
+                .joiner
+                .and_then(|[one, other]| index.by_key(one).or_else(|| index.by_key(other)));
+            if let Some(joiner) = joiner {
+                let known = seen_again.get_mut(&raw.id);
+                if known.as_ref().is_none_or(|joiners| !joiners.contains(&joiner)) {
+                    joins.push((joiner, index.ids(raw.id).to_vec()));
+                }
+                known.into_iter().for_each(|joiners| joiners.push(joiner));
             }
             if raw.state == RawState::Joining || raw.keys[1] != 0 {
                 let latch = if raw.keys[1] == 0 {
@@ -425,7 +424,7 @@ impl Collected {
                 } else {
                     raw.keys[1]
                 };
-                if let Some(waiter) = at(&latch) {
+                if let Some(waiter) = index.by_key(latch) {
                     forks.push((waiter, index.ids(latch).to_vec()));
                 }
             }
@@ -456,7 +455,7 @@ mod tests {
     fn parts_of_one_address_are_all_found() {
         let mut index = Index {
             ids: addresses(4),
-            several: HashMap::new(),
+            several: addresses(0),
             keys: addresses(0),
             is_own_key: Vec::new(),
             origins: Vec::new(),

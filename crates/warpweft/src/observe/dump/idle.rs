@@ -4,8 +4,8 @@
 //! This covers what leads to no other task: a sender that was forgotten and never used, an event that nothing
 //! notifies, a barrier to which too few come.
 
+use super::task_set::TaskSet;
 use super::{Dump, Finding, TaskDump, TaskState, WaitDump, WaitsFor};
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// How long nothing must have happened: a runtime that is fed from outside has shorter pauses.
@@ -21,36 +21,28 @@ pub(super) fn find(dump: &Dump, callers: &[usize]) -> Option<Finding> {
     {
         return None;
     }
-    let own = || {
-        dump.tasks
-            .iter()
-            .enumerate()
-            .filter(|(number, task)| task.pool.is_some() && !callers.contains(number))
-    };
-    // A thread in `block_on` is no task of a pool, and what it waits for may give the tasks something to do.
-    let mut threads = dump.tasks.iter().filter(|task| task.pool.is_none());
-    let may_act = |task: &TaskDump| task.waits.iter().any(ends_without_a_task);
-    if own().any(|(_, task)| has_way_out(task)) || threads.any(may_act) {
-        return None;
+    let named = TaskSet::named_in(dump);
+    let mut tasks = Vec::new();
+    let mut is_quiet = false;
+    for (number, task) in dump.tasks.iter().enumerate() {
+        if task.pool.is_none() {
+            // A thread in `block_on` is no task of a pool, and what it waits for may give the tasks something
+            // to do.
+            if task.waits.iter().any(ends_without_a_task) {
+                return None;
+            }
+        } else if !callers.contains(&number) {
+            if has_way_out(task) || task.since.is_some_and(|since| since < QUIET) {
+                return None;
+            }
+            is_quiet |= task.since.is_some();
+            let depends = |wait: &WaitDump| !wait.holders.is_empty() || !wait.likely.is_empty();
+            if !named.contains(number) && !task.waits.iter().any(depends) {
+                tasks.push(number);
+            }
+        }
     }
-    let since = || own().filter_map(|(_, task)| task.since);
-    if since().next().is_none() || since().any(|since| since < QUIET) {
-        return None;
-    }
-    let named: BTreeSet<usize> = dump
-        .findings
-        .iter()
-        .flat_map(|finding| finding.tasks().to_vec())
-        .collect();
-    let depends = |task: &TaskDump| {
-        let mut waits = task.waits.iter();
-        waits.any(|wait| !wait.holders.is_empty() || !wait.likely.is_empty())
-    };
-    let tasks: Vec<usize> = own()
-        .filter(|(number, task)| !named.contains(number) && !depends(task))
-        .map(|(number, _)| number)
-        .collect();
-    (!tasks.is_empty()).then_some(Finding::NothingRuns { tasks })
+    (is_quiet && !tasks.is_empty()).then_some(Finding::NothingRuns { tasks })
 }
 
 /// The wait ends by what comes without another task.

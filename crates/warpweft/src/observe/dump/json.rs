@@ -1,11 +1,11 @@
 //! A dump for programs: JSON, by a small writer.
 
+use super::names::kind_name;
 use super::{Dump, Finding, TaskDump, TaskState, WaitDump, WaitsFor};
 use crate::observe::json::Text;
 use crate::observe::stack::Frame;
 use std::fmt::Write as _;
 use std::time::Duration;
-use warpweft_task::TaskKind;
 
 impl Dump {
     /// Returns the dump as one JSON object.
@@ -134,19 +134,16 @@ impl Writer {
         self.object(|json| {
             json.number("number", Some(number as u64));
             json.text("id", Some(&format!("{:#x}", task.id)));
-            json.text("kind", Some(kind(task.kind)));
+            json.text("kind", Some(kind_name(task.kind)));
             json.text("name", task.name.as_deref());
             json.text("spawned_at", task.spawned_at.map(ToString::to_string).as_deref());
             json.text("pool", task.pool.as_deref());
-            let (state, worker) = match task.state {
-                TaskState::Queued => ("queued", None),
-                TaskState::Running(worker) => ("running", worker),
-                TaskState::Waiting => ("waiting", None),
-                TaskState::Blocking => ("blocking", None),
-                TaskState::SpawnedBlocking => ("spawned_blocking", None),
+            json.text("state", Some(task.state.name()));
+            let worker = match task.state {
+                TaskState::Running(Some(worker)) => Some(worker as u64),
+                _ => None,
             };
-            json.text("state", Some(state));
-            json.number("worker", worker.map(|worker| worker as u64));
+            json.number("worker", worker);
             json.time("since_ns", task.since);
             json.list("waits", &task.waits, Self::wait);
             json.list("described", &task.described, |json, what| {
@@ -183,11 +180,9 @@ impl Writer {
             json.numbers("likely", &wait.likely);
             json.flag("holder_missing", wait.is_holder_missing);
             json.flag("indirect", wait.is_indirect);
+            json.text("on", Some(wait.on.name()));
             match &wait.on {
-                WaitsFor::Join => json.text("on", Some("join")),
-                WaitsFor::Fork => json.text("on", Some("fork")),
                 WaitsFor::Lock { kind, owner } => {
-                    json.text("on", Some("lock"));
                     json.text("of", Some(kind));
                     json.text("owner", owner.as_deref());
                 }
@@ -203,7 +198,6 @@ impl Writer {
                     pool,
                     behind,
                 } => {
-                    json.text("on", Some("permits"));
                     json.text("of", Some(kind));
                     json.number("wanted", Some(*wanted as u64));
                     json.number("free", Some(*free as u64));
@@ -216,12 +210,10 @@ impl Writer {
                     json.number("behind", behind.map(|first| first as u64));
                 }
                 WaitsFor::Barrier { arrived, size } => {
-                    json.text("on", Some("barrier"));
                     json.number("arrived", Some(*arrived as u64));
                     json.number("size", Some(*size as u64));
                 }
                 WaitsFor::Event { kind, last, made_at } => {
-                    json.text("on", Some("event"));
                     json.text("of", Some(kind));
                     json.text("last_notifier", last.as_deref());
                     json.text("made_at", made_at.map(ToString::to_string).as_deref());
@@ -232,7 +224,6 @@ impl Writer {
                     last,
                     made_at,
                 } => {
-                    json.text("on", Some("receive"));
                     json.number("capacity", Some(*capacity as u64));
                     json.number("senders", Some(*senders as u64));
                     json.text("last_sender", last.as_deref());
@@ -245,7 +236,6 @@ impl Writer {
                     last,
                     made_at,
                 } => {
-                    json.text("on", Some("send"));
                     json.number("queued", Some(*queued as u64));
                     json.number("capacity", Some(*capacity as u64));
                     json.number("receivers", Some(*receivers as u64));
@@ -253,8 +243,6 @@ impl Writer {
                     json.text("made_at", Some(&made_at.to_string()));
                 }
                 WaitsFor::Timer(left) | WaitsFor::Deadline(left) => {
-                    let is_timer = matches!(wait.on, WaitsFor::Timer(_));
-                    json.text("on", Some(if is_timer { "timer" } else { "deadline" }));
                     json.time("left_ns", Some(*left));
                 }
                 WaitsFor::Socket {
@@ -262,13 +250,11 @@ impl Writer {
                     write,
                     name,
                 } => {
-                    json.text("on", Some("socket"));
                     json.number("descriptor", *descriptor);
                     json.flag("write", *write);
                     json.text("descriptor_name", name.as_deref());
                 }
-                WaitsFor::BlockingPlace => json.text("on", Some("blocking_place")),
-                WaitsFor::Cancellation => json.text("on", Some("cancellation")),
+                WaitsFor::Join | WaitsFor::Fork | WaitsFor::BlockingPlace | WaitsFor::Cancellation => {}
             }
         });
     }
@@ -293,16 +279,5 @@ impl Writer {
                 _ => {}
             }
         });
-    }
-}
-
-fn kind(kind: Option<TaskKind>) -> &'static str {
-    match kind {
-        None => "thread",
-        Some(TaskKind::Future) => "future",
-        Some(TaskKind::Job) => "job",
-        Some(TaskKind::Fiber) => "fiber",
-        Some(TaskKind::Blocking) => "blocking",
-        Some(_) => "fork",
     }
 }

@@ -4,7 +4,6 @@
 //! runtime can see. The kernel knows the word on which its thread sleeps.
 
 use super::{Dump, Finding, TaskDump, TaskState};
-use std::collections::BTreeMap;
 use warpweft_platform::thread_state::{self, ThreadState};
 
 /// The most threads that are looked at: 20 µs each.
@@ -31,11 +30,15 @@ fn runs(task: &TaskDump) -> bool {
 /// Finds the tasks that block on a word. A single one in a closure that may block is none: it may wait for
 /// orders.
 pub(super) fn find(dump: &Dump) -> Vec<Finding> {
-    let mut words: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+    // In ascending order: there are few, as few threads are looked at.
+    let mut words: Vec<(u64, Vec<usize>)> = Vec::new();
     for (number, task) in dump.tasks.iter().enumerate() {
         let word = |state: &ThreadState| state.futex.filter(|_| state.state == 'S');
         if let Some(word) = task.thread_state.as_ref().and_then(word) {
-            words.entry(word).or_default().push(number);
+            match words.binary_search_by_key(&word, |(other, _)| *other) {
+                Ok(place) => words[place].1.push(number),
+                Err(place) => words.insert(place, (word, vec![number])),
+            }
         }
     }
     let keeps_worker = |&task: &usize| matches!(dump.tasks[task].state, TaskState::Running(_));

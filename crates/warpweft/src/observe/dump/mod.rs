@@ -12,26 +12,31 @@
 //! | `idle` | a runtime in which nothing runs, and nothing is to come |
 //! | `kernel` | what the threads of tasks that run do in the kernel |
 //! | `unattended` | the tasks that wait long for what no living task is known to bring |
+//! | `task_set`, `weights`, `groups` | sets of tasks; tasks with weights, and in groups |
 //! | `alike` | findings that say the same of many tasks, and their order |
 //! | `text` | a dump for a terminal |
-//! | `json` | a dump for programs |
+//! | `json`, `names` | a dump for programs; the names in it |
 //!
 //! # Invariants
 //!
 //! - A dump is a copy. Nothing in it refers to a task.
 
-mod addresses;
+pub(crate) mod addresses;
 mod alike;
 mod blocking;
 pub(crate) mod graph;
+mod groups;
 mod idle;
 mod json;
 mod kernel;
+mod names;
 mod permits;
 mod sockets;
 mod stuck;
+pub(crate) mod task_set;
 mod text;
 mod unattended;
+mod weights;
 
 use super::stack::{NoStack, Stack};
 use std::panic::Location;

@@ -14,9 +14,10 @@
 //!   permits. So it has them only probably.
 
 use super::TaskDump;
+use super::addresses::Addresses;
 use super::graph::{Index, tell};
+use super::weights::{Weights, ones, sums};
 use crate::observe::raw::{BOUNDED_SCOPE, BoundedPool, RawWait, RawWhat};
-use std::collections::{BTreeMap, HashMap};
 use warpweft_task::frame::Who;
 
 /// The most pairs of a wait and a task with a place in a bounded pool. More are left out.
@@ -44,14 +45,18 @@ pub(super) struct Permits {
 
 /// What is known of all objects with permits.
 #[derive(Debug, Default)]
-pub(super) struct AllPermits {
-    /// By object: the tasks that were given permits and have not looked.
-    given: HashMap<usize, Vec<(usize, usize)>>,
-    /// By object: the tasks in its list.
-    in_line: HashMap<usize, Vec<usize>>,
-    /// By object: the tasks with a place there, and how many places there are.
-    pools: HashMap<usize, (Vec<usize>, usize)>,
-    known: HashMap<usize, Permits>,
+pub(super) struct AllPermits(Addresses<PermitObject>);
+
+/// What is known of one object with permits.
+#[derive(Debug, Default)]
+struct PermitObject {
+    /// The tasks that were given permits and have not looked.
+    given: Weights,
+    /// The tasks in its list.
+    in_line: Vec<usize>,
+    /// The tasks with a place in a bounded pool, and how many places there are.
+    pool: Option<(Vec<usize>, usize)>,
+    permits: Option<Permits>,
 }
 
 impl AllPermits {
@@ -64,18 +69,19 @@ impl AllPermits {
             let Some(task) = index.by_key(wait.waiter) else {
                 continue;
             };
+            let object = all.0.entry(wait.object).or_default();
             if wait.told {
-                all.given.entry(wait.object).or_default().push((task, *wanted));
+                object.given.push((task, *wanted));
             } else {
-                all.in_line.entry(wait.object).or_default().push(task);
+                object.in_line.push(task);
             }
         }
         for pool in bounded {
-            let waiters = all.in_line.get(&pool.object).map_or(0, Vec::len);
+            let object = all.0.entry(pool.object).or_default();
             let places = index.places.iter().filter(|(number, _)| *number == pool.pool);
             let tasks: Vec<usize> = places.map(|&(_, task)| task).collect();
-            if tasks.len().saturating_mul(waiters) <= MOST {
-                all.pools.insert(pool.object, (tasks, pool.capacity));
+            if tasks.len().saturating_mul(object.in_line.len()) <= MOST {
+                object.pool = Some((tasks, pool.capacity));
             }
         }
         all
@@ -83,7 +89,7 @@ impl AllPermits {
 
     /// Returns the first task in the list of an object.
     pub(super) fn first(&self, object: usize) -> Option<usize> {
-        self.in_line.get(&object)?.first().copied()
+        self.0.get(&object)?.in_line.first().copied()
     }
 
     /// Returns what is known of the object of a wait for permits.
@@ -93,14 +99,15 @@ impl AllPermits {
         living: impl Fn(Who) -> Vec<usize>,
         dumped: &[TaskDump],
     ) -> Permits {
-        if let Some(known) = self.known.get(&wait.object) {
-            return known.clone();
+        let object = self.0.entry(wait.object).or_default();
+        if object.permits.is_none() {
+            object.permits = Some(object.find(wait, living, dumped).unwrap_or_default());
         }
-        let permits = self.find(wait, living, dumped).unwrap_or_default();
-        self.known.insert(wait.object, permits.clone());
-        permits
+        object.permits.clone().unwrap_or_default()
     }
+}
 
+impl PermitObject {
     fn find(
         &self,
         wait: &RawWait,
@@ -118,15 +125,15 @@ impl AllPermits {
         else {
             return None;
         };
-        let (mut certain, mut likely) = (BTreeMap::new(), BTreeMap::new());
+        let (mut certain, mut likely) = (Weights::new(), Weights::new());
         let mut found = Permits::default();
-        let all = if let Some((tasks, capacity)) = self.pools.get(&wait.object) {
-            certain.extend(tasks.iter().map(|&task| (task, 1)));
+        let all = if let Some((tasks, capacity)) = &self.pool {
+            certain = ones(tasks);
             *capacity
         } else if kind == BOUNDED_SCOPE {
             // Each part of the scope that has begun has a place, and the others are not known.
-            let parts = holders.iter().flat_map(|&(parts, _)| living(parts));
-            certain.extend(parts.map(|part| (part, 1)));
+            let parts: Vec<usize> = holders.iter().flat_map(|&(parts, _)| living(parts)).collect();
+            certain = ones(&parts);
             holders.iter().map(|(_, places)| places).sum()
         } else {
             all
@@ -136,10 +143,8 @@ impl AllPermits {
             BOUNDED_SCOPE => &[][..],
             _ => holders,
         };
-        for &(task, given) in self.given.get(&wait.object).into_iter().flatten() {
-            *certain.entry(task).or_insert(0) += given;
-        }
-        let in_line = self.in_line.get(&wait.object).map_or(&[][..], |line| line);
+        certain.extend_from_slice(&self.given);
+        let in_line = &self.in_line;
         let all_living: Vec<Vec<usize>> = holders.iter().map(|&(who, _)| living(who)).collect();
         let takes_for_others = |task: &usize| {
             in_line.contains(task) && all_living.iter().filter(|tasks| tasks[..] == [*task]).count() > 1
@@ -156,15 +161,16 @@ impl AllPermits {
                 [task] if !takes_for_others(&task) => {
                     let is_named = is_task && dumped[task].name.is_some();
                     let list = if is_named { &mut certain } else { &mut likely };
-                    *list.entry(task).or_insert(0) += held;
+                    list.push((task, held));
                 }
                 // One of the parts of a join, or an unknown task.
                 _ => unknown += held,
             }
         }
-        found.holders = certain.keys().copied().collect();
-        found.likely = likely.keys().copied().collect();
-        found.held = certain.values().chain(likely.values()).copied().collect();
+        (certain, likely) = (sums(certain), sums(likely));
+        found.held = certain.iter().chain(&likely).map(|&(_, held)| held).collect();
+        let numbers = |of: Weights| of.into_iter().map(|(task, _)| task).collect();
+        (found.holders, found.likely) = (numbers(certain), numbers(likely));
         let known = found.absent + found.held.iter().sum::<usize>();
         let out = all.checked_sub(free).filter(|out| known + unknown <= *out)?;
         found.missing = first.saturating_sub(free + out - known);

@@ -14,22 +14,21 @@
 //!   woken, so it counts only if it is asleep again.
 
 use super::idle::has_way_out;
+use super::task_set::TaskSet;
 use super::unattended::LONG;
+use super::weights::{Weights, ones, sums, weight_of};
 use super::{Dump, Finding, TaskDump, TaskState, WaitDump, WaitsFor};
 use crate::observe::raw::LIMIT;
-use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// On which tasks a wait depends: it ends when those of them that go on have a certain weight together.
 struct Need {
     /// The weight of each task: how many permits it has; otherwise 1. Empty if it depends on none.
-    on: BTreeMap<usize, usize>,
+    on: Weights,
     enough: usize,
 }
 
 impl Need {
     fn of(wait: &WaitDump, is_likely: bool) -> Self {
-        let mut on = BTreeMap::new();
         if let WaitsFor::Permits {
             held,
             missing,
@@ -39,9 +38,9 @@ impl Need {
         {
             let (certain, probable) = held.split_at(wait.holders.len().min(held.len()));
             let mut enough = missing.saturating_sub(*absent);
+            let mut on = Weights::new();
             let mut add = |tasks: &[usize], held: &[usize]| {
-                let each = tasks.iter().zip(held);
-                each.for_each(|(&task, held)| *on.entry(task).or_insert(0) += held);
+                on.extend(tasks.iter().copied().zip(held.iter().copied()));
             };
             add(&wait.holders, certain);
             if is_likely {
@@ -52,20 +51,18 @@ impl Need {
             if enough == 0 {
                 on.clear();
             }
-            return Self { on, enough };
+            return Self { on: sums(on), enough };
         }
-        on.extend(wait.holders.iter().map(|&task| (task, 1)));
-        if is_likely {
-            on.extend(wait.likely.iter().map(|&task| (task, 1)));
-        }
+        let likely: &[usize] = if is_likely { &wait.likely } else { &[] };
+        let on = ones(wait.holders.iter().chain(likely));
         let enough = if is_for_a_thread(wait) { 1 } else { on.len() };
         Self { on, enough }
     }
 
     /// The wait does not end before this task goes on.
     fn is_needed(&self, task: usize) -> bool {
-        let others = self.on.iter().filter(|(other, _)| **other != task);
-        self.on.contains_key(&task) && others.map(|(_, weight)| weight).sum::<usize>() < self.enough
+        let all: usize = self.on.iter().map(|(_, weight)| weight).sum();
+        weight_of(&self.on, task).is_some_and(|own| all - own < self.enough)
     }
 }
 
@@ -79,9 +76,25 @@ fn likely(wait: &WaitDump) -> Need {
     Need::of(wait, true)
 }
 
-/// The last tasks that were seen with the other side of what is waited for, by the task that waits and its
-/// wait: what identifies the last one, or 0, and their numbers if they live.
-pub(super) type Lasts = BTreeMap<(usize, usize), (usize, Vec<usize>)>;
+/// The last task that was seen with the other side of what is waited for.
+#[derive(Debug)]
+pub(super) struct Last {
+    /// The place of the wait among those of the task that waits.
+    pub(super) wait: usize,
+    /// What identifies the last task.
+    pub(super) id: usize,
+    /// Its number if it lives. Several may have that identity.
+    pub(super) living: Vec<usize>,
+}
+
+/// By the task that waits, and in the order of its waits.
+pub(super) type Lasts = Vec<Vec<Last>>;
+
+/// Returns the last task with the other side of this wait, if one is known.
+pub(super) fn last_of(lasts: &Lasts, task: usize, wait: usize) -> Option<&Last> {
+    let place = lasts[task].binary_search_by_key(&wait, |last| last.wait);
+    place.ok().map(|place| &lasts[task][place])
+}
 
 /// It waits, perhaps in a closure that may block.
 pub(super) fn sleeps(task: &TaskDump) -> bool {
@@ -107,7 +120,7 @@ pub(super) fn open(task: &TaskDump) -> impl Iterator<Item = &WaitDump> {
 pub(super) fn find(dump: &Dump, lasts: &Lasts) -> Vec<Finding> {
     let tasks = &dump.tasks;
     let mut findings = Vec::new();
-    let mut seen = BTreeSet::new();
+    let mut seen = TaskSet::new(tasks.len());
     let known = stuck(tasks, certain);
     find_cycles(tasks, &known, (certain, false), &mut seen, &mut findings);
     if tasks
@@ -120,7 +133,7 @@ pub(super) fn find(dump: &Dump, lasts: &Lasts) -> Vec<Finding> {
     for (number, task) in tasks.iter().enumerate().filter(|(_, task)| sleeps(task)) {
         if task.wakers == Some(0) && task.waits.is_empty() && !task.cancelled {
             findings.push(Finding::NobodyCanWake { tasks: vec![number] });
-        } else if !seen.contains(&number) && is_abandoned(tasks, &known, number, lasts) {
+        } else if !seen.contains(number) && is_abandoned(tasks, &known, number, lasts) {
             findings.push(Finding::Abandoned { tasks: vec![number] });
         }
     }
@@ -130,22 +143,22 @@ pub(super) fn find(dump: &Dump, lasts: &Lasts) -> Vec<Finding> {
 /// Finds the circles among the stuck tasks. None shares a task with one that was `seen` before.
 fn find_cycles(
     tasks: &[TaskDump],
-    stuck: &BTreeSet<usize>,
+    stuck: &TaskSet,
     (needs, is_likely): (Needs, bool),
-    seen: &mut BTreeSet<usize>,
+    seen: &mut TaskSet,
     findings: &mut Vec<Finding>,
 ) {
     // By the walk that came there first. A walk that meets an earlier one leads to the same circle.
-    let mut walks = HashMap::new();
-    for &start in stuck {
+    let mut walks = vec![None; tasks.len()];
+    for start in stuck.tasks() {
         let cycle = cycle(tasks, stuck, needs, start, &mut walks);
-        if cycle.is_empty() || cycle.iter().any(|task| seen.contains(task)) {
+        if cycle.is_empty() || cycle.iter().any(|&task| seen.contains(task)) {
             continue;
         }
         if cycle.len() == 1 && has_passed_permits_on(tasks, cycle[0]) {
             continue;
         }
-        seen.extend(&cycle);
+        seen.insert_all(&cycle);
         match cycle[..] {
             [task] if is_not_polled(&tasks[task]) => findings.push(Finding::NotPolled { task }),
             _ => findings.push(Finding::Cycle {
@@ -159,12 +172,12 @@ fn find_cycles(
 }
 
 /// Returns the largest set of tasks each of whose waits depends on a task of the set.
-fn stuck(tasks: &[TaskDump], needs: Needs) -> BTreeSet<usize> {
+fn stuck(tasks: &[TaskDump], needs: Needs) -> TaskSet {
     // Each wait, with the weight of the tasks that must leave the set before it ends, and the waits that
     // depend on a task, with its weight.
     let mut waits: Vec<(usize, usize)> = Vec::new();
-    let mut dependent: HashMap<usize, Vec<(usize, usize)>> = HashMap::new();
-    let mut stuck = BTreeSet::new();
+    let mut dependent: Vec<Vec<(usize, usize)>> = vec![Vec::new(); tasks.len()];
+    let mut stuck = TaskSet::new(tasks.len());
     let mut leave = Vec::new();
     for (number, task) in tasks.iter().enumerate() {
         let is_candidate = sleeps(task) && open(task).next().is_some();
@@ -174,19 +187,19 @@ fn stuck(tasks: &[TaskDump], needs: Needs) -> BTreeSet<usize> {
             leave.push(number);
             continue;
         }
-        stuck.insert(number);
+        stuck.insert_all(&[number]);
         for need in needs() {
-            for (&holder, &weight) in &need.on {
-                dependent.entry(holder).or_default().push((waits.len(), weight));
+            for &(holder, weight) in &need.on {
+                dependent[holder].push((waits.len(), weight));
             }
             waits.push((number, need.enough));
         }
     }
     while let Some(task) = leave.pop() {
-        for (wait, weight) in dependent.remove(&task).unwrap_or_default() {
+        for (wait, weight) in std::mem::take(&mut dependent[task]) {
             let (waiter, enough) = &mut waits[wait];
             *enough = enough.saturating_sub(weight);
-            if *enough == 0 && stuck.remove(waiter) {
+            if *enough == 0 && stuck.remove(*waiter) {
                 leave.push(*waiter);
             }
         }
@@ -198,38 +211,35 @@ fn stuck(tasks: &[TaskDump], needs: Needs) -> BTreeSet<usize> {
 /// walk has come there.
 fn cycle(
     tasks: &[TaskDump],
-    stuck: &BTreeSet<usize>,
+    stuck: &TaskSet,
     needs: Needs,
     start: usize,
-    walks: &mut HashMap<usize, usize>,
+    walks: &mut [Option<usize>],
 ) -> Vec<usize> {
     let mut path = Vec::new();
     let mut at = start;
     loop {
-        match walks.entry(at) {
-            Entry::Occupied(walk) if *walk.get() == start => {
+        match walks[at].replace(start) {
+            None => {}
+            Some(walk) if walk == start => {
                 let place = path.iter().position(|&task| task == at);
                 return place.map_or_else(Vec::new, |place| path.split_off(place));
             }
-            Entry::Occupied(_) => return Vec::new(),
-            Entry::Vacant(walk) => walk.insert(start),
-        };
+            Some(_) => return Vec::new(),
+        }
         path.push(at);
         let next = open(&tasks[at]).find_map(|wait| {
             let need = needs(wait);
-            let is_stuck = |holder: &&usize| stuck.contains(holder);
-            let of_stuck = || need.on.keys().filter(is_stuck);
-            let needed = || of_stuck().filter(|&&holder| need.is_needed(holder));
+            let on = need.on.iter().map(|&(holder, _)| holder);
+            let of_stuck: Vec<usize> = on.filter(|&holder| stuck.contains(holder)).collect();
+            let find = |is_it: &dyn Fn(usize) -> bool| of_stuck.iter().copied().find(|&holder| is_it(holder));
             // Two readers that both want to write are a circle of two.
-            let needed = needed().find(|&&holder| holder != at).or_else(|| needed().next());
-            // Where none is needed by itself, all of them belong to the circle.
-            let new = || of_stuck().find(|holder| !walks.contains_key(holder));
-            let first = || path.iter().find(|task| need.on.contains_key(task));
-            needed
-                .or_else(new)
-                .or_else(first)
-                .or_else(|| of_stuck().next())
-                .copied()
+            find(&|holder| holder != at && need.is_needed(holder))
+                .or_else(|| find(&|holder| need.is_needed(holder)))
+                // Where none is needed by itself, all of them belong to the circle.
+                .or_else(|| find(&|holder| walks[holder].is_none()))
+                .or_else(|| path.iter().copied().find(|&task| weight_of(&need.on, task).is_some()))
+                .or_else(|| find(&|_| true))
         });
         match next {
             Some(next) => at = next,
@@ -272,7 +282,7 @@ fn may_have_passed_on(tasks: &[TaskDump], number: usize) -> bool {
 
 /// All waits of the task are for channels whose other end was last seen with the task itself, with one that
 /// is stuck or waits for this one, or with one that has ended [long](LONG) ago.
-fn is_abandoned(tasks: &[TaskDump], stuck: &BTreeSet<usize>, number: usize, lasts: &Lasts) -> bool {
+fn is_abandoned(tasks: &[TaskDump], stuck: &TaskSet, number: usize, lasts: &Lasts) -> bool {
     let mut some = false;
     for (at, wait) in tasks[number]
         .waits
@@ -284,18 +294,19 @@ fn is_abandoned(tasks: &[TaskDump], stuck: &BTreeSet<usize>, number: usize, last
             WaitsFor::Receive { senders: ends, .. } | WaitsFor::Send { receivers: ends, .. } => ends <= 1,
             _ => false,
         };
-        let Some((id, holders)) = lasts.get(&(number, at)).filter(|_| has_one_other_end) else {
+        let last = last_of(lasts, number, at).filter(|_| has_one_other_end);
+        let Some(Last { id, living, .. }) = last else {
             return false;
         };
         // The addresses of threads are odd: such a thread may run, without being in the dump. A task that has
         // ended may have passed its end on.
         let is_long_ago = wait.since.is_some_and(|since| since >= LONG);
-        let may_live = *id == 0 || holders.is_empty() && (*id & 1 == 1 || !is_long_ago);
+        let may_live = living.is_empty() && (*id & 1 == 1 || !is_long_ago);
         let waits_for_it = |holder: &usize| *holder == number || depends(tasks, *holder, number);
         if may_live
-            || !holders
+            || !living
                 .iter()
-                .all(|holder| stuck.contains(holder) || waits_for_it(holder))
+                .all(|holder| stuck.contains(*holder) || waits_for_it(holder))
         {
             return false;
         }

@@ -4,10 +4,10 @@
 //! itself: a server whose heartbeat goes on may have forgotten a sender.
 
 use super::alike::by_what;
-use super::stuck::{Lasts, open, sleeps};
+use super::stuck::{Last, Lasts, last_of, open, sleeps};
+use super::task_set::TaskSet;
 use super::{Dump, Finding, TaskDump, WaitDump, WaitsFor};
 use crate::observe::raw::BOUNDED_SCOPE;
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// How long a task must have waited.
@@ -15,10 +15,10 @@ pub(super) const LONG: Duration = Duration::from_secs(1);
 
 /// Finds them. What other findings name is not named again.
 pub(super) fn find(dump: &Dump, lasts: &Lasts) -> Vec<Finding> {
-    let named: BTreeSet<usize> = dump.findings.iter().flat_map(Finding::tasks).copied().collect();
+    let named = TaskSet::named_in(dump);
     let tasks = dump.tasks.iter().enumerate();
     let found = tasks
-        .filter(|(number, task)| !named.contains(number) && is_unattended(*number, task, lasts))
+        .filter(|(number, task)| !named.contains(*number) && is_unattended(*number, task, lasts))
         .map(|(number, _)| number);
     let groups = by_what(&dump.tasks, found.collect()).into_iter();
     groups.map(|tasks| Finding::Unattended { tasks }).collect()
@@ -37,7 +37,7 @@ fn is_unattended(number: usize, task: &TaskDump, lasts: &Lasts) -> bool {
         && !task.cancelled
         && !task.waits.is_empty()
         && waits.all(|(at, wait)| {
-            let last = lasts.get(&(number, at));
+            let last = last_of(lasts, number, at);
             !wait.told && is_old(wait) && is_from_a_task(&wait.on) && !is_known_to_come(number, wait, last)
         })
 }
@@ -70,9 +70,9 @@ fn has_living_owner(wait: &WaitDump) -> bool {
 }
 
 /// A task that lives has it, or has used the other side last; or a thread outside has.
-fn is_known_to_come(waiter: usize, wait: &WaitDump, last: Option<&(usize, Vec<usize>)>) -> bool {
+fn is_known_to_come(waiter: usize, wait: &WaitDump, last: Option<&Last>) -> bool {
     let lives = |&task: &usize| task != waiter;
-    let has_used = |(id, living): &(usize, Vec<usize>)| id & 1 == 1 || living.iter().any(lives);
+    let has_used = |last: &Last| last.id & 1 == 1 || last.living.iter().any(lives);
     let mut known = wait.holders.iter().chain(&wait.likely);
     known.any(lives) || last.is_some_and(has_used) || has_living_owner(wait)
 }

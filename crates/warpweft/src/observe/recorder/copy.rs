@@ -2,10 +2,11 @@
 
 use super::PoolRecorder;
 use super::event::{self, ANY_WORKER, Kind, Parts, Push, StepEnd};
+use super::perfetto::ns;
 use super::ring::Record;
 use super::sites::TaskSite;
 use super::snapshot::{Event, EventKind, PoolEvents, StepKind, TaskKey, Track};
-use std::collections::BTreeSet;
+use crate::observe::order::by_key;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -232,16 +233,19 @@ fn split_threads(records: Vec<Record>, names: Vec<Arc<str>>) -> (Vec<Record>, Ve
 
 /// Moves what thieves recorded to the workers from which they took forks. `taken` has the number of each.
 fn give_back(taken: Vec<(usize, Event)>, tracks: &mut [Track]) {
-    let mut changed = BTreeSet::new();
+    let own: Vec<usize> = tracks.iter().map(|track| track.events.len()).collect();
     for (worker, event) in taken {
         if let Some(track) = tracks.get_mut(worker) {
             track.events.push(event);
-            changed.insert(worker);
         }
     }
-    for worker in changed {
-        // Two ascending sequences, which this merges.
-        tracks[worker].events.sort_by_key(|event| event.at);
+    for (track, own) in tracks.iter_mut().zip(own) {
+        let events = &mut track.events;
+        if events.len() > own {
+            let order = events.iter().enumerate().map(|(place, event)| (ns(event), place));
+            let order = by_key(order.collect()).into_iter();
+            *events = order.map(|place| events[place].clone()).collect();
+        }
     }
 }
 
@@ -259,9 +263,7 @@ fn mark_loss(tracks: &mut [Track], track: usize) {
         at.map(|at| (at, tracks[track].events[at].at))
     } else {
         let outside = tracks.iter().filter(|track| track.worker.is_none());
-        let first = outside
-            .filter_map(|track| track.events.first())
-            .map(|event| event.at);
+        let first = outside.filter_map(|track| Some(track.events.first()?.at));
         first.min().map(|first| (0, first))
     };
     if let Some((index, at)) = oldest {

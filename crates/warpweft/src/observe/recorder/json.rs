@@ -5,8 +5,7 @@ use crate::observe::json::Text;
 use std::io::{self, Write};
 
 /// See [`Snapshot::write_json`].
-pub(super) fn write(snapshot: &Snapshot, mut to: impl Write) -> io::Result<()> {
-    let to = &mut to;
+pub(super) fn write(snapshot: &Snapshot, to: &mut dyn Write) -> io::Result<()> {
     write!(to, "{{\"pools\":[")?;
     for (at, pool) in snapshot.pools.iter().enumerate() {
         write!(to, "{}{{\"name\":{},\"tracks\":[", comma(at), Text(&pool.name))?;
@@ -38,7 +37,7 @@ fn comma(at: usize) -> &'static str {
     if at == 0 { "" } else { "," }
 }
 
-fn write_event(event: &Event, to: &mut impl Write) -> io::Result<()> {
+fn write_event(event: &Event, to: &mut dyn Write) -> io::Result<()> {
     let (at, name) = (event.at.as_nanos(), event.kind.name());
     write!(to, "{{\"at_ns\":{at},\"kind\":\"{name}\"")?;
     match &event.kind {

@@ -5,24 +5,38 @@
 
 use super::event::{Push, StepEnd};
 use super::perfetto::{ns, step_end};
-use super::snapshot::{EventKind, Snapshot, StepKind, TaskKey};
+use super::snapshot::{EventKind, Snapshot, StepKind, TaskKey, Track};
+use crate::observe::order::by_key;
 use std::collections::HashMap;
 
 /// The bits of a flow's id that count the flows of a task. The number of the task is above.
 const FLOW_BITS: u32 = 24;
 
 /// The place of an event: pool, track and index.
-pub(super) type Place = (usize, usize, usize);
+type Place = (usize, usize, usize);
+
+/// What connects an event with others.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Link {
+    /// The flow that begins at a push, or ends at a step.
+    pub(super) flow: Option<u64>,
+    /// The number of the task of a step.
+    pub(super) task: Option<u64>,
+}
 
 /// What connects the events of a snapshot.
 #[derive(Debug, Default)]
 pub(super) struct Links {
-    /// The flows that begin at a push, or end at a step.
-    pub(super) flows: HashMap<Place, u64>,
-    /// The task of each step.
-    pub(super) tasks: HashMap<Place, u64>,
+    /// By pool, track and event.
+    pub(super) links: Vec<Vec<Vec<Link>>>,
     /// Of each pool, the number of runnable tasks over time, in nanoseconds.
     pub(super) depths: Vec<Vec<(u64, u64)>>,
+}
+
+impl Links {
+    fn at(&mut self, (pool, track, event): Place) -> &mut Link {
+        &mut self.links[pool][track][event]
+    }
 }
 
 /// A push, or the begin of a step.
@@ -45,8 +59,12 @@ struct Task {
 
 /// See the [module](self).
 pub(super) fn link(snapshot: &Snapshot) -> Links {
-    let mut all = Vec::new();
+    let (mut all, mut steps) = (Vec::new(), Vec::new());
+    let mut links = Links::default();
     for (pool, events) in snapshot.pools.iter().enumerate() {
+        let unlinked = |track: &Track| vec![Link::default(); track.events.len()];
+        links.links.push(events.tracks.iter().map(unlinked).collect());
+        links.depths.push(Vec::new());
         for (track, events) in events.tracks.iter().enumerate() {
             for (index, event) in events.events.iter().enumerate() {
                 let place = (pool, track, index);
@@ -54,7 +72,7 @@ pub(super) fn link(snapshot: &Snapshot) -> Links {
                     EventKind::Push { task, why } => all.push((ns(event), task, What::Push(why), place)),
                     EventKind::Begin { what, task, .. } => {
                         let end = step_end(&events.events[index..]);
-                        all.push((ns(event), task, What::Step(what, end), place));
+                        steps.push((ns(event), task, What::Step(what, end), place));
                     }
                     _ => {}
                 }
@@ -62,15 +80,15 @@ pub(super) fn link(snapshot: &Snapshot) -> Links {
         }
     }
     // At the same time a push comes first.
-    all.sort_unstable_by_key(|&(ns, _, what, place)| (ns, matches!(what, What::Step(..)), place));
-    let mut links = Links {
-        depths: vec![Vec::new(); snapshot.pools.len()],
-        ..Links::default()
-    };
+    all.append(&mut steps);
+    let mut order = Vec::with_capacity(all.len());
+    for (at, event) in all.iter().enumerate() {
+        order.push((event.0, at));
+    }
     let mut runnable = vec![0_u64; snapshot.pools.len()];
     let mut tasks: HashMap<TaskKey, Task> = HashMap::new();
     let mut last_number = 0;
-    for (ns, key, what, place) in all {
+    for (ns, key, what, place) in by_key(order).into_iter().map(|at| all[at]) {
         let mut new_task = || {
             last_number += 1;
             Task {
@@ -104,13 +122,13 @@ pub(super) fn link(snapshot: &Snapshot) -> Links {
                 runnable[place.0] += 1;
             }
             What::Step(_, end) => {
-                links.tasks.insert(place, task.number);
+                links.at(place).task = Some(task.number);
                 if let Some(push) = task.pushed.take() {
                     runnable[push.0] -= 1;
                     task.flows += 1;
                     let flow = task.number << FLOW_BITS | task.flows & ((1 << FLOW_BITS) - 1);
-                    links.flows.insert(push, flow);
-                    links.flows.insert(place, flow);
+                    links.at(push).flow = Some(flow);
+                    links.at(place).flow = Some(flow);
                 }
                 task.is_alive = end != Some(StepEnd::Ended);
             }
@@ -123,7 +141,7 @@ pub(super) fn link(snapshot: &Snapshot) -> Links {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observe::recorder::snapshot::{Event, PoolEvents, Track};
+    use crate::observe::recorder::snapshot::{Event, PoolEvents};
     use std::time::Duration;
 
     /// A snapshot of one worker.
@@ -182,9 +200,12 @@ mod tests {
             (10, push(Push::Spawned)),
             (11, begin()),
         ]));
-        let tasks: Vec<u64> = [1, 4, 7, 10].map(|at| links.tasks[&(0, 0, at)]).into();
+        let tasks: Vec<u64> = [1, 4, 7, 10]
+            .into_iter()
+            .filter_map(|at| links.links[0][0][at].task)
+            .collect();
         assert_eq!(tasks, [1, 1, 2, 3]);
-        let flow = |at| links.flows[&(0, 0, at)];
+        let flow = |at: usize| links.links[0][0][at].flow.unwrap_or_default();
         assert_eq!((flow(0), flow(1)), (1 << FLOW_BITS | 1, 1 << FLOW_BITS | 1));
         assert_eq!((flow(3), flow(4)), (1 << FLOW_BITS | 2, 1 << FLOW_BITS | 2));
         assert_eq!(flow(9) >> FLOW_BITS, 3);
@@ -200,6 +221,6 @@ mod tests {
             (3, begin()),
         ]));
         assert_eq!(links.depths[0], [(1, 1), (2, 1), (3, 0)]);
-        assert!(!links.flows.contains_key(&(0, 0, 0)), "it leads nowhere");
+        assert_eq!(links.links[0][0][0].flow, None, "it leads nowhere");
     }
 }

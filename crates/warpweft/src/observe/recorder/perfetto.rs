@@ -12,9 +12,9 @@
 //! | spawner, waker | the slice around that instant; none on the tracks of threads without a worker |
 
 use super::event::StepEnd;
-use super::numbers::{Links, link};
+use super::numbers::{Link, link};
+use super::sites::Numbers;
 use super::snapshot::{Event, EventKind, PoolEvents, Snapshot, StepKind, Track};
-use std::collections::HashMap;
 use std::io::{self, Write};
 
 /// `Trace.packet`.
@@ -127,35 +127,32 @@ fn message() -> Message {
 }
 
 /// See [`Snapshot::write_perfetto`].
-pub(super) fn write(snapshot: &Snapshot, mut to: impl Write) -> io::Result<()> {
-    let Links { flows, tasks, depths } = link(snapshot);
+pub(super) fn write(snapshot: &Snapshot, to: &mut dyn Write) -> io::Result<()> {
+    let linked = link(snapshot);
     let mut sequence = 0;
     for (at, pool) in snapshot.pools.iter().enumerate() {
         let pool_uuid = uuid(at, 0);
         let group = message()
             .number(1, pool_uuid)
             .text(2, &format!("pool {}", pool.name));
-        put(&mut to, &message().message(packet::TRACK_DESCRIPTOR, &group))?;
+        put(to, &message().message(packet::TRACK_DESCRIPTOR, &group))?;
         for (index, track) in pool.tracks.iter().enumerate() {
             // Of compensating workers, those that worked.
             if track.events.is_empty() && track.worker.is_none_or(|worker| worker >= pool.workers) {
                 continue;
             }
             sequence += 1;
-            let linked = |event| Link {
-                flow: flows.get(&(at, index, event)).copied(),
-                task: tasks.get(&(at, index, event)).copied(),
-            };
-            write_track(&mut to, track, sequence, uuid(at, index + 1), pool_uuid, linked)?;
+            let links = &linked.links[at][index];
+            write_track(to, track, sequence, uuid(at, index + 1), pool_uuid, links)?;
         }
         sequence += 1;
         write_depths(
-            &mut to,
+            to,
             pool,
             sequence,
             uuid(at, pool.tracks.len() + 1),
             pool_uuid,
-            &thin(&depths[at]),
+            &thin(&linked.depths[at]),
         )?;
     }
     to.flush()
@@ -165,28 +162,21 @@ fn uuid(pool: usize, track: usize) -> u64 {
     (pool as u64 + 1) << 32 | track as u64
 }
 
-fn put(to: &mut impl Write, packet: &Message) -> io::Result<()> {
+fn put(to: &mut dyn Write, packet: &Message) -> io::Result<()> {
     to.write_all(&message().message(PACKET, packet).0)
 }
 
-/// What connects an event with others.
-struct Link {
-    flow: Option<u64>,
-    /// The number of the task of a step.
-    task: Option<u64>,
-}
-
 /// A sequence of packets with a track and a clock of its own.
-struct Sequence<W> {
-    to: W,
+struct Sequence<'a> {
+    to: &'a mut dyn Write,
     id: u64,
     last_ns: u64,
-    /// By field of `InternedData`, and text.
-    names: HashMap<(u32, String), u64>,
+    /// By field of `InternedData`.
+    names: [Numbers<str>; 4],
 }
 
-impl<W: Write> Sequence<W> {
-    fn begin(mut to: W, id: u64, uuid: u64, track: &Message, start_ns: u64) -> io::Result<Self> {
+impl<'a> Sequence<'a> {
+    fn begin(to: &'a mut dyn Write, id: u64, uuid: u64, track: &Message, start_ns: u64) -> io::Result<Self> {
         let clock = |id, ns| message().number(1, id).number(2, ns);
         let clocks = message()
             .message(1, &clock(CLOCK, start_ns).number(3, 1))
@@ -203,32 +193,32 @@ impl<W: Write> Sequence<W> {
             .number(packet::SEQUENCE_FLAGS, FIRST_OF_SEQUENCE)
             .message(packet::CLOCK_SNAPSHOT, &clocks)
             .message(packet::DEFAULTS, &defaults);
-        put(&mut to, &first)?;
+        put(to, &first)?;
         let track = message()
             .number(packet::SEQUENCE_ID, id)
             .message(packet::TRACK_DESCRIPTOR, track);
-        put(&mut to, &track)?;
+        put(to, &track)?;
         Ok(Self {
             to,
             id,
             last_ns: start_ns,
-            names: HashMap::new(),
+            names: Default::default(),
         })
     }
 
     /// Returns the number of a text in that field of `InternedData`. The first use writes it.
     fn intern(&mut self, field: u32, text: &str) -> io::Result<u64> {
-        let key = (field, text.to_owned());
-        if let Some(&iid) = self.names.get(&key) {
+        let names = &mut self.names[field as usize];
+        let known = names.all().len();
+        let iid = names.number(text).into();
+        if names.all().len() == known {
             return Ok(iid);
         }
-        let iid = self.names.keys().filter(|key| key.0 == field).count() as u64 + 1;
-        self.names.insert(key, iid);
         let interned = message().message(field, &message().number(1, iid).text(2, text));
         let packet = message()
             .number(packet::SEQUENCE_ID, self.id)
             .message(packet::INTERNED_DATA, &interned);
-        put(&mut self.to, &packet)?;
+        put(self.to, &packet)?;
         Ok(iid)
     }
 
@@ -239,7 +229,7 @@ impl<W: Write> Sequence<W> {
             .number(packet::SEQUENCE_ID, self.id)
             .message(packet::TRACK_EVENT, &event);
         self.last_ns = ns;
-        put(&mut self.to, &packet)
+        put(self.to, &packet)
     }
 }
 
@@ -248,12 +238,12 @@ pub(super) fn ns(event: &Event) -> u64 {
 }
 
 fn write_track(
-    to: &mut impl Write,
+    to: &mut dyn Write,
     track: &Track,
     id: u64,
     uuid: u64,
     pool_uuid: u64,
-    linked: impl Fn(usize) -> Link,
+    links: &[Link],
 ) -> io::Result<()> {
     let name = match (track.worker, track.blocking, &track.thread) {
         (Some(worker), _, _) => format!("worker {worker}"),
@@ -278,7 +268,7 @@ fn write_track(
             continue;
         }
         let iid = sequence.intern(interned::NAMES, &label(&event.kind))?;
-        let Link { flow, task } = linked(index);
+        let Link { flow, task } = links[index];
         let named = |event: Message| event.number(track_event::NAME_IID, iid);
         if begins {
             is_open = true;
@@ -368,7 +358,7 @@ fn about(tasks: u64) -> String {
 }
 
 fn write_depths(
-    to: &mut impl Write,
+    to: &mut dyn Write,
     pool: &PoolEvents,
     id: u64,
     uuid: u64,

@@ -212,14 +212,20 @@ impl Snapshot {
 
     /// Notes what the report of a stall says, at the last stall of that worker.
     pub(crate) fn with_report(mut self, of: usize, said: &str) -> Self {
-        let tracks = self.pools.iter_mut().flat_map(|pool| &mut pool.tracks);
-        let stalls = tracks
-            .flat_map(|track| &mut track.events)
-            .filter_map(|event| match &mut event.kind {
-                EventKind::Stall { worker, report } if *worker == of => Some((event.at, report)),
-                _ => None,
-            });
-        if let Some((_, report)) = stalls.max_by_key(|(at, _)| *at) {
+        let (mut last_at, mut last) = (None, None);
+        for pool in &mut self.pools {
+            for track in &mut pool.tracks {
+                for Event { at, kind } in &mut track.events {
+                    match kind {
+                        EventKind::Stall { worker, report } if *worker == of && Some(*at) >= last_at => {
+                            (last_at, last) = (Some(*at), Some(report));
+                        }
+                        _ => {}
+                    }
+                }
+            }
+        }
+        if let Some(report) = last {
             *report = Some(said.into());
         }
         self
@@ -234,8 +240,8 @@ impl Snapshot {
     /// # Errors
     ///
     /// Those of `to`.
-    pub fn write_perfetto(&self, to: impl Write) -> io::Result<()> {
-        perfetto::write(self, to)
+    pub fn write_perfetto(&self, mut to: impl Write) -> io::Result<()> {
+        perfetto::write(self, &mut to)
     }
 
     /// Writes the events as JSON:
@@ -245,7 +251,7 @@ impl Snapshot {
     /// # Errors
     ///
     /// Those of `to`.
-    pub fn write_json(&self, to: impl Write) -> io::Result<()> {
-        json::write(self, to)
+    pub fn write_json(&self, mut to: impl Write) -> io::Result<()> {
+        json::write(self, &mut to)
     }
 }

@@ -3,7 +3,6 @@
 use super::{INTERNAL, LINKS, SHOWN, count, short};
 use crate::observe::dump::graph::named;
 use crate::observe::dump::{Dump, Finding, TaskDump, TaskState, WaitDump, WaitsFor};
-use std::collections::HashMap;
 use std::fmt::{self, Formatter};
 use std::mem::discriminant;
 use warpweft_task::TaskKind;
@@ -11,30 +10,29 @@ use warpweft_task::TaskKind;
 impl Dump {
     /// Writes all findings. Of many that are alike, some stand for all.
     pub(super) fn all_findings(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let mut alike: HashMap<_, (usize, usize)> = HashMap::new();
-        let mut order = Vec::new();
+        // Of each kind and spawn site, of which there are few: how many there are.
+        let mut alike: Vec<(_, _, usize)> = Vec::new();
         for finding in &self.findings {
             let site = finding
                 .tasks()
                 .first()
                 .and_then(|&task| self.tasks[task].spawned_at);
-            let key = (
-                discriminant(finding),
-                site.map(|site| std::ptr::from_ref(site).addr()),
-            );
-            let next = alike.len();
-            let (place, seen) = alike.entry(key).or_insert((next, 0));
-            if *place == next {
-                order.push((site, 0));
+            let kind = discriminant(finding);
+            let place = alike.iter().position(|known| (known.0, known.1) == (kind, site));
+            let place = place.unwrap_or(alike.len());
+            if place == alike.len() {
+                alike.push((kind, site, 0));
             }
-            *seen += 1;
-            if f.alternate() || *seen <= SHOWN {
+            alike[place].2 += 1;
+            if f.alternate() || alike[place].2 <= SHOWN {
                 self.finding(f, finding)?;
-            } else {
-                order[*place].1 += 1;
             }
         }
-        for (site, more) in order.into_iter().filter(|(_, more)| *more > 0) {
+        for (_, site, all) in alike {
+            let more = all.saturating_sub(SHOWN);
+            if f.alternate() || more == 0 {
+                continue;
+            }
             let at = site.map_or_else(String::new, |site| format!(", of tasks of {site}"));
             writeln!(f, "… and {more} more findings that are alike{at}")?;
         }
@@ -141,7 +139,7 @@ impl Dump {
                         more => format!("{more} tasks wait"),
                     }
                 )?;
-                let behind = self.behind(tasks);
+                let behind = self.behind();
                 listed(f, tasks, SHOWN, |f, at| {
                     let task = tasks[at];
                     write!(f, "    {} waits for ", self.label(task))?;
@@ -149,7 +147,7 @@ impl Dump {
                         [] => f.write_str("something that is not known")?,
                         [wait, ..] => write!(f, "{}", wait.on)?,
                     }
-                    let behind = behind.get(&task).map_or(&[][..], |behind| behind);
+                    let behind = &behind[task];
                     let shown = behind.iter().take(LINKS);
                     let shown: Vec<String> = shown.map(|behind| format!("#{behind}")).collect();
                     match behind.len() - shown.len() {
@@ -192,14 +190,12 @@ impl Dump {
         waits.map(reason).collect::<Vec<_>>().join(", and ")
     }
 
-    /// Returns the tasks that depend on these, by the latter.
-    fn behind(&self, tasks: &[usize]) -> HashMap<usize, Vec<usize>> {
-        let mut behind: HashMap<usize, Vec<usize>> = tasks.iter().map(|&task| (task, Vec::new())).collect();
+    /// Returns the tasks that depend on each task.
+    fn behind(&self) -> Vec<Vec<usize>> {
+        let mut behind = vec![Vec::new(); self.tasks.len()];
         for (number, task) in self.tasks.iter().enumerate() {
-            for holder in task.waits.iter().flat_map(|wait| &wait.holders) {
-                if let Some(behind) = behind.get_mut(holder) {
-                    behind.push(number);
-                }
+            for &holder in task.waits.iter().flat_map(|wait| &wait.holders) {
+                behind[holder].push(number);
             }
         }
         behind

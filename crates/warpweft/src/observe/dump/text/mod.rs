@@ -4,14 +4,13 @@ mod findings;
 mod waits;
 
 use super::graph::named;
-use super::{Dump, TaskDump, TaskState, WaitDump, WaitsFor};
+use super::groups::{GroupKey, Groups};
+use super::names::kind_name;
+use super::{Dump, TaskDump, TaskState, WaitsFor};
+use crate::observe::order::{by_key, longest_first};
 use crate::observe::stack::WithoutWait;
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
 use std::fmt::{self, Display, Formatter};
-use std::mem::{Discriminant, discriminant};
 use std::time::Duration;
-use warpweft_task::TaskKind;
 
 /// How many tasks of a group, and how many findings that are alike, are shown.
 const SHOWN: usize = 10;
@@ -64,14 +63,6 @@ impl Display for Dump {
     }
 }
 
-/// What tasks of one group have in common: kind, spawn site, state, and what they wait for.
-type Group = (
-    &'static str,
-    usize,
-    &'static str,
-    Vec<(Discriminant<WaitsFor>, &'static str)>,
-);
-
 impl Dump {
     fn task(&self, f: &mut Formatter<'_>, number: usize) -> fmt::Result {
         let task = &self.tasks[number];
@@ -95,51 +86,36 @@ impl Dump {
 
     /// Returns the tasks in groups, those in which a task has waited longest first.
     fn groups(&self) -> Vec<Vec<usize>> {
-        let mut groups: BTreeMap<_, Vec<usize>> = BTreeMap::new();
-        let mut numbers: HashMap<Group, usize> = HashMap::new();
+        let mut all = Groups::default();
         for (number, task) in self.tasks.iter().enumerate() {
-            let next = numbers.len();
-            let group = *numbers.entry(group(task)).or_insert(next);
-            groups.entry(group).or_default().push(number);
+            all.add(group(task), number);
         }
-        let age = |number: usize| Reverse(self.tasks[number].since);
-        let mut groups: Vec<_> = groups.into_values().collect();
-        for group in &mut groups {
-            group.sort_by_key(|&number| age(number));
+        let mut groups = all.groups;
+        let age = |task: usize| longest_first(self.tasks[task].since);
+        let mut order = Vec::new();
+        for (place, group) in groups.iter_mut().enumerate() {
+            *group = by_key(group.iter().map(|&task| (age(task), task)).collect());
+            order.push((age(group[0]), place));
         }
-        groups.sort_by_key(|group| age(group[0]));
-        groups
+        let order = by_key(order).into_iter();
+        order.map(|place| std::mem::take(&mut groups[place])).collect()
     }
 }
 
-/// Returns what tasks that come together have in common.
-fn group(task: &TaskDump) -> Group {
-    let kind = match task.kind {
-        None => "thread",
-        Some(TaskKind::Future) => "future",
-        Some(TaskKind::Job) => "job",
-        Some(TaskKind::Fiber) => "fiber",
-        Some(TaskKind::Blocking) => "blocking",
-        Some(_) => "fork",
-    };
-    let state = match task.state {
-        TaskState::Queued => "queued",
-        TaskState::Running(_) => "running",
-        TaskState::Waiting => "waiting",
-        TaskState::Blocking => "blocking",
-        TaskState::SpawnedBlocking => "spawned",
-    };
-    let site = task.spawned_at.map_or(0, |site| std::ptr::from_ref(site).addr());
-    let wait = |wait: &WaitDump| {
+/// Returns what tasks that come together have in common: kind, spawn site, state, and what they wait for.
+fn group(task: &TaskDump) -> GroupKey {
+    let mut words = vec![(0, kind_name(task.kind)), (0, task.state.name())];
+    for wait in &task.waits {
         let of = match wait.on {
             WaitsFor::Lock { kind, .. } | WaitsFor::Permits { kind, .. } | WaitsFor::Event { kind, .. } => {
                 kind
             }
             _ => "",
         };
-        (discriminant(&wait.on), of)
-    };
-    (kind, site, state, task.waits.iter().map(wait).collect())
+        words.extend([(0, wait.on.name()), (0, of)]);
+    }
+    let site = task.spawned_at.map_or(0, |site| std::ptr::from_ref(site).addr());
+    (site, words)
 }
 
 fn count(count: usize, what: &str) -> String {
