@@ -59,6 +59,31 @@ fn http_tells_the_light_requests_from_those_that_compute() {
 }
 
 #[test]
+fn loops_run_where_there_are_parallel_loops() {
+    for program in ["sum", "map", "each"] {
+        each_runs(
+            &format!("loops/{program} n=500 loops=4"),
+            "warpweft,rayon,sequential",
+            2000,
+        );
+    }
+    // Its pool has a thread for each CPU, and no more.
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let folder = Folder::new("loops");
+    for variant in ["sum", "map", "each", "skewed", "small piece=9"] {
+        let found = records(
+            &folder,
+            &format!("loops/{variant} n=500 loops=4 --runtime orx-parallel --workers 1,{cpus} --repeat 1"),
+        );
+        assert!(!found.is_empty());
+        for record in found {
+            assert_eq!(record["operations"], 2000, "{record}");
+            assert!(record["measures"]["us_per_loop"].as_f64() > Some(0.0), "{record}");
+        }
+    }
+}
+
+#[test]
 fn packet_runs_everywhere() {
     each_runs("packet n=300 window=32", RUNTIMES, 300);
 }
@@ -617,6 +642,8 @@ fn the_list_names_everything() {
         "fork-join/treesum",
         "chili",
         "forte",
+        "loops/skewed",
+        "orx-parallel",
         "http/compute",
         "mapreducefib/skewed",
         "overhead/large",
