@@ -123,7 +123,7 @@ pub const MEASUREMENTS: &[Measurement] = &[
     ),
     of(
         "http",
-        "http --runtime warpweft,tokio,tokio+rayon,go --policy fifo --workers 2",
+        "http --runtime warpweft,tokio,tokio+rayon,monoio,go --policy fifo --workers 2",
         "n=20k",
     ),
     with(

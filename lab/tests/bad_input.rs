@@ -52,6 +52,7 @@ fn numbers_that_make_no_sense_are_refused() {
             "chili",
             "forte",
             "orx-parallel",
+            "monoio",
         ] {
             let text = complaint(&format!("bench packet --runtime {runtime} --workers {workers}"));
             assert!(text.contains(workers) && text.contains("from 1 to"), "{text}");
@@ -86,6 +87,7 @@ fn what_cannot_run_says_why() {
     assert!(complaint("bench http --runtime rayon").contains("see tokio+rayon"));
     assert!(complaint("bench http --runtime smol").contains("not written for it"));
     assert!(complaint("bench packet --runtime tokio+rayon").contains("see mixed and http"));
+    assert!(complaint("bench packet --runtime monoio").contains("see http"));
     assert!(complaint("bench packet --runtime orx-parallel").contains("see loops"));
     assert!(complaint("bench loops --runtime orx-parallel --workers 4096").contains("a thread for each"));
     assert!(complaint("bench loops --runtime rayon-fifo").contains("see rayon"));

@@ -10,7 +10,7 @@ use serde_json::Value;
 const RUNTIMES: &str = "warpweft,rayon,rayon-fifo,tokio,smol,threads";
 
 /// Those that serve HTTP.
-const SERVERS: &str = "warpweft,tokio,tokio+rayon";
+const SERVERS: &str = "warpweft,tokio,tokio+rayon,monoio";
 
 #[test]
 fn http_runs_on_those_that_serve() {
@@ -55,6 +55,20 @@ fn http_tells_the_light_requests_from_those_that_compute() {
         );
         assert!(measure("light_max_us") >= measure("light_p999_us"), "{record}");
         assert!(measure("heavy_max_us") >= measure("heavy_p99_us"), "{record}");
+    }
+}
+
+#[test]
+fn monoio_says_by_which_driver_and_serves_by_both() {
+    let folder = Folder::new("monoio");
+    for (forced, driver) in [("0", "by "), ("1", "by epoll")] {
+        let output = command(folder.path())
+            .args("bench http n=500 --runtime monoio --workers 2 --repeat 1".split(' '))
+            .env("MONOIO_FORCE_LEGACY_DRIVER", forced)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && said.contains(driver), "{said}");
     }
 }
 
@@ -644,6 +658,7 @@ fn the_list_names_everything() {
         "forte",
         "loops/skewed",
         "orx-parallel",
+        "monoio",
         "http/compute",
         "mapreducefib/skewed",
         "overhead/large",

@@ -11,7 +11,7 @@
 //! | [`Fork`](forks::Fork): closures that borrow and wait for each other | join | warpweft, rayon, chili, forte, sequential |
 //! | [`ScopePool`](forks::ScopePool): closures that borrow and end with their scope | scope, spawn | warpweft, rayon, forte |
 //! | [`Loops`](loops::Loops): loops over slices | sum, map, each | warpweft, rayon, orx-parallel, sequential |
-//! | [`HttpPool`]: a server | serve | warpweft, tokio, tokio+rayon; go, whose handler is Go's |
+//! | [`HttpPool`]: a server | serve | warpweft, tokio, tokio+rayon, monoio; go, whose handler is Go's |
 //! | [`Channels`](channels::Channels), [`Promises`](channels::Promises), [`Sleeps`](channels::Sleeps): tasks that wait | send, receive, lock, promise, sleep | warpweft, tokio, smol, may |
 //! | [`Actors`](channels::Actors): actors of a concurrent program | the same, acquire, release | warpweft, tokio, smol, may, threads |
 //! | [`Parks`](parks::Parks): tasks that park | park, unpark | warpweft, tokio, smol, may, threads |
