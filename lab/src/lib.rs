@@ -42,6 +42,7 @@ pub mod prelude {
 
     pub use crate::idioms::channels::{Actors, Channels, Promises, Sleeps, Store, Unit};
     pub use crate::idioms::forks::{Branch, Fork, ForkPool, ScopePool};
+    pub use crate::idioms::loops::{LoopPool, Loops, Piece};
     pub use crate::idioms::mixed::{Mixed, MixedPool, Wire};
     pub use crate::idioms::parks::{ParkSlot, Parks};
     pub use crate::idioms::remote::{Remote, RemotePool};

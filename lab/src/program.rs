@@ -7,6 +7,7 @@ use harness::{About, Asked, Caveat, Counters, LabError, Outcome, Params, Request
 
 use crate::idioms::channels::{Actors, Promises, Sleeps};
 use crate::idioms::forks::{ForkPool, ScopePool};
+use crate::idioms::loops::LoopPool;
 use crate::idioms::mixed::MixedPool;
 use crate::idioms::parks::Parks;
 use crate::idioms::remote::RemotePool;
@@ -144,6 +145,11 @@ pub trait Program: Sized + 'static {
     /// Runs on a pool with scopes.
     fn scope<P: ScopePool>(&self, _pool: &P) -> Result<Outcome, LabError> {
         Err(not_for("scopes"))
+    }
+
+    /// Runs on a pool that has loops.
+    fn loops<P: LoopPool>(&self, _pool: &P) -> Result<Outcome, LabError> {
+        Err(not_for("loops"))
     }
 
     /// Runs on a pool that serves HTTP.

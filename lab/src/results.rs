@@ -86,6 +86,30 @@ pub const MEASUREMENTS: &[Measurement] = &[
         "n=256",
     ),
     with(
+        "loops",
+        "loops --runtime warpweft,rayon,orx-parallel --policy fifo --workers 1,2",
+        "loops=40",
+        &["us_per_loop"],
+    ),
+    with(
+        "loops-map",
+        "loops/map --runtime warpweft,rayon,orx-parallel --policy fifo --workers 1,2",
+        "loops=40",
+        &["us_per_loop"],
+    ),
+    with(
+        "loops-skewed",
+        "loops/skewed --runtime warpweft,rayon,orx-parallel --policy fifo --workers 1,2",
+        "loops=8",
+        &["us_per_loop"],
+    ),
+    with(
+        "loops-small",
+        "loops/small --runtime warpweft,rayon,orx-parallel --policy fifo --workers 1,2",
+        "loops=4k",
+        &["us_per_loop"],
+    ),
+    with(
         "pingpong",
         "pingpong --runtime warpweft,tokio,smol,may,go --policy fifo --workers 1,2",
         "n=50k",
@@ -99,7 +123,7 @@ pub const MEASUREMENTS: &[Measurement] = &[
     ),
     of(
         "http",
-        "http --runtime warpweft,tokio,tokio+rayon,go --policy fifo --workers 2",
+        "http --runtime warpweft,tokio,tokio+rayon,monoio,go --policy fifo --workers 2",
         "n=20k",
     ),
     with(

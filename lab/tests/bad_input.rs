@@ -14,7 +14,7 @@ fn wrong_names_list_the_right_ones_and_the_nearest() {
     assert!(workload.contains("did you mean `packet`?"), "{workload}");
     assert!(
         workload.contains(
-            "call, churn, city, create, cycle, eratosthenes, fib-promise, fork-join, http, lines, locality, lock, mandelbrot"
+            "call, churn, city, create, cycle, eratosthenes, fib-promise, fork-join, http, lines, locality, lock, loops, mandelbrot"
         ),
         "{workload}"
     );
@@ -51,6 +51,8 @@ fn numbers_that_make_no_sense_are_refused() {
             "steal-one",
             "chili",
             "forte",
+            "orx-parallel",
+            "monoio",
         ] {
             let text = complaint(&format!("bench packet --runtime {runtime} --workers {workers}"));
             assert!(text.contains(workers) && text.contains("from 1 to"), "{text}");
@@ -85,6 +87,11 @@ fn what_cannot_run_says_why() {
     assert!(complaint("bench http --runtime rayon").contains("see tokio+rayon"));
     assert!(complaint("bench http --runtime smol").contains("not written for it"));
     assert!(complaint("bench packet --runtime tokio+rayon").contains("see mixed and http"));
+    assert!(complaint("bench packet --runtime monoio").contains("see http"));
+    assert!(complaint("bench packet --runtime orx-parallel").contains("see loops"));
+    assert!(complaint("bench loops --runtime orx-parallel --workers 4096").contains("a thread for each"));
+    assert!(complaint("bench loops --runtime rayon-fifo").contains("see rayon"));
+    assert!(complaint("bench loops piece=x").contains("whole number"));
     assert!(complaint("bench http connections=0").contains("from 1 to"));
     for runtime in ["chili", "forte", "sequential"] {
         assert!(complaint(&format!("bench packet --runtime {runtime}")).contains("see fork-join"));

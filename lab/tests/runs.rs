@@ -10,7 +10,7 @@ use serde_json::Value;
 const RUNTIMES: &str = "warpweft,rayon,rayon-fifo,tokio,smol,threads";
 
 /// Those that serve HTTP.
-const SERVERS: &str = "warpweft,tokio,tokio+rayon";
+const SERVERS: &str = "warpweft,tokio,tokio+rayon,monoio";
 
 #[test]
 fn http_runs_on_those_that_serve() {
@@ -55,6 +55,45 @@ fn http_tells_the_light_requests_from_those_that_compute() {
         );
         assert!(measure("light_max_us") >= measure("light_p999_us"), "{record}");
         assert!(measure("heavy_max_us") >= measure("heavy_p99_us"), "{record}");
+    }
+}
+
+#[test]
+fn monoio_says_by_which_driver_and_serves_by_both() {
+    let folder = Folder::new("monoio");
+    for (forced, driver) in [("0", "by "), ("1", "by epoll")] {
+        let output = command(folder.path())
+            .args("bench http n=500 --runtime monoio --workers 2 --repeat 1".split(' '))
+            .env("MONOIO_FORCE_LEGACY_DRIVER", forced)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && said.contains(driver), "{said}");
+    }
+}
+
+#[test]
+fn loops_run_where_there_are_parallel_loops() {
+    for program in ["sum", "map", "each"] {
+        each_runs(
+            &format!("loops/{program} n=500 loops=4"),
+            "warpweft,rayon,sequential",
+            2000,
+        );
+    }
+    // Its pool has a thread for each CPU, and no more.
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let folder = Folder::new("loops");
+    for variant in ["sum", "map", "each", "skewed", "small piece=9"] {
+        let found = records(
+            &folder,
+            &format!("loops/{variant} n=500 loops=4 --runtime orx-parallel --workers 1,{cpus} --repeat 1"),
+        );
+        assert!(!found.is_empty());
+        for record in found {
+            assert_eq!(record["operations"], 2000, "{record}");
+            assert!(record["measures"]["us_per_loop"].as_f64() > Some(0.0), "{record}");
+        }
     }
 }
 
@@ -617,6 +656,9 @@ fn the_list_names_everything() {
         "fork-join/treesum",
         "chili",
         "forte",
+        "loops/skewed",
+        "orx-parallel",
+        "monoio",
         "http/compute",
         "mapreducefib/skewed",
         "overhead/large",

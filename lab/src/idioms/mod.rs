@@ -10,7 +10,8 @@
 //! | [`JoinApi`]: the same, and one may wait for two | both | rayon, rayon-fifo, threads |
 //! | [`Fork`](forks::Fork): closures that borrow and wait for each other | join | warpweft, rayon, chili, forte, sequential |
 //! | [`ScopePool`](forks::ScopePool): closures that borrow and end with their scope | scope, spawn | warpweft, rayon, forte |
-//! | [`HttpPool`]: a server | serve | warpweft, tokio, tokio+rayon; go, whose handler is Go's |
+//! | [`Loops`](loops::Loops): loops over slices | sum, map, each | warpweft, rayon, orx-parallel, sequential |
+//! | [`HttpPool`]: a server | serve | warpweft, tokio, tokio+rayon, monoio; go, whose handler is Go's |
 //! | [`Channels`](channels::Channels), [`Promises`](channels::Promises), [`Sleeps`](channels::Sleeps): tasks that wait | send, receive, lock, promise, sleep | warpweft, tokio, smol, may |
 //! | [`Actors`](channels::Actors): actors of a concurrent program | the same, acquire, release | warpweft, tokio, smol, may, threads |
 //! | [`Parks`](parks::Parks): tasks that park | park, unpark | warpweft, tokio, smol, may, threads |
@@ -34,6 +35,7 @@ use harness::Counters;
 pub mod channels;
 pub(crate) mod direct;
 pub mod forks;
+pub mod loops;
 pub mod mixed;
 pub mod parks;
 pub mod remote;
@@ -70,6 +72,8 @@ pub enum Idiom {
     Forks,
     /// Closures end with their scope.
     Scope,
+    /// Loops over slices.
+    Loops,
     /// A server.
     Http,
     /// Futures split, wait and compute.

@@ -41,10 +41,29 @@ pub(crate) fn fanned_out() -> u64 {
     (0..BACKENDS).fold(0, |sum: u64, at| sum.wrapping_add(reply(at, QUESTION)))
 }
 
+/// One end of a connection that stays on its thread: every [`Wire`], and those that cannot be sent.
+pub(crate) trait LocalWire: 'static {
+    /// Fills the buffer.
+    fn read_exact(&mut self, buffer: &mut [u8]) -> impl Future<Output = io::Result<()>>;
+
+    /// Writes all of it.
+    fn write_all(&mut self, bytes: &[u8]) -> impl Future<Output = io::Result<()>>;
+}
+
+impl<W: Wire> LocalWire for W {
+    fn read_exact(&mut self, buffer: &mut [u8]) -> impl Future<Output = io::Result<()>> {
+        Wire::read_exact(self, buffer)
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) -> impl Future<Output = io::Result<()>> {
+        Wire::write_all(self, bytes)
+    }
+}
+
 /// A client's connection has its own connection to each backend. Its requests come one after the other.
 pub(crate) struct Asks<W>(Mutex<Option<[W; BACKENDS]>>);
 
-impl<W: Wire> Asks<W> {
+impl<W: LocalWire> Asks<W> {
     /// Connects to the backends, if there are any.
     pub(crate) async fn connect<F>(
         backends: Option<Addresses>,
@@ -70,7 +89,7 @@ impl<W: Wire> Asks<W> {
     }
 }
 
-async fn asked(wire: &mut impl Wire) -> io::Result<u64> {
+async fn asked(wire: &mut impl LocalWire) -> io::Result<u64> {
     wire.write_all(&QUESTION.to_le_bytes()).await?;
     let mut answer = [0; BYTES];
     wire.read_exact(&mut answer).await?;
@@ -78,7 +97,7 @@ async fn asked(wire: &mut impl Wire) -> io::Result<u64> {
 }
 
 /// Answers a request.
-pub(crate) async fn answer<W: Wire>(
+pub(crate) async fn answer<W: LocalWire>(
     request: Request<Incoming>,
     compute: impl Compute,
     asks: &Asks<W>,

@@ -4,6 +4,8 @@
 //! threads and the caller, and beside them the thread of the heartbeat. A pool lives as long as the process,
 //! and its threads are left to it: to end them can hang (1.0.0-alpha.4: the heartbeat misses the wake-up that
 //! is to end it).
+//!
+//! It is not the newest: those after it, to 1.0.0-beta.2, need Rust 1.96. They have the same calls.
 
 use std::time::{Duration, Instant};
 

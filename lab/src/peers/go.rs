@@ -42,6 +42,7 @@ impl Contestant for Go {
         Some(match idiom {
             Idiom::Forks => "it has no join, only goroutines and channels",
             Idiom::Scope => "it has no scope, only goroutines and channels",
+            Idiom::Loops => "it has no parallel loops, only goroutines and channels",
             _ => "it has no program for this workload",
         })
     }

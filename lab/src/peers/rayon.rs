@@ -8,10 +8,12 @@ use std::time::{Duration, Instant};
 
 use harness::{LabError, Outcome, Peer, PeerInfo, Request};
 use rayon::ThreadPool;
+use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, IntoParallelRefMutIterator, ParallelIterator};
 
 use super::Contestant;
 use crate::idioms::direct::direct;
 use crate::idioms::forks::{Branch, Fork, ForkPool, ScopePool};
+use crate::idioms::loops::{LoopPool, Loops, Piece};
 use crate::idioms::mixed::Wire;
 use crate::idioms::remote::{Remote, RemotePool};
 use crate::idioms::{Idiom, JobApi, JobPool, JoinApi};
@@ -46,7 +48,7 @@ impl Peer for RayonFifo {
 impl Contestant for Rayon {
     fn lacks(&self, idiom: Idiom) -> Option<&'static str> {
         Some(match idiom {
-            Idiom::Jobs | Idiom::Forks | Idiom::Scope | Idiom::Remote => return None,
+            Idiom::Jobs | Idiom::Forks | Idiom::Scope | Idiom::Loops | Idiom::Remote => return None,
             Idiom::Tasks => super::NO_FUTURES,
             Idiom::Http => "its jobs cannot wait for a socket: see tokio+rayon",
             Idiom::Mixed => "its jobs cannot wait for sockets: see tokio+rayon",
@@ -62,6 +64,7 @@ impl Contestant for Rayon {
             |program| match P::idiom(&request.params) {
                 Idiom::Forks => program.forks(&pool),
                 Idiom::Scope => program.scope(&pool),
+                Idiom::Loops => program.loops(&pool),
                 Idiom::Remote => program.remote(&pool),
                 _ => program.joining_jobs(&pool),
             },
@@ -74,6 +77,7 @@ impl Contestant for RayonFifo {
         match idiom {
             Idiom::Forks | Idiom::Remote => Some("rayon's join is the same whatever the order: see rayon"),
             Idiom::Scope => Some("rayon's scope is measured newest first: see rayon"),
+            Idiom::Loops => Some("rayon's iterators are the same whatever the order: see rayon"),
             _ => Rayon.lacks(idiom),
         }
     }
@@ -166,6 +170,38 @@ impl ScopePool for Pool<false> {
                 }
             });
             start.elapsed()
+        })
+    }
+}
+
+/// The loops: pieces have at least this length, if they are told one. Without, `with_min_len` is that of
+/// rayon, 1.
+#[derive(Clone, Copy)]
+struct Iterators(usize);
+
+impl Loops for Iterators {
+    fn sum<T: Sync>(self, over: &[T], make: impl Fn(&T) -> u64 + Send + Sync) -> u64 {
+        over.par_iter().with_min_len(self.0).map(make).sum()
+    }
+
+    fn map<T: Sync>(self, over: &[T], make: impl Fn(&T) -> u64 + Send + Sync) -> Vec<u64> {
+        over.par_iter().with_min_len(self.0).map(make).collect()
+    }
+
+    fn each<T: Send>(self, over: &mut [T], change: impl Fn(&mut T) + Send + Sync) {
+        over.par_iter_mut().with_min_len(self.0).for_each(change);
+    }
+}
+
+impl LoopPool for Pool<false> {
+    type Loops = Iterators;
+
+    fn run<T: Send>(&self, piece: Piece, root: impl FnOnce(Iterators) -> T + Send) -> T {
+        self.0.install(|| {
+            root(Iterators(match piece {
+                Piece::Own(_) => 1,
+                Piece::AtLeast(length) => length.get(),
+            }))
         })
     }
 }

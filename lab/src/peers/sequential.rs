@@ -1,10 +1,12 @@
-//! No runtime at all: a join is two calls. What a runtime's joins cost is the distance to this.
+//! No runtime at all: a join is two calls, and a loop is a loop. What a runtime's joins and loops cost is the
+//! distance to this.
 
 use harness::{Caveat, LabError, Outcome, Peer, PeerInfo, Request};
 
 use super::Contestant;
 use crate::idioms::Idiom;
 use crate::idioms::forks::{Branch, Fork, ForkPool};
+use crate::idioms::loops::{LoopPool, Loops, Piece};
 use crate::program::{Parts, Program, measured};
 
 /// No runtime.
@@ -14,7 +16,7 @@ impl Peer for Sequential {
     fn info(&self) -> PeerInfo {
         PeerInfo {
             name: "sequential",
-            about: "no runtime, for fork-join: a join is two calls; one worker",
+            about: "no runtime, for fork-join and loops: a join is two calls; one worker",
             packages: &[],
         }
     }
@@ -22,11 +24,12 @@ impl Peer for Sequential {
 
 impl Contestant for Sequential {
     fn lacks(&self, idiom: Idiom) -> Option<&'static str> {
-        (idiom != Idiom::Forks).then_some("plain calls are no tasks: see fork-join")
+        let has = matches!(idiom, Idiom::Forks | Idiom::Loops);
+        (!has).then_some("plain calls are no tasks: see fork-join and loops")
     }
 
     fn refusal(&self, request: &Request, idiom: Idiom, _: Parts) -> Result<Option<String>, LabError> {
-        let several = idiom == Idiom::Forks && request.workers > 1;
+        let several = matches!(idiom, Idiom::Forks | Idiom::Loops) && request.workers > 1;
         Ok(several.then(|| String::from("plain calls have no use for a second worker")))
     }
 
@@ -34,8 +37,15 @@ impl Contestant for Sequential {
         Some(Caveat::other("plain calls: nothing is forked"))
     }
 
-    fn play<P: Program>(&self, _: &Request, program: &P) -> Result<Outcome, LabError> {
-        measured(program, || None, |program| program.forks(&Pool))
+    fn play<P: Program>(&self, request: &Request, program: &P) -> Result<Outcome, LabError> {
+        measured(
+            program,
+            || None,
+            |program| match P::idiom(&request.params) {
+                Idiom::Loops => program.loops(&Pool),
+                _ => program.forks(&Pool),
+            },
+        )
     }
 }
 
@@ -46,6 +56,32 @@ impl Fork for Calls {
     #[inline]
     fn join<A: Branch, B: Branch>(&mut self, a: A, b: B) -> (A::Out, B::Out) {
         (a.run(Calls), b.run(Calls))
+    }
+}
+
+/// Plain loops.
+#[derive(Clone, Copy)]
+struct PlainLoops;
+
+impl Loops for PlainLoops {
+    fn sum<T: Sync>(self, over: &[T], make: impl Fn(&T) -> u64 + Send + Sync) -> u64 {
+        over.iter().map(make).sum()
+    }
+
+    fn map<T: Sync>(self, over: &[T], make: impl Fn(&T) -> u64 + Send + Sync) -> Vec<u64> {
+        over.iter().map(make).collect()
+    }
+
+    fn each<T: Send>(self, over: &mut [T], change: impl Fn(&mut T) + Send + Sync) {
+        over.iter_mut().for_each(change);
+    }
+}
+
+impl LoopPool for Pool {
+    type Loops = PlainLoops;
+
+    fn run<T: Send>(&self, _: Piece, root: impl FnOnce(PlainLoops) -> T + Send) -> T {
+        root(PlainLoops)
     }
 }
 

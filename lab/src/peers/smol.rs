@@ -35,6 +35,7 @@ impl Contestant for Smol {
             Idiom::Sleeps | Idiom::Remote => "it has no timers of its own",
             Idiom::Forks => "its tasks cannot borrow from the one that waits for them: there is no join",
             Idiom::Scope => "its tasks cannot borrow from the one that waits for them: there is no scope",
+            Idiom::Loops => "it has no parallel loops",
             Idiom::Http => "the handler is hyper's: the server is not written for it",
             Idiom::Mixed => "it has nothing to fork and join with: see tokio+rayon",
         })

@@ -39,6 +39,7 @@ impl Contestant for Threads {
             Idiom::Jobs | Idiom::Parks | Idiom::Actors => return None,
             Idiom::Tasks => super::NO_FUTURES,
             Idiom::Forks => "a thread per join would be millions of threads",
+            Idiom::Loops => "std has no parallel loops",
             Idiom::Scope => "the scope of std::thread is one of threads, not of tasks",
             Idiom::Http => "the handler is hyper's: the server is not written for it",
             _ => "threads that wait measure the kernel",

@@ -51,6 +51,7 @@ impl Contestant for Tokio {
             Idiom::Scope => {
                 Some("its tasks cannot borrow from the one that waits for them: there is no scope")
             }
+            Idiom::Loops => Some("it has no parallel loops: see rayon"),
             Idiom::Mixed => Some("it has nothing to fork and join with: see tokio+rayon"),
             _ => None,
         }

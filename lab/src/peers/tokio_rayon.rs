@@ -42,6 +42,7 @@ impl Contestant for TokioRayon {
             Idiom::Scope => {
                 Some("its tasks cannot borrow from the one that waits for them: there is no scope")
             }
+            Idiom::Loops => Some("its loops are rayon's: see rayon"),
             _ => Some("two pools, one that waits and one that joins: see mixed and http"),
         }
     }

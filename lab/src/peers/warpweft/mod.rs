@@ -22,11 +22,13 @@ use crate::kit::sockets::listener;
 use crate::program::{Parts, Program, measured};
 
 mod fibers;
+mod loops;
 mod policies;
 mod pools;
 mod waits;
 
 use fibers::FiberPool;
+use loops::LoopsOf;
 use policies::{USUAL, one_policy};
 
 /// This project's runtime.
@@ -88,6 +90,7 @@ impl Contestant for Warpweft {
             Idiom::Actors => program.actors(&pool),
             Idiom::Forks => program.forks(&forks),
             Idiom::Scope => program.scope(&pool),
+            Idiom::Loops => program.loops(&LoopsOf(&runtime)),
             Idiom::Http => program.http(&pool),
             Idiom::Remote => program.remote(&pool),
             Idiom::Mixed => program.mixed(&pool),

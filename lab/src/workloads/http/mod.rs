@@ -126,7 +126,7 @@ impl Program for Plan {
                 "each request asks three backends that take 5 ms");
         },
         smoke: &[("n", "1000")],
-        explored: &["warpweft", "tokio", "tokio+rayon", "go"],
+        explored: &["warpweft", "tokio", "tokio+rayon", "monoio", "go"],
         ..About::NEW
     };
 
