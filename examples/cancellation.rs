@@ -1,12 +1,10 @@
-//! Cancels a task that waits, a task that computes, a scope of tasks, and all that a token reaches:
-//! `cargo run --bin cancellation`.
+//! Cancels a task that waits, a task that computes, and a scope of tasks: `cargo run --bin cancellation`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::time::{Duration, Instant};
-use warpweft::cancel::{self, CancelToken};
+use std::time::Duration;
 use warpweft::time::{sleep, timeout};
-use warpweft::{JoinError, JoinHandle, Runtime, cooperative, fiber, par_for, scope_async, spawn, spawn_job};
+use warpweft::{JoinError, JoinHandle, Runtime, cooperative, scope_async, spawn, spawn_job};
 
 const HOUR: Duration = Duration::from_secs(3600);
 const MOMENT: Duration = Duration::from_millis(20);
@@ -65,44 +63,5 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "a scope of tasks: late {late}, {} of 3 dropped",
         ended.load(Relaxed)
     );
-    tree()
-}
-
-/// Cancels a request: a loop on all workers, a fiber that waits, and a future that says goodbye.
-fn tree() -> Result<(), Box<dyn std::error::Error>> {
-    let runtime = Runtime::builder().workers(2).build()?;
-    let request = CancelToken::new();
-    let asked = request.clone();
-    let goodbye = runtime.spawn(request.run_async(async move {
-        asked.cancelled().await;
-        sleep(Duration::from_millis(1)).await;
-        "goodbye"
-    }));
-    // What is spawned under the token inherits it.
-    let (fiber, leaves) = request.run(|| {
-        (
-            runtime.spawn_fiber(|| fiber::wait(sleep(HOUR))),
-            runtime.spawn_job(|| par_for(0..usize::MAX, 1, |_| ())),
-        )
-    })?;
-    runtime.block_on(sleep(MOMENT));
-    request.cancel();
-    let ended = |result: Result<(), JoinError>| matches!(result, Err(JoinError::Cancelled));
-    println!(
-        "a fiber that waits: {}",
-        if ended(fiber.wait()) { "cancelled" } else { "ended" }
-    );
-    println!(
-        "a loop without an end: {}",
-        if ended(leaves.wait()) {
-            "cancelled"
-        } else {
-            "ended"
-        }
-    );
-    println!("a future that was asked says {}", goodbye.wait()??);
-    // A deadline is a token that cancels itself.
-    let late = cancel::with_deadline(Instant::now() + MOMENT, || par_for(0..usize::MAX, 1, |_| ()));
-    println!("a loop with a deadline: {late:?}");
     Ok(())
 }

@@ -12,18 +12,15 @@ use warpweft::sync::channel;
 use warpweft::time::sleep;
 use warpweft::{GracefulShutdown, Runtime, signal};
 
-/// The end waits this long for the orders that are under way.
+/// The end waits this long for the orders that are under way, and for all, what was cancelled included.
 const DRAIN: Duration = Duration::from_secs(10);
-/// And this long for all of it, what was cancelled included.
 const LIMIT: Duration = Duration::from_secs(12);
 
 /// Waits until the process is asked to end: by Ctrl-C, a service manager, or because the terminal is gone.
 #[cfg(unix)]
 async fn asked_to_end() -> io::Result<()> {
-    signal::Signals::new(&signal::Signal::TO_END)?
-        .next()
-        .await
-        .map(drop)
+    let signals = signal::Signals::new(&signal::Signal::TO_END)?;
+    signals.next().await.map(drop)
 }
 
 /// Waits for Ctrl-C.

@@ -196,15 +196,26 @@ fn stages() {
     assert!((1..=10).contains(&number_before(most, "lines")), "{line}");
 }
 
-/// The background is not starved, however busy the machine is, and the foreground is served from everywhere.
+/// The foreground is served from everywhere.
 #[test]
 fn classes() {
     let lines: Vec<_> = program!("classes" "20").rest();
-    assert_eq!(lines.len(), 6, "{lines:?}");
-    for (line, source) in lines[1..5].iter().zip(["Outside", "Inside", "Timer", "Socket"]) {
-        assert!(line.starts_with(&format!("{source}: p50 ")), "{line}");
+    assert_eq!(lines.len(), 8, "{lines:?}");
+    let starts = ["alone", "beside the background"].into_iter().flat_map(|beside| {
+        ["Outside", "Inside", "Timer", "Socket"].map(|from| format!("{from}, {beside}: p50 "))
+    });
+    for (line, start) in lines.iter().zip(starts) {
+        assert!(line.starts_with(&start), "{line}");
     }
-    let share = lines[5].strip_prefix("the background got ").expect("the share");
+}
+
+/// The background is not starved, however busy the machine is.
+#[test]
+fn shares() {
+    let [line] = &program!("shares").rest()[..] else {
+        panic!("one line")
+    };
+    let share = line.strip_prefix("the background got ").expect("the share");
     let share: f64 = share
         .split(' ')
         .next()
@@ -242,12 +253,19 @@ fn cancellation() {
         "a future that waits: cancelled",
         "a closure that computes: cancelled",
         "a scope of tasks: late true, 3 of 3 dropped",
+    ];
+    assert_eq!(program!("cancellation").rest(), lines);
+}
+
+#[test]
+fn cancel_tokens() {
+    let lines = [
         "a fiber that waits: cancelled",
         "a loop without an end: cancelled",
         "a future that was asked says goodbye",
         "a loop with a deadline: Err(Cancelled(deadline))",
     ];
-    assert_eq!(program!("cancellation").rest(), lines);
+    assert_eq!(program!("cancel_tokens").rest(), lines);
 }
 
 #[test]

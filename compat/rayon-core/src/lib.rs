@@ -13,9 +13,11 @@
 //! be held across a `join`, a stack does not grow by what others do, and a short `join` does not take as long
 //! as a closure that its thread found meanwhile.
 //!
-//! Beside that, **the body of a [`scope`] must not block on several of its own jobs** by other means than
-//! this crate's, such as a channel of the standard library: a thread shows the others one latent job at a
-//! time, and the next one when it spawns, forks or waits again. At the end of the body all of them are shown.
+//! Beside that, **forks of one stack must not block on each other** by other means than this crate's, such
+//! as a channel or a barrier of the standard library. These are the jobs of a [`scope`], its body, and the
+//! halves of nested [`join`]s. A stack shows other threads its oldest fork only, and the next one when it
+//! forks, ends or waits in this crate. Such a program needs `warpweft::sync`, or `warpweft::blocking` around
+//! each such wait.
 //!
 //! # In a task of a Warpweft runtime
 //!

@@ -50,12 +50,15 @@
 //! - Dropping a handle detaches its task. Dropping the runtime ends every task, and no joiner waits for ever.
 //!   The drop waits for closures that are running, without a time limit: see [`Runtime::shutdown`].
 //! - A task from outside the pool, or one that yielded, runs after a bounded number of others, whatever the
-//!   order of the policy.
-//! - A wait never runs another task on top of the frame that waits. So a lock may be held across a [`join`],
-//!   and one worker is enough for tasks that wait for each other. A thread that blocks in a system call or a
-//!   lock of `std` keeps its worker, unless it does so inside [`blocking`].
+//!   order of the policy. Under `shortest` and `edf` what is bounded is the time.
+//! - A wait runs no other task on top of the frame that waits while a spare thread can be had: see
+//!   [`Builder::max_threads`]. So a lock may be held across a [`join`], and one worker is enough for tasks
+//!   that wait for each other. A thread that blocks in a system call or a lock of `std` keeps its worker, and
+//!   all forks of its stack but the oldest one, unless it does so inside [`blocking`].
 //! - [Cooperative](mod@cooperative) code yields to other fibers and tasks while it computes.
-//! - A worker that is stuck in one task does not delay the tasks behind it: see [`Builder::stuck_after`].
+//! - The tasks in the queue of a worker that is stuck in one task run elsewhere, within the limits of
+//!   [`Builder::stuck_after`]. What only its thread can do waits: fibers that have started there, pinned
+//!   tasks, and all forks of the stuck task but the oldest one.
 //! - An idle pool does not wake up: it has no periodic timer and does not poll.
 //!
 //! # Features

@@ -244,8 +244,8 @@ impl Builder {
     ///
     /// A stuck worker is noticed within one and a half times this time. A pool of N workers has N/2
     /// compensating workers, at least one and at most four, and can replace that many stuck workers at a
-    /// time. Tasks of other workers, sockets and timers continue; the fibers that the stuck thread has
-    /// started wait for it.
+    /// time. Tasks of other workers, sockets and timers continue. The fibers that the stuck thread has
+    /// started wait for it, and so do all forks of the stuck task but the oldest one.
     ///
     /// While the workers compute for long without a look at sockets and timers, one compensating worker is
     /// the *standby poller*: it sleeps in the poller, and also runs what it wakes there. So the pool may run

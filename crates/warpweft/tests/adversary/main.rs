@@ -7,7 +7,7 @@
 //!
 //! | module | what its programs attack |
 //! |---|---|
-//! | `tokens` | a `TaskRef`, which a policy keeps, moves, swaps or drops |
+//! | `task_refs` | a `TaskRef`, which a policy keeps, moves, swaps or drops |
 //! | `foreign` | tasks of another pool |
 //! | `hooks` | hooks of a policy that panic, lie or change their answers |
 //! | `waiting_hooks` | hooks that wait, and hooks that start or end runtimes |
@@ -21,7 +21,8 @@
 //! | `runtimes` | runtimes that start and end in odd places |
 //! | `queues` | the lock-free queues by themselves |
 //! | `locks` | locks, semaphores, channels |
-//! | `waits` | timers, sockets, streams and blocking closures |
+//! | `waits` | timers, sockets and blocking closures |
+//! | `streams` | parallel streams and pipelines |
 //! | `processes` | `fork()`, sandboxes and refused threads |
 //! | `acts` | a policy that acts in each of its hooks, and work that calls them all |
 //! | `keepers` | a policy with a hook for each test, and the check that one thread at a time has its state |
