@@ -222,9 +222,14 @@ impl ShortestLocalQueue {
         }
     }
 
-    /// Begins to measure a step of that code, unless it is known to be short.
+    /// Ends the step that is measured, and begins to measure one of that code, unless it is known to be short.
     #[inline(never)]
     fn measure(&mut self, code: usize, cx: &Cx<'_>) {
+        self.settle(cx);
+        // The codes are compared only while none is long: one of these may have become so.
+        if self.mode != Mode::Sorting && !self.is_sample() && self.short.contains(&code) {
+            return;
+        }
         let level = match self.times.expected(code).map(level_of) {
             Some(0) if !self.is_sample() => {
                 if !self.short.contains(&code) {
@@ -272,6 +277,13 @@ impl ShortestLocalQueue {
         if turn.level > 0 {
             self.waits[turn.level] = Some(now_ns.saturating_add(took.saturating_mul(PATIENCE)));
         }
+    }
+
+    /// The same as `push`, in a worker that sorts.
+    #[inline(never)]
+    fn push_sorted(&mut self, task: TaskRef) -> Result<(), Full<TaskRef>> {
+        let level = self.level(&task);
+        self.level_mut(level).push(task)
     }
 
     /// The same as `pop`, in a worker that learns.
@@ -346,8 +358,10 @@ impl LocalQueue for ShortestLocalQueue {
 
     #[inline]
     fn push(&mut self, task: TaskRef) -> Result<(), Full<TaskRef>> {
-        let level = self.level(&task);
-        self.level_mut(level).push(task)
+        if self.mode == Mode::Sorting {
+            return self.push_sorted(task);
+        }
+        self.first.push(task)
     }
 
     fn push_grown(&mut self, task: TaskRef) -> Result<(), Full<TaskRef>> {
@@ -379,14 +393,8 @@ impl LocalQueue for ShortestLocalQueue {
 
     #[inline]
     fn begins(&mut self, task: &TaskRef, cx: &Cx<'_>) {
-        if self.mode == Mode::Short {
-            return;
-        }
-        self.settle(cx);
-        let code = task.code();
-        // The codes are compared only while none is long: one of these may have become so.
-        if self.mode == Mode::Sorting || self.is_sample() || !self.short.contains(&code) {
-            self.measure(code, cx);
+        if self.mode != Mode::Short {
+            self.measure(task.code(), cx);
         }
     }
 
