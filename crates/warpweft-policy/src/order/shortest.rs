@@ -63,8 +63,8 @@ const SAMPLE: u32 = 64;
 /// A worker looks at the clock after this number of pops at least: before each search would be too often.
 const BETWEEN_LOOKS: u32 = 32;
 
-type Level = <FifoOrder as Order>::LocalQueue;
-type LevelThief = <Level as LocalQueue>::Thief;
+type LevelQueue = <FifoOrder as Order>::LocalQueue;
+type LevelQueueThief = <LevelQueue as LocalQueue>::Thief;
 
 /// Kinds of tasks whose steps are expected to be short go first; what is expected is learned.
 ///
@@ -174,13 +174,13 @@ struct Measured {
 
 /// A queue for each level.
 pub struct ShortestLocalQueue {
-    /// Level 0.
-    first: Level,
+    /// LevelQueue 0.
+    first: LevelQueue,
     mode: Mode,
     pops: u32,
     times: Arc<StepTimes>,
     /// The other levels.
-    longer: PriorityLocalQueue<Level>,
+    longer: PriorityLocalQueue<LevelQueue>,
     /// When a level that has tasks, and is not the first, is due; `None` if it had none at the last look.
     waits: [Option<u64>; LEVELS],
     turn: Option<Measured>,
@@ -192,8 +192,8 @@ pub struct ShortestLocalQueue {
 
 /// The same as other workers use it.
 pub struct ShortestThief {
-    first: LevelThief,
-    longer: PriorityThief<LevelThief>,
+    first: LevelQueueThief,
+    longer: PriorityThief<LevelQueueThief>,
 }
 
 impl ShortestLocalQueue {
@@ -206,7 +206,7 @@ impl ShortestLocalQueue {
     }
 
     #[inline]
-    fn level_mut(&mut self, level: usize) -> &mut Level {
+    fn level_mut(&mut self, level: usize) -> &mut LevelQueue {
         match level.checked_sub(1) {
             None => &mut self.first,
             Some(longer) => self.longer.level_mut(longer),
@@ -222,7 +222,7 @@ impl ShortestLocalQueue {
         }
     }
 
-    /// Ends the step that is measured, and begins to measure one of that code, unless it is known to be short.
+    /// Ends the step that is measured. Begins to measure one of that code, unless it is known to be short.
     #[inline(never)]
     fn measure(&mut self, code: usize, cx: &Cx<'_>) {
         self.settle(cx);
@@ -434,12 +434,12 @@ impl LocalQueue for ShortestLocalQueue {
 
 impl ShortestThief {
     #[inline]
-    fn first(&self) -> &impl LocalQueueThief<Level> {
+    fn first(&self) -> &impl LocalQueueThief<LevelQueue> {
         &self.first
     }
 
     #[inline]
-    fn longer(&self) -> &impl LocalQueueThief<PriorityLocalQueue<Level>> {
+    fn longer(&self) -> &impl LocalQueueThief<PriorityLocalQueue<LevelQueue>> {
         &self.longer
     }
 }

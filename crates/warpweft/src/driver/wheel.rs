@@ -532,7 +532,7 @@ mod tests {
         }
     }
 
-    /// Against a sorted list: few timers at a time, which are ahead in part when the time of their slot comes.
+    /// Against a sorted list: few timers at a time, which are in part ahead when their slot begins.
     #[test]
     fn a_few_like_a_sorted_list() {
         for seed in 0..4_000 {

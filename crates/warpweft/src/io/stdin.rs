@@ -35,7 +35,7 @@ type Filling = Pin<Box<dyn Future<Output = io::Result<bool>> + Send>>;
 /// key is pressed, is returned by the next read, through whichever handle. Bytes that it has read are not in
 /// [`std::io::stdin`] any more.
 ///
-/// **Forked children** read from a thread of their own. If the parent's thread was in a read at the fork, each
+/// **Forked children** read from a thread of their own. If the parent's thread was in a read at the fork, a
 /// read of the child is an error.
 ///
 /// ```no_run

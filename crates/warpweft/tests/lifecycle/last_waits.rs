@@ -94,15 +94,15 @@ fn the_first_timer_of_a_runtime_may_come_while_it_closes() {
 /// An engine usually keeps what ends the poller's sleep.
 #[test]
 fn an_engine_is_dropped_with_its_runtime() {
-    struct Engine(std::sync::OnceLock<ProgressNotifier>);
-    impl Progress for Engine {
+    struct Turns(std::sync::OnceLock<ProgressNotifier>);
+    impl Progress for Turns {
         fn turn(&self, _: &mut Vec<Waker>) -> Rest {
             Rest::Asleep
         }
     }
     each(|runtime| {
-        let engine = Arc::new(Engine(std::sync::OnceLock::new()));
-        let weak: Weak<Engine> = Arc::downgrade(&engine);
+        let engine = Arc::new(Turns(std::sync::OnceLock::new()));
+        let weak: Weak<Turns> = Arc::downgrade(&engine);
         let notifier = runtime.set_progress(Arc::clone(&engine) as _).expect("the first");
         notifier.notify();
         assert!(engine.0.set(notifier.clone()).is_ok());
