@@ -138,7 +138,8 @@ fn core(
     };
     runtime.block_on(async move {
         let listener = TcpListener::bind(address);
-        match listener.and_then(|listener| Ok((listener.local_addr()?, UnixStream::from_std(end)?, listener))) {
+        match listener.and_then(|listener| Ok((listener.local_addr()?, UnixStream::from_std(end)?, listener)))
+        {
             Err(error) => tell(Err(error)),
             Ok((address, mut end, listener)) => {
                 drop(::monoio::spawn(accept(listener, backends)));

@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 
 use harness::{LabError, Outcome, Peer, PeerInfo, Request};
 use rayon::ThreadPool;
-use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, IntoParallelRefMutIterator, ParallelIterator};
+use rayon::iter::{
+    IndexedParallelIterator, IntoParallelRefIterator, IntoParallelRefMutIterator, ParallelIterator,
+};
 
 use super::Contestant;
 use crate::idioms::direct::direct;

@@ -109,7 +109,9 @@ impl Program for Plan {
 
     fn caveat(request: &Request) -> Option<Caveat> {
         let is_told = request.runtime == "warpweft" && request.params.number("piece") == 0;
-        is_told.then_some(Caveat::same("the workload sets the length of its pieces: about 2 us"))
+        is_told.then_some(Caveat::same(
+            "the workload sets the length of its pieces: about 2 us",
+        ))
     }
 
     fn load(request: &Request) -> Result<Self, LabError> {
@@ -188,7 +190,11 @@ impl Plan {
         let (elapsed, last) = self.timed(pool, |api| {
             api.map(black_box(numbers), |number| made(*number, rounds))
         });
-        check("the last vector is right", &last.is_some_and(|last| last == self.made), &true)?;
+        check(
+            "the last vector is right",
+            &last.is_some_and(|last| last == self.made),
+            &true,
+        )?;
         Ok(elapsed)
     }
 
@@ -202,7 +208,9 @@ impl Plan {
         let mut pairs: Vec<Pair> = self.numbers.iter().map(pair).collect();
         let slice = pairs.as_mut_slice();
         let (elapsed, _) = self.timed(pool, |api| {
-            api.each(black_box(&mut *slice), |pair| pair.made = made(pair.number, rounds));
+            api.each(black_box(&mut *slice), |pair| {
+                pair.made = made(pair.number, rounds)
+            });
         });
         let right = pairs.iter().map(|pair| pair.made).eq(self.made.iter().copied());
         check("all pairs are right", &right, &true)?;
@@ -287,7 +295,10 @@ mod tests {
 
     #[test]
     fn the_last_numbers_are_heavy() {
-        let heavy = numbers(100, 10).iter().map(|number| number & HEAVY != 0).collect::<Vec<_>>();
+        let heavy = numbers(100, 10)
+            .iter()
+            .map(|number| number & HEAVY != 0)
+            .collect::<Vec<_>>();
         assert!(!heavy[..90].contains(&true) && !heavy[90..].contains(&false));
         assert!(numbers(9, 0).iter().all(|number| number & HEAVY == 0));
     }
