@@ -181,9 +181,9 @@ pub struct Serve<L: Listener, S, F = Pending<()>> {
 
 impl<L: Listener, S, F> Serve<L, S, F> {
     /// Ends the server gracefully when `signal` is ready: it accepts no more connections, answers the
-    /// requests that are under way, closes idle connections, and is ready when the last one has ended. A
-    /// request that was in its socket when `signal` became ready is under way, too: the server looks once
-    /// more, which takes a millisecond. A server that is dropped does not look.
+    /// requests that are under way, closes idle connections, and is ready when the last one has ended. What
+    /// was in the socket of an accepted connection when `signal` became ready is under way, too: the server
+    /// looks once more, which takes a millisecond. A server that is dropped does not look.
     ///
     /// It waits without a time limit; [`time::timeout`](warpweft::time::timeout) adds one. A connection that
     /// was upgraded has ended for the server.

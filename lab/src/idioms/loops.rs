@@ -5,7 +5,7 @@
 //! | the sum of what a closure makes of each | halves and `join`, as its guide has it | `par_iter().map().sum()` | `par().map().sum()` | `iter().map().sum()` |
 //! | the same as a new vector, in order | `par_chunks_mut` over zeros | `par_iter().map().collect()` | `par().map().collect()` | `iter().map().collect()` |
 //! | each in place | `par_chunks_mut` | `par_iter_mut().for_each()` | `into_par().for_each()` | `iter_mut().for_each()` |
-//! | a piece has at least this length | the length of each piece | `with_min_len` | `ChunkSize::Min` | |
+//! | a piece has about this length | the length of each piece | `with_min_len` and `with_max_len` | `ChunkSize::Exact` | |
 //!
 //! Invariants
 //! - A closure is called once for each element of a loop.
@@ -20,8 +20,9 @@ use harness::Counters;
 pub enum Piece {
     /// The contestant chooses. One that needs a number takes this one, which is about two microseconds.
     Own(NonZero<usize>),
-    /// At least this number, for every contestant.
-    AtLeast(NonZero<usize>),
+    /// About this number, for every contestant: one that halves takes up to twice as many, or half as many at
+    /// least.
+    About(NonZero<usize>),
 }
 
 /// From inside a pool: the loops.

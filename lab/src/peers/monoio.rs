@@ -63,7 +63,7 @@ impl Contestant for Monoio {
         Some(Caveat::same(if detect_uring() {
             "by io_uring; a connection stays on its thread"
         } else {
-            "by epoll: io_uring is forbidden here, or lacks a call; a connection stays on its thread"
+            "by epoll: io_uring is forbidden here, lacks a call, or was not wanted; a connection stays on its thread"
         }))
     }
 

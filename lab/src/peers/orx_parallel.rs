@@ -43,8 +43,14 @@ impl Contestant for OrxParallel {
 
     fn refusal(&self, request: &Request, idiom: Idiom, _: Parts) -> Result<Option<String>, LabError> {
         let cpus = thread::available_parallelism().map_or(1, usize::from);
-        let too_many = idiom == Idiom::Loops && request.workers > cpus;
-        Ok(too_many.then(|| format!("its pool has a thread for each of the {cpus} CPUs, and no more")))
+        // Of the library: the most threads of its pool.
+        let most = std::env::var("ORX_NUM_THREADS")
+            .ok()
+            .and_then(|text| text.parse().ok());
+        let threads = cpus.min(most.unwrap_or(cpus));
+        let too_many = idiom == Idiom::Loops && request.workers > threads;
+        Ok(too_many
+            .then(|| format!("its pool has a thread for each CPU, and ORX_NUM_THREADS at most: {threads}")))
     }
 
     fn caveat(&self, _: Idiom) -> Option<Caveat> {
@@ -107,7 +113,7 @@ impl LoopPool for Pool {
             threads: self.threads,
             chunk: match piece {
                 Piece::Own(_) => ChunkSize::Auto,
-                Piece::AtLeast(length) => ChunkSize::Min(length),
+                Piece::About(length) => ChunkSize::Exact(length),
             },
         })
     }

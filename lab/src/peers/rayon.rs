@@ -176,22 +176,30 @@ impl ScopePool for Pool<false> {
     }
 }
 
-/// The loops: pieces have at least this length, if they are told one. Without, `with_min_len` is that of
-/// rayon, 1.
+/// The loops: pieces have about this length, if they are told one. Without, both limits are those of rayon.
 #[derive(Clone, Copy)]
-struct Iterators(usize);
+struct Iterators {
+    least: usize,
+    most: usize,
+}
+
+impl Iterators {
+    fn pieces<I: IndexedParallelIterator>(self, over: I) -> impl IndexedParallelIterator<Item = I::Item> {
+        over.with_min_len(self.least).with_max_len(self.most)
+    }
+}
 
 impl Loops for Iterators {
     fn sum<T: Sync>(self, over: &[T], make: impl Fn(&T) -> u64 + Send + Sync) -> u64 {
-        over.par_iter().with_min_len(self.0).map(make).sum()
+        self.pieces(over.par_iter()).map(make).sum()
     }
 
     fn map<T: Sync>(self, over: &[T], make: impl Fn(&T) -> u64 + Send + Sync) -> Vec<u64> {
-        over.par_iter().with_min_len(self.0).map(make).collect()
+        self.pieces(over.par_iter()).map(make).collect()
     }
 
     fn each<T: Send>(self, over: &mut [T], change: impl Fn(&mut T) + Send + Sync) {
-        over.par_iter_mut().with_min_len(self.0).for_each(change);
+        self.pieces(over.par_iter_mut()).for_each(change);
     }
 }
 
@@ -200,10 +208,11 @@ impl LoopPool for Pool<false> {
 
     fn run<T: Send>(&self, piece: Piece, root: impl FnOnce(Iterators) -> T + Send) -> T {
         self.0.install(|| {
-            root(Iterators(match piece {
-                Piece::Own(_) => 1,
-                Piece::AtLeast(length) => length.get(),
-            }))
+            let (least, most) = match piece {
+                Piece::Own(_) => (1, usize::MAX),
+                Piece::About(length) => (length.get(), length.get()),
+            };
+            root(Iterators { least, most })
         })
     }
 }

@@ -88,7 +88,7 @@ impl Program for Plan {
             Param::number("heavy", "0", 0, 100, "percent of the numbers, the last ones, that take 50 times as long");
             Param::number("loops", "200", 1, 10_000_000, "loops, one after the other");
             Param::number("piece", "0", 0, 100_000_000,
-                "numbers that are one piece at least; 0: each runtime's own choice. warpweft, which needs a \
+                "numbers that are about one piece; 0: each runtime's own choice. warpweft, which needs a \
                  number, then takes what lasts about 2 us");
         },
         variants: variants! {
@@ -127,7 +127,7 @@ impl Program for Plan {
                 _ => Which::Sum,
             },
             loops: params.number("loops"),
-            piece: NonZero::new(params.number("piece") as usize).map_or(Piece::Own(own), Piece::AtLeast),
+            piece: NonZero::new(params.number("piece") as usize).map_or(Piece::Own(own), Piece::About),
             rounds,
             numbers: numbers.leak(),
             made: right.leak(),
@@ -209,7 +209,7 @@ impl Plan {
         let slice = pairs.as_mut_slice();
         let (elapsed, _) = self.timed(pool, |api| {
             api.each(black_box(&mut *slice), |pair| {
-                pair.made = made(pair.number, rounds)
+                pair.made = made(pair.number, rounds);
             });
         });
         let right = pairs.iter().map(|pair| pair.made).eq(self.made.iter().copied());

@@ -16,8 +16,8 @@
 //! is due when `9 t` have passed. So long tasks never starve, and a level never takes more than a tenth of
 //! the time from shorter ones. By number, one long task for each 61 short ones would take nearly all of it.
 //!
-//! Where all tasks are short, none is measured. A worker looks at the clock once in some sixty tasks, and
-//! what they took together says whether one of them may have been long:
+//! Where all tasks are short, none is measured. A worker looks at the clock once in some sixty tasks, or
+//! eight that take long. What they took together says whether one of them may have been long:
 //!
 //! ```text
 //!              some of the last tasks may have been long           one was long
@@ -32,7 +32,7 @@
 //!   code is known to be longer by then.
 //! - A worker that has tasks on another level than 0, pushed or stolen, is in [`Mode::Sorting`]. Thieves take
 //!   tasks from there, and add none.
-//! - Levels that wait are looked at after each step that is not short, and once in [`SAMPLE`] pops.
+//! - Levels that wait are looked at when the first one is empty, and once in [`SAMPLE`] pops.
 //! - The step that is measured is the last one that began, and ends at the next look into the queue. Steps of
 //!   short codes are measured once in [`SAMPLE`] pops: the clock costs as much as a short step.
 
@@ -61,7 +61,7 @@ const PATIENCE: u64 = 9;
 /// Once in this number of pops the step of a short code is measured, and levels that wait are looked at.
 const SAMPLE: u32 = 64;
 /// A worker looks at the clock after this number of pops at least: before each search would be too often.
-const BETWEEN_LOOKS: u32 = 32;
+const BETWEEN_LOOKS: u32 = 8;
 
 type LevelQueue = <FifoOrder as Order>::LocalQueue;
 type LevelQueueThief = <LevelQueue as LocalQueue>::Thief;
@@ -174,7 +174,7 @@ struct Measured {
 
 /// A queue for each level.
 pub struct ShortestLocalQueue {
-    /// LevelQueue 0.
+    /// The first level.
     first: LevelQueue,
     mode: Mode,
     pops: u32,
@@ -454,11 +454,9 @@ impl LocalQueueThief<ShortestLocalQueue> for ShortestThief {
     }
 
     fn steal_into(&self, into: &mut ShortestLocalQueue, amount: Amount) -> Steal<TaskRef> {
-        match self.first().steal_into(&mut into.first, amount) {
-            Steal::Empty => {}
-            other => return other,
-        }
-        let stolen = self.longer().steal_into(&mut into.longer, amount);
+        let stolen = or_else(self.first().steal_into(&mut into.first, amount), || {
+            self.longer().steal_into(&mut into.longer, amount)
+        });
         if !into.longer.is_empty() {
             into.mode = Mode::Sorting;
         }
@@ -466,14 +464,22 @@ impl LocalQueueThief<ShortestLocalQueue> for ShortestThief {
     }
 
     fn steal_one(&self) -> Steal<TaskRef> {
-        match self.first().steal_one() {
-            Steal::Empty => self.longer().steal_one(),
-            other => other,
-        }
+        or_else(self.first().steal_one(), || self.longer().steal_one())
     }
 
     fn show(&self, viewer: &mut QueueViewer) {
         self.first().show(viewer);
         self.longer().show(viewer);
+    }
+}
+
+/// Steals elsewhere if nothing was taken. The result is empty only if both are.
+fn or_else(stolen: Steal<TaskRef>, elsewhere: impl FnOnce() -> Steal<TaskRef>) -> Steal<TaskRef> {
+    if matches!(stolen, Steal::Taken { .. }) {
+        return stolen;
+    }
+    match elsewhere() {
+        Steal::Empty => stolen,
+        other => other,
     }
 }

@@ -72,12 +72,16 @@ impl DriverOwner {
                 return Err(shut_down());
             }
             let driver = Driver::new(workers)?;
-            if self.form == Io::Inline {
-                let sleeper = Arc::clone(&driver);
-                idle.unpark_by(move || sleeper.unpark());
-            }
-            if self.form == Io::Thread || self.closing.load(Ordering::Relaxed) {
-                *thread = Some(self.start(&driver)?);
+            match self.form {
+                Io::Inline => {
+                    if self.closing.load(Ordering::Relaxed) {
+                        // As in `begin_close`.
+                        *thread = self.start(&driver).ok();
+                    }
+                    let sleeper = Arc::clone(&driver);
+                    idle.unpark_by(move || sleeper.unpark());
+                }
+                Io::Thread => *thread = Some(self.start(&driver)?),
             }
             self.driver.get_or_init(|| driver).clone()
         };
@@ -96,7 +100,13 @@ impl DriverOwner {
 
     /// Notes that the pool closes. If there is a driver, a thread polls from now on.
     pub(crate) fn begin_close(&self) {
-        let mut thread = self.thread.lock();
+        // A waker has forked, and this is the child: the poller is the parent's.
+        if self.driver.get().is_some_and(|driver| driver.check().is_err()) {
+            return;
+        }
+        let Some(mut thread) = self.thread.lock_unless_lost() else {
+            return;
+        };
         if self.closing.swap(true, Ordering::Relaxed) {
             return;
         }

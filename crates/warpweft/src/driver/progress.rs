@@ -62,7 +62,7 @@ impl ProgressNotifier {
 
     /// Has the next turn come now, whatever [`Rest`] the last one asked for. Called after the engine can see
     /// what is new. Costs two changes of a counter, a fence and a load; a system call if a thread sleeps.
-    /// When the runtime has ended it does nothing.
+    /// When the runtime has ended it does nothing. If it ends meanwhile, this call may drop the engine.
     pub fn notify(&self) {
         if let Some(driver) = self.driver.upgrade() {
             driver.notify_progress();

@@ -112,7 +112,7 @@ impl<Q, A> OnThread<Q, A> {
             return Ok(false);
         }
         let state = self.exchange.state.lock_unless_lost();
-        if state.is_some_and(|state| state.asked.is_none()) {
+        if state.is_some_and(|state| state.asked.is_none() || state.has_ended) {
             return Ok(true);
         }
         Err(io::Error::new(

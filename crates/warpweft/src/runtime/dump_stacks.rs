@@ -238,16 +238,21 @@ fn threads<'a>(dump: &Dump, pools: &[&'a dyn DynPool], chosen: &[usize]) -> Vec<
         })
     };
     let mut found: Vec<_> = chosen.iter().filter_map(on_thread).collect();
-    let mut places: Addresses<usize> = addresses(0);
+    // Parts of one scope have the same number, and each of them has a frame.
+    let mut places: Addresses<Vec<usize>> = addresses(0);
     for (place, of) in found.iter().enumerate() {
         if let Some(closure) = of.closure {
-            places.insert(closure, place);
+            places.entry(closure).or_default().push(place);
         }
     }
     for pool in pools {
         each_closure(pool.core(), |id, thread| {
-            if let Some(&place) = places.get(&id) {
-                found[place].thread = thread;
+            let Some(places) = places.get_mut(&id) else {
+                return;
+            };
+            let is_its = |&place: &usize| std::ptr::eq(found[place].core, pool.core());
+            if let Some(next) = places.iter().position(is_its) {
+                found[places.remove(next)].thread = thread;
             }
         });
     }

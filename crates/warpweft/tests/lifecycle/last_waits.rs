@@ -1,13 +1,15 @@
 //! Waits that are still under way, or begin, while a runtime closes: somebody polls until the end.
 
 use super::in_time;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::{Arc, Weak, mpsc};
-use std::task::Waker;
+use std::task::{Poll, Waker};
 use std::thread;
 use std::time::Duration;
 use warpweft::io::{Io, Progress, ProgressNotifier, Rest};
 use warpweft::time::{sleep, timeout};
-use warpweft::{Runtime, block_on};
+use warpweft::{Pool, Runtime, block_on};
 
 const SHORT: Duration = Duration::from_millis(20);
 const LONG: Duration = Duration::from_secs(1000);
@@ -61,19 +63,26 @@ fn waits_for_a_limit_elsewhere(runtime: &Runtime, begins_before: bool) {
         told.recv().expect("it is told")
     });
     begun.recv().expect("it begins");
-    let pool = runtime.block_on(async { warpweft::Pool::current() });
+    let pool = runtime.block_on(async { Pool::current() });
     let pool = pool.expect("the pool of this call");
     let (close, closes) = mpsc::channel::<()>();
+    let (set, is_set) = mpsc::channel();
     let other = thread::spawn(move || {
         if !begins_before {
             let _closed = closes.recv();
             thread::sleep(SHORT);
         }
-        let limit = pool.block_on(timeout(SHORT, std::future::pending::<()>()));
+        let limit = pool.block_on(async {
+            let mut limit = pin!(timeout(SHORT, std::future::pending::<()>()));
+            // Polled once, so that the timer is set.
+            poll_fn(|cx| Poll::Ready(limit.as_mut().poll(cx).is_ready())).await;
+            let _ = set.send(());
+            limit.await
+        });
         tell.send(limit.is_err()).expect("the job waits");
     });
     if begins_before {
-        thread::sleep(SHORT / 4);
+        is_set.recv().expect("it begins");
     }
     drop(close);
     runtime.shutdown();
@@ -89,6 +98,32 @@ fn a_time_limit_of_another_thread_passes_while_the_runtime_closes() {
 #[test]
 fn the_first_timer_of_a_runtime_may_come_while_it_closes() {
     each(|runtime| waits_for_a_limit_elsewhere(&runtime, false));
+}
+
+/// The timer of a task fires while the pool closes. What its destructor waits for is reported by the thread
+/// that would end it.
+#[test]
+fn a_task_that_is_woken_meanwhile_may_wait_in_its_destructor() {
+    struct Waits(Pool);
+    impl Drop for Waits {
+        fn drop(&mut self) {
+            self.0.block_on(sleep(SHORT));
+        }
+    }
+    each(|runtime| {
+        let pool = runtime.block_on(async { Pool::current() });
+        let waits = Waits(pool.expect("the pool of this call"));
+        let (began, begun) = mpsc::channel();
+        runtime
+            .spawn(async move {
+                let _waits = waits;
+                began.send(()).expect("the test waits");
+                sleep(2 * SHORT).await;
+            })
+            .detach();
+        begun.recv().expect("it begins");
+        waits_for_a_limit_elsewhere(&runtime, false);
+    });
 }
 
 /// An engine usually keeps what ends the poller's sleep.

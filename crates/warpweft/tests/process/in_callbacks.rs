@@ -1,13 +1,13 @@
 //! What the runtime calls beside tasks forks: a hook of a policy, a waker, a report, a destructor. The child
 //! runs nothing of the parent.
 
-use crate::children::{FAILED, RETURNED, Shared, end_of, fork};
+use crate::children::{End, FAILED, RETURNED, Shared, end_of, fork};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 use warpweft::policy::{Cx, Policy, PolicyError, PoolEnv, TaskRef, Wake as Wakes, Why};
-use warpweft::{Runtime, fiber, spawn_blocking, spawn_job, time};
+use warpweft::{Runtime, TaskBuilder, fiber, spawn_blocking, spawn_job, time};
 use warpweft_queue::Locked;
 
 const ROUNDS: usize = 10;
@@ -262,4 +262,36 @@ fn a_destructor_forks_while_the_pool_ends() {
         }
         assert_eq!(dropped.all(), [1; TASKS], "round {round}");
     }
+}
+
+/// A task waits for a place in a pool that closes. Its waker forks while the pool begins to close.
+#[test]
+fn a_waker_that_forks_while_a_pool_closes_starts_no_thread_in_the_child() {
+    struct ForksWhenWoken(Child);
+    impl Wake for ForksWhenWoken {
+        fn wake(self: Arc<Self>) {
+            if self.0.0.load(Ordering::SeqCst) == 0 {
+                self.0.make();
+            }
+        }
+    }
+    let runtime = Runtime::builder().workers(1).capacity(1).build();
+    let runtime = runtime.expect("a worker");
+    let first = TaskBuilder::new().on(&runtime);
+    let sleeps = first.spawn_with_permit(time::sleep(Duration::from_millis(50)));
+    runtime.block_on(sleeps).expect("there is a place").detach();
+    let waker = Arc::new(ForksWhenWoken(Child::default()));
+    let mut waits = Box::pin(TaskBuilder::new().on(&runtime).spawn_with_permit(async {}));
+    let wakes = Waker::from(Arc::clone(&waker));
+    assert!(waits.as_mut().poll(&mut Context::from_waker(&wakes)).is_pending());
+    let parent = std::process::id();
+    runtime.shutdown();
+    if std::process::id() != parent {
+        // A thread that polled would end this process, when the timer fires.
+        std::thread::sleep(Duration::from_millis(100));
+        let threads = std::fs::read_dir("/proc/self/task").expect("procfs").count();
+        // SAFETY: it takes a number, and ends the process.
+        unsafe { libc::_exit(if threads == 1 { 7 } else { 8 }) };
+    }
+    assert_eq!(end_of(waker.0.get()), End::Status(7));
 }

@@ -47,7 +47,7 @@ impl LoopPool for LoopsOf<'_> {
     type Loops = Api;
 
     fn run<T: Send>(&self, piece: Piece, root: impl FnOnce(Api) -> T + Send) -> T {
-        let (Piece::Own(length) | Piece::AtLeast(length)) = piece;
+        let (Piece::Own(length) | Piece::About(length)) = piece;
         self.0.install(|_| root(Api(length.get()))).expect(OPEN)
     }
 

@@ -28,17 +28,20 @@ impl TaskSet {
 
     pub(super) fn insert_all(&mut self, tasks: &[usize]) {
         for &task in tasks {
-            self.has[task] = true;
+            // The user of the dump may have removed tasks.
+            if let Some(has) = self.has.get_mut(task) {
+                *has = true;
+            }
         }
     }
 
     /// Returns true if the task was in the set.
     pub(super) fn remove(&mut self, task: usize) -> bool {
-        std::mem::take(&mut self.has[task])
+        self.has.get_mut(task).is_some_and(std::mem::take)
     }
 
     pub(crate) fn contains(&self, task: usize) -> bool {
-        self.has[task]
+        self.has.get(task) == Some(&true)
     }
 
     /// Returns the tasks in ascending order.

@@ -2,7 +2,8 @@
 //!
 //! # Order of the end
 //!
-//! 1. `PoolCore::close` refuses spawns and wakes all workers. Each finishes its present step.
+//! 1. `PoolCore::close` refuses spawns and wakes all workers. Each finishes its present step. A thread polls
+//!    from now on.
 //! 2. A worker that leaves drops its policy's `Local`. The tasks in it go to the list `lost`.
 //! 3. It ends tasks that sleep. The last worker calls `finish`.
 //! 4. `finish` waits for external threads and drops the policy's `Shared`. Queued tasks go to `lost`, too.
@@ -247,11 +248,16 @@ impl<P: Policy> TypedPool<P> {
             // Only the parent may run its destructors.
             return std::mem::forget(task);
         }
+        self.leave_to_others(task);
+    }
+
+    /// Leaves a task to a worker, or to the pool as it ends: the caller may be deep inside the policy. After
+    /// the end it is ended here.
+    fn leave_to_others(&self, task: Runnable) {
         self.core.lost.push(task);
         if self.core.ledger.is_over() {
             return self.end_lost();
         }
-        // A worker has to end it, or the pool as it ends; the caller may be deep inside the policy.
         self.core.idle.wake_one();
     }
 
@@ -292,6 +298,12 @@ impl<P: Policy> TypedPool<P> {
     pub(crate) fn end_late(&self, task: Runnable, access: Access<'_>) {
         // The task may be the last for which the pool's memory is kept.
         let keep = self.this.upgrade();
+        if keep.is_some() && !access.is_open() && self.core.driver.is_here() {
+            // Its destructor may wait for what this thread alone reports. The pool's end waits for `access`.
+            self.leave_to_others(task);
+            drop(access);
+            return drop(keep);
+        }
         // The end of the pool waits for those who have access, and the destructor may wait for that end.
         drop(access);
         end_late_of(ptr::from_ref(self).cast(), || task.abandon(Abandon::Shutdown));

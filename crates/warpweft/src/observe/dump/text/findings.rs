@@ -195,7 +195,10 @@ impl Dump {
         let mut behind = vec![Vec::new(); self.tasks.len()];
         for (number, task) in self.tasks.iter().enumerate() {
             for &holder in task.waits.iter().flat_map(|wait| &wait.holders) {
-                behind[holder].push(number);
+                // The user of the dump may have removed tasks.
+                if let Some(behind) = behind.get_mut(holder) {
+                    behind.push(number);
+                }
             }
         }
         behind
