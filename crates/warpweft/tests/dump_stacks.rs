@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 use warpweft::sync::Notify;
-use warpweft::{Dump, NoStack, Runtime, Stack, TaskBuilder, TaskDump, TaskState, fiber};
+use warpweft::{Dump, NoStack, Runtime, Stack, TaskBuilder, TaskDump, TaskState, fiber, scope};
 
 /// How long a test may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -138,6 +138,32 @@ fn closures_that_block_have_their_stacks() {
     let read = dump.tasks.iter().filter(|task| matches!(task.stack, Some(Ok(_))));
     assert_eq!(read.count(), 10, "{dump}");
     drop((senders, more));
+}
+
+/// Parts of one scope have the same number in a dump.
+#[test]
+fn parts_of_a_scope_that_block_have_their_own_stacks() {
+    let runtime = runtime(2);
+    let (senders, receivers): (Vec<_>, Vec<_>) = (0..3).map(|_| mpsc::channel::<()>()).unzip();
+    let job = runtime.spawn_job(move || {
+        scope(|s| {
+            for waits in receivers {
+                s.spawn(move |_| warpweft::blocking(|| deep_in_the_system(&waits)));
+            }
+        });
+    });
+    let blocks = |task: &&TaskDump| task.state == TaskState::Blocking;
+    eventually("all of them block", || {
+        runtime.dump().tasks.iter().filter(blocks).count() == 3
+    });
+    let dump = runtime.dump_with_stacks(10);
+    for task in dump.tasks.iter().filter(blocks) {
+        let stack = task.stack.as_ref().expect("it was asked for");
+        let stack = stack.as_ref().expect("it is read");
+        assert_eq!(frames_of(stack, "deep_in_the_system"), 1, "{dump}");
+    }
+    drop(senders);
+    job.wait().expect("no panic");
 }
 
 #[test]
