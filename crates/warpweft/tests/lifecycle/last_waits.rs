@@ -1,4 +1,4 @@
-//! Waits that are still under way, or begin, while a runtime closes: sockets and timers are polled until the end.
+//! Waits that are under way, or begin, while a runtime closes: it is polled until its end.
 
 use super::in_time;
 use std::future::poll_fn;
