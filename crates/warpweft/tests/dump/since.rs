@@ -62,7 +62,8 @@ fn waits_of_futures_and_fibers_for_timers_and_tasks_have_an_age() {
             all_wait(dump) && dump.tasks.iter().filter(|task| task.pool.is_some()).all(is_long)
         };
         let dump = dump_with("for long", &runtime, all_for_long);
-        assert!(start.elapsed() >= LONG, "{what}: {dump}");
+        // The coarse clock may have stood for a while when they began.
+        assert!(start.elapsed() + ROUGHLY >= LONG, "{what}: {dump}");
         drop((fibers, joins, future));
     });
 }
