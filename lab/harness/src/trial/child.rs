@@ -168,10 +168,12 @@ impl Process {
         let status = child.wait_timeout(self.timeout).map_err(failed)?;
         let wall = start.elapsed();
         if status.is_none() {
-            kill(&mut child);
+            // It fails only if the child has ended.
+            drop(child.kill());
             child.wait().map_err(failed)?;
         }
         drop(running);
+        // Whatever it has started.
         interrupt::kill_group(child.id());
         let cpu = cpu
             .zip(children_cpu())
@@ -326,13 +328,6 @@ fn without_paths(name: &str) -> String {
     parts
         .map(|part| part.rsplit("::").next().unwrap_or(part))
         .collect()
-}
-
-/// Ends a child, with all processes of its group.
-fn kill(child: &mut std::process::Child) {
-    interrupt::kill_group(child.id());
-    // It fails only if the child has ended.
-    drop(child.kill());
 }
 
 #[cfg(all(test, unix))]
