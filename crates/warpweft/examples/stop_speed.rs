@@ -53,6 +53,7 @@ fn main() -> Result<()> {
     });
     drop(runtime);
     row("a graceful shutdown, after its last task", rounds, graceful);
+    row("the drop of an idle runtime that has slept", rounds, idle);
     let few = rounds.div_ceil(20);
     for kind in ["nothing", "job", "fiber", "future", "blocking", "spawn_blocking"] {
         for sleepers in [0, SLEEPERS] {
@@ -161,6 +162,15 @@ fn graceful() -> Result<Duration> {
     });
     runtime.shutdown_gracefully(&GracefulShutdown::within(NEVER))?;
     Ok(ended.recv()?.elapsed())
+}
+
+/// Drops a runtime that has had a timer, and has nothing to do.
+fn idle() -> Result<Duration> {
+    let runtime = Runtime::builder().workers(2).build()?;
+    runtime.block_on(sleep(Duration::from_micros(10)));
+    let start = Instant::now();
+    drop(runtime);
+    Ok(start.elapsed())
 }
 
 /// Shuts down in vain, and returns how long it took after the limit.

@@ -3,7 +3,8 @@
 
 use std::sync::mpsc;
 use std::time::Duration;
-use warpweft::{BlockingError, BuildError, JoinError, Runtime, blocking, spawn_blocking, spawn_job};
+use warpweft::time::sleep;
+use warpweft::{BlockingError, BuildError, JoinError, Pool, Runtime, blocking, spawn_blocking, spawn_job};
 use warpweft_platform::thread::refuse;
 
 /// One test, because it changes the whole process.
@@ -52,6 +53,32 @@ fn threads_that_cannot_be_had() {
     let job = runtime.spawn_job(|| blocking(|| 1) + spawn_job(|| 1).wait().expect("no panic"));
     assert_eq!(job.wait().expect("no panic"), 2);
     assert_eq!((runtime.threads().kept, runtime.threads().handed_over), (1, 1));
+
+    // No thread to poll while the pool closes: the first timer is set all the same.
+    let closes = Runtime::builder().workers(1).stuck_after(None).build();
+    let closes = closes.expect("one worker");
+    let pool = closes.block_on(async { Pool::current() }).expect("its pool");
+    let closing = pool.clone();
+    let (began, begun) = mpsc::channel();
+    let (go_on, held) = mpsc::channel::<()>();
+    let last = closes.spawn_job(move || {
+        began.send(()).expect("the test waits");
+        let _closed = held.recv();
+        pool.block_on(sleep(Duration::from_millis(1)));
+    });
+    begun.recv().expect("it begins");
+    let ends = std::thread::spawn(move || closes.shutdown());
+    while closing.try_spawn_job(|| ()).is_ok() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    refuse(1);
+    drop(go_on);
+    ends.join().expect("no panic");
+    assert!(
+        matches!(last.wait(), Ok(()) | Err(JoinError::Shutdown)),
+        "no panic"
+    );
+    refuse(0);
 
     // No thread to wait for the others: the caller looks itself, and keeps to its limit.
     refuse(1);

@@ -8,10 +8,9 @@
 
 use super::{BoxError, Peer};
 use crate::rt::WarpweftExecutor;
-use hyper::Request;
-use hyper::Response;
 use hyper::body::{Body, Incoming};
 use hyper::service::Service as HyperService;
+use hyper::{Request, Response};
 use hyper_util::server::conn::auto;
 use std::error::Error;
 use std::future::poll_fn;
@@ -154,7 +153,7 @@ mod tests {
     use hyper_util::server::conn::auto;
     use std::convert::Infallible;
     use std::pin::pin;
-    use std::task::{Context, Waker};
+    use std::task::{Context, Poll, Waker};
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     /// The second request and the end come between two polls, so the connection learns of both at once.
@@ -182,7 +181,7 @@ mod tests {
             assert_eq!(connection.as_mut().poll(&mut cx).is_ready(), is_last);
             let mut bytes = [0; 512];
             let mut text = String::new();
-            if let std::task::Poll::Ready(Ok(read)) = pin!(client.read(&mut bytes)).poll(&mut cx) {
+            if let Poll::Ready(Ok(read)) = pin!(client.read(&mut bytes)).poll(&mut cx) {
                 text = String::from_utf8_lossy(&bytes[..read]).into_owned();
             }
             assert!(text.ends_with("hello"), "{text:?}");

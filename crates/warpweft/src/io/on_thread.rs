@@ -105,8 +105,8 @@ impl<Q, A> OnThread<Q, A> {
     ///
     /// # Errors
     ///
-    /// The thread was in the stream at the fork. So it has the stream's lock in the standard library, and
-    /// here nobody gives it back.
+    /// The thread was in the stream at the fork, or about to be. So the stream's lock in the standard library
+    /// may be locked here for ever.
     pub(super) fn stayed_in_parent(&self) -> io::Result<bool> {
         if self.here == generation() {
             return Ok(false);

@@ -4,6 +4,8 @@ use super::{BETWEEN_LOOKS, LEVELS, PATIENCE, SAMPLE, least_of, level_of};
 use crate::order::step_times::KEPT_NS;
 use crate::testing::Pool;
 use crate::{Cx, Policy, Shortest, Why, WorkerId};
+use std::num::NonZeroUsize;
+use warpweft_queue::Amount;
 use warpweft_task::JoinHandle;
 
 const US: u64 = 1_000;
@@ -278,6 +280,24 @@ fn a_thief_knows_what_it_has_stolen() {
         stolen.push(task);
     }
     assert_eq!(stolen[..2], [Some(2), Some(3)]);
+    kinds.pool.end_all();
+}
+
+/// The victim keeps a short task, which is too few for the thief.
+#[test]
+fn a_thief_that_wants_many_takes_long_ones() {
+    let policy = Shortest::new().steal(Amount::AtLeast(NonZeroUsize::MIN.saturating_add(9)));
+    let mut kinds = Kinds {
+        pool: Pool::new(&policy, 2),
+        handles: Vec::new(),
+    };
+    kinds.push_long(0, 0);
+    assert_eq!((kinds.step(0), kinds.step(0)), (Some(0), None));
+    for _ in 0..20 {
+        kinds.push_long(0, 2);
+    }
+    kinds.pool.spawn(0, [1]);
+    assert_eq!(kinds.step_by(1, Shortest::search), Some(2));
     kinds.pool.end_all();
 }
 
