@@ -47,12 +47,15 @@ fn a_closure_runs_under_each_setting_once_in_a_round() {
         "{advice}"
     );
     let document = trial.document();
+    // A job's value is there before its worker has counted the step, so each of the three workers may not
+    // have counted its last one when the closure ends.
+    let counted = 50 - 3_u64;
     let ran = document["settings"][1]["counters"]["ran"].as_f64();
-    assert!(ran >= Some(50.0), "{document}");
+    assert!(ran >= Some(counted as f64), "{document}");
     let delay = &document["settings"][1]["delays"]["run_time"];
     assert!(
         // Of the seven rounds that count.
-        delay["count"].as_u64() >= Some(7 * 50) && delay["p50_ns"].as_u64() > Some(0),
+        delay["count"].as_u64() >= Some(7 * counted) && delay["p50_ns"].as_u64() > Some(0),
         "{document}"
     );
     assert!(trial.html().contains("Processor time"));
