@@ -126,6 +126,14 @@ impl<Q> FifoLocalQueue<Q> {
     }
 }
 
+impl<Q: Owner<TaskRef>> FifoLocalQueue<Q> {
+    /// Takes the oldest task.
+    #[inline]
+    pub(super) fn take(&mut self) -> Option<TaskRef> {
+        self.0.pop()
+    }
+}
+
 impl<Q: Owner<TaskRef>> LifoLocalQueue<Q> {
     /// Uses a stack that is empty, or holds the first tasks.
     pub fn new(stack: Q) -> Self {
@@ -160,11 +168,11 @@ impl<Q: Owner<TaskRef, Thief: 'static> + 'static> LocalQueue for FifoLocalQueue<
 
     #[inline]
     fn pop(&mut self, _: &Cx<'_>) -> Option<TaskRef> {
-        self.0.pop()
+        self.take()
     }
 
     fn drain(&mut self, _: &Cx<'_>) -> Vec<TaskRef> {
-        std::iter::from_fn(|| self.0.pop()).collect()
+        std::iter::from_fn(|| self.take()).collect()
     }
 
     #[inline]

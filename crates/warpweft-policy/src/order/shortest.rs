@@ -2,9 +2,10 @@
 //! before the others.
 //!
 //! ```text
-//!                 expected step    below 32 µs   below 0.5 ms   below 8.4 ms   longer
-//!   push ──level of its code──▶  [ level 0 ]   [ level 1 ]    [ level 2 ]    [ level 3 ] ──▶ pop: the first
-//!                                                 └── by turns: a tenth of the time each ──▶ pop
+//!   expected step       below 32 µs                 below 0.5 ms   below 8.4 ms   longer
+//!   push ─────────────▶ [ level 0 ] ──level of its──▶ [ level 1 ]   [ level 2 ]   [ level 3 ]
+//!                           │         code, at pop       └── by turns: a tenth of the time each ──▶ pop
+//!                           └──▶ pop: the first level that has a task
 //! ```
 //!
 //! This is *shortest expected processing time first*. What is expected is learned from the steps that ran, by
@@ -22,14 +23,15 @@
 //! ```text
 //!              some of the last tasks may have been long           one was long
 //!   Short ───────────────────────────────────────────▶ Watching ─────────────────▶ Sorting
-//!     ▲ none was, for a second, and all tasks are on level 0 │                        │
+//!     ▲ none was for a while, and all tasks are on level 0   │                        │
 //!     └──────────────────────────────────────────────────────┴────────────────────────┘
 //! ```
 //!
 //! # Invariants
 //!
-//! - A task stays on the level on which it was pushed, also when it is stolen, unless its turn comes and its
-//!   code is known to be longer by then.
+//! - A task is pushed on level 0, which costs nothing where all are short. When its turn comes there, and its
+//!   code is known to be longer, it goes to its level instead. Each move is to a longer level, so it moves three
+//!   times at most. It stays on its level when it is stolen.
 //! - A worker that has tasks on another level than 0, pushed or stolen, is in [`Mode::Sorting`]. Thieves take
 //!   tasks from there, and add none.
 //! - Levels that wait are looked at when the first one is empty, and once in [`SAMPLE`] pops.
@@ -42,7 +44,7 @@ mod tests;
 use super::priority::{PriorityLocalQueue, PriorityThief};
 use super::step_times::{LONG_NS, StepTimes};
 use super::{FifoOrder, LocalQueue, LocalQueueThief, OneClass, Order, PriorityOrder};
-use crate::{Cx, PolicyError};
+use crate::{Clock, Cx, PolicyError};
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -72,7 +74,7 @@ type LevelQueueThief = <LevelQueue as LocalQueue>::Thief;
 /// some steps are short and others long counts by their mean. Tasks from outside wait in the pool's queue in
 /// the order in which they came; a worker that takes one keeps it behind its shorter ones.
 ///
-/// Costs some 5 ns for each task where workers are busy with short ones. Otherwise it costs some 15, and two
+/// Costs some 2 ns for each task where workers are busy with short ones. Otherwise it costs some 15, and two
 /// looks at the clock for each step that is not short. A clone has learned nothing.
 ///
 /// ```
@@ -223,9 +225,10 @@ impl ShortestLocalQueue {
     }
 
     /// Ends the step that is measured. Begins to measure one of that code, unless it is known to be short.
+    #[cold]
     #[inline(never)]
-    fn measure(&mut self, code: usize, cx: &Cx<'_>) {
-        self.settle(cx);
+    fn measure(&mut self, code: usize, clock: Clock<'_>) {
+        self.settle(clock);
         // The codes are compared only while none is long: one of these may have become so.
         if self.mode != Mode::Sorting && !self.is_sample() && self.short.contains(&code) {
             return;
@@ -242,7 +245,7 @@ impl ShortestLocalQueue {
         self.turn = Some(Measured {
             code,
             level,
-            since_ns: cx.now_ns(),
+            since_ns: clock.now_ns(),
         });
     }
 
@@ -263,9 +266,9 @@ impl ShortestLocalQueue {
 
     /// Ends the step that is measured, if one is.
     #[inline]
-    fn settle(&mut self, cx: &Cx<'_>) {
+    fn settle(&mut self, clock: Clock<'_>) {
         if let Some(turn) = self.turn.take() {
-            self.end(&turn, cx.now_ns());
+            self.end(&turn, clock.now_ns());
         }
     }
 
@@ -279,39 +282,34 @@ impl ShortestLocalQueue {
         }
     }
 
-    /// The same as `push`, in a worker that sorts.
-    #[inline(never)]
-    fn push_sorted(&mut self, task: TaskRef) -> Result<(), Full<TaskRef>> {
-        let level = self.level(&task);
-        self.level_mut(level).push(task)
-    }
-
     /// The same as `pop`, in a worker that learns.
+    #[cold]
     #[inline(never)]
-    fn pop_sorted(&mut self, cx: &Cx<'_>) -> Option<TaskRef> {
-        self.settle(cx);
+    fn pop_sorted(&mut self, clock: Clock<'_>) -> Option<TaskRef> {
+        self.settle(clock);
         if self.mode != Mode::Sorting {
-            return self.first.pop(cx);
+            return self.first.take();
         }
-        if self.is_sample()
-            && let Some(task) = self.pop_due(cx)
-        {
-            return Some(task);
-        }
+        let mut looks = self.is_sample();
         loop {
-            // Beside longer steps the clock costs nothing.
-            if self.first.is_empty()
-                && let Some(task) = self.pop_due(cx)
-            {
+            if self.first.is_empty() {
+                if self.longer.is_empty() {
+                    self.waits = [None; LEVELS];
+                    return None;
+                }
+                // Beside longer steps the clock costs nothing.
+                looks = true;
+            }
+            if looks && let Some(task) = self.pop_due(clock) {
                 return Some(task);
             }
+            looks = false;
             let from = self.first_of_all();
-            let task = self.first.pop(cx).or_else(|| self.longer.pop(cx))?;
+            let task = (from..LEVELS).find_map(|level| self.level_mut(level).take())?;
             let level = self.level(&task);
             if level <= from {
                 return Some(task);
             }
-            // It was pushed before its code was known to be so long.
             if let Err(Full(task)) = self.put(task, level) {
                 return Some(task);
             }
@@ -321,8 +319,8 @@ impl ShortestLocalQueue {
     /// Takes a task of the level that has been due for longest, if one is due. The first level is served by
     /// all other pops.
     #[cold]
-    fn pop_due(&mut self, cx: &Cx<'_>) -> Option<TaskRef> {
-        let now_ns = cx.now_ns();
+    fn pop_due(&mut self, clock: Clock<'_>) -> Option<TaskRef> {
+        let now_ns = clock.now_ns();
         for level in 1..LEVELS {
             if self.longer.is_level_empty(level - 1) {
                 self.waits[level] = None;
@@ -333,14 +331,14 @@ impl ShortestLocalQueue {
         let waiting = self.waits.iter().enumerate();
         let due = waiting.filter_map(|(level, due)| Some(((*due)?, level)));
         let (_, level) = due.min().filter(|(due, _)| *due <= now_ns)?;
-        self.longer.pop_level(level - 1, cx)
+        self.level_mut(level).take()
     }
 
     /// Changes the mode by what the last tasks took together.
     #[cold]
-    fn choose_mode(&mut self, cx: &Cx<'_>) {
-        self.settle(cx);
-        let now_ns = cx.now_ns();
+    fn choose_mode(&mut self, clock: Clock<'_>) {
+        self.settle(clock);
+        let now_ns = clock.now_ns();
         let took = now_ns.saturating_sub(self.looked.1);
         self.looked = (self.pops, now_ns);
         self.mode = if self.times.any_long(now_ns) || !self.longer.is_empty() {
@@ -358,24 +356,20 @@ impl LocalQueue for ShortestLocalQueue {
 
     #[inline]
     fn push(&mut self, task: TaskRef) -> Result<(), Full<TaskRef>> {
-        if self.mode == Mode::Sorting {
-            return self.push_sorted(task);
-        }
         self.first.push(task)
     }
 
     fn push_grown(&mut self, task: TaskRef) -> Result<(), Full<TaskRef>> {
-        let level = self.level(&task);
-        self.level_mut(level).push_grown(task)
+        self.first.push_grown(task)
     }
 
     #[inline]
     fn pop(&mut self, cx: &Cx<'_>) -> Option<TaskRef> {
         self.pops = self.pops.wrapping_add(1);
         if self.mode == Mode::Short {
-            return self.first.pop(cx);
+            return self.first.take();
         }
-        self.pop_sorted(cx)
+        self.pop_sorted(cx.clock())
     }
 
     /// A task from outside, or one that was stolen, may be a long one. It waits for short ones as it would
@@ -394,14 +388,14 @@ impl LocalQueue for ShortestLocalQueue {
     #[inline]
     fn begins(&mut self, task: &TaskRef, cx: &Cx<'_>) {
         if self.mode != Mode::Short {
-            self.measure(task.code(), cx);
+            self.measure(task.code(), cx.clock());
         }
     }
 
     #[inline]
     fn polled(&mut self, cx: &Cx<'_>) {
         if self.pops.wrapping_sub(self.looked.0) >= BETWEEN_LOOKS {
-            self.choose_mode(cx);
+            self.choose_mode(cx.clock());
         }
     }
 

@@ -4,7 +4,8 @@
 //!   code of a task ──hash──▶ entry:  │ part of the code : 32 │ expected nanoseconds : 32 │
 //! ```
 //!
-//! Two codes that share an entry displace each other. A code without an entry is unknown.
+//! Two codes that share an entry displace each other. A code without an entry is unknown. A program in which
+//! no library is loaded at run time places its codes alike in all of its processes.
 //!
 //! # Invariants
 //!
@@ -18,7 +19,10 @@ use warpweft_platform::counter::Gauge;
 const ENTRIES: usize = 256;
 /// From this expected time on a code is long, in nanoseconds.
 pub(super) const LONG_NS: u64 = 1 << 15;
-/// So long after the last step of a long code the workers still ask for what is expected, in nanoseconds.
+/// After a step of a long code the workers ask for what is expected for this many times as long as such a step
+/// takes. A code that comes more seldom makes less than one task in sixty wait, whatever the order.
+pub(super) const KEPT_TIMES: u64 = 64;
+/// But for so long at most, in nanoseconds.
 pub(super) const KEPT_NS: u64 = 1_000_000_000;
 /// By how many bits a sample counts less than what is known.
 const WEIGHT_BITS: u32 = 4;
@@ -27,8 +31,8 @@ const MOST: u64 = 16;
 
 pub(super) struct StepTimes {
     entries: Box<[Gauge]>,
-    /// When a step of a long code was measured last, on the workers' clock; 0 before the first one.
-    long_at_ns: Gauge,
+    /// Until when a long code may come again, on the workers' clock; 0 before the first one.
+    long_until_ns: Gauge,
 }
 
 impl StepTimes {
@@ -36,20 +40,23 @@ impl StepTimes {
         let entries = (0..ENTRIES).map(|_| Gauge::new()).collect();
         Self {
             entries,
-            long_at_ns: Gauge::new(),
+            long_until_ns: Gauge::new(),
         }
     }
 
-    /// Returns true if some code was found to be long lately: before [`KEPT_NS`] at most.
+    /// Returns true if some code was found to be long lately: [`KEPT_TIMES`] times its length ago at most, and
+    /// [`KEPT_NS`].
     pub(super) fn any_long(&self, now_ns: u64) -> bool {
-        let at_ns = self.long_at_ns.get();
-        at_ns != 0 && now_ns.saturating_sub(at_ns) < KEPT_NS
+        now_ns < self.long_until_ns.get()
     }
 
     /// Returns the entry of a code, and what the entry has of it.
     #[inline]
     fn place(&self, code: usize) -> (&Gauge, u64) {
-        // Fibonacci hashing: the upper bits depend on all bits of the address.
+        // The distance from a function of this library is the same in each process of a program, wherever the
+        // system loads it. So a simulated run can be repeated.
+        let code = code.wrapping_sub(Self::new as fn() -> Self as usize);
+        // Fibonacci hashing: the upper bits depend on all bits of the distance.
         let hash = (code as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let entry = &self.entries[(hash >> (u64::BITS - ENTRIES.ilog2())) as usize];
         (entry, hash & u64::from(u32::MAX) | 1)
@@ -74,7 +81,10 @@ impl StepTimes {
         };
         let is_long = expected >= LONG_NS;
         if is_long {
-            self.long_at_ns.set(now_ns.max(1));
+            let until_ns = now_ns.saturating_add(expected.saturating_mul(KEPT_TIMES).min(KEPT_NS));
+            if until_ns > self.long_until_ns.get() {
+                self.long_until_ns.set(until_ns);
+            }
         }
         let (entry, part) = self.place(code);
         let most = u64::from(u32::MAX);
@@ -85,7 +95,7 @@ impl StepTimes {
 
 #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
 mod tests {
-    use super::{ENTRIES, KEPT_NS, LONG_NS, StepTimes};
+    use super::{ENTRIES, KEPT_NS, KEPT_TIMES, LONG_NS, StepTimes};
 
     #[test]
     fn the_first_sample_is_what_is_expected() {
@@ -122,10 +132,14 @@ mod tests {
         assert!(!times.learn(8, LONG_NS - 1, 5));
         assert!(!times.any_long(5));
         assert!(times.learn(16, LONG_NS, 7));
-        assert!(times.any_long(7) && times.any_long(7 + KEPT_NS - 1));
-        assert!(!times.any_long(7 + KEPT_NS));
-        assert!(!times.learn(8, 1, 8 + KEPT_NS));
-        assert!(!times.any_long(8 + KEPT_NS), "a short one is none");
+        let until = 7 + KEPT_TIMES * LONG_NS;
+        assert!(times.any_long(7) && times.any_long(until - 1));
+        assert!(!times.any_long(until));
+        assert!(!times.learn(8, 1, until));
+        assert!(!times.any_long(until), "a short one is none");
+        assert!(times.learn(24, u64::MAX, until));
+        assert!(times.learn(16, LONG_NS, until), "does not shorten it");
+        assert!(times.any_long(until + KEPT_NS - 1) && !times.any_long(until + KEPT_NS));
     }
 
     #[test]

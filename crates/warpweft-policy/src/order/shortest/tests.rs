@@ -183,6 +183,20 @@ fn long_ones_have_turns_by_time() {
     kinds.pool.end_all();
 }
 
+#[test]
+fn after_a_rest_no_long_task_is_due() {
+    let mut kinds = Kinds::known(1);
+    kinds.push_long(0, 2);
+    assert_eq!((kinds.step(0), kinds.step(0)), (Some(2), None));
+    kinds.pool.now.set(kinds.pool.now.get() + 100 * LONG);
+    kinds.push_long(0, 3);
+    for _ in 0..=SAMPLE {
+        kinds.pool.spawn(0, [1]);
+        assert_eq!(kinds.step(0), Some(1));
+    }
+    assert_eq!(kinds.step(0), Some(3));
+}
+
 /// Tasks of some milliseconds without end, and one that takes longer.
 #[test]
 fn the_longest_have_turns_also_beside_long_ones() {
@@ -272,6 +286,9 @@ fn a_thief_knows_what_it_has_stolen() {
     for number in 2..6 {
         kinds.push_long(0, number);
     }
+    // The victim passes them over, and puts them on their level.
+    kinds.pool.spawn(0, [1]);
+    assert_eq!(kinds.step(0), Some(1));
     let mut stolen = vec![kinds.step_by(1, Shortest::search)];
     assert!(kinds.queued(1) > 0, "more than one was stolen");
     while kinds.queued(1) > 0 {
