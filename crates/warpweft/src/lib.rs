@@ -50,7 +50,7 @@
 //! - Dropping a handle detaches its task. Dropping the runtime ends every task, and no joiner waits for ever.
 //!   The drop waits for closures that are running, without a time limit: see [`Runtime::shutdown`].
 //! - A task from outside the pool, or one that yielded, runs after a bounded number of others, whatever the
-//!   order of the policy. Under `shortest` and `edf` what is bounded is the time.
+//!   order of the policy. Under `shortest`, the default, and `edf` what is bounded is the time.
 //! - A wait runs no other task on top of the frame that waits while a spare thread can be had: see
 //!   [`Builder::max_threads`]. So a lock may be held across a [`join`], and one worker is enough for tasks
 //!   that wait for each other. A thread that blocks in a system call or a lock of `std` keeps its worker, and
@@ -69,10 +69,10 @@
 //! | `net` | on | [`net`], sockets | `socket2` |
 //! | `process` | on | `process`, programs that are started and waited for; on Unix | `signal-hook-registry` |
 //! | `signal` | on | [`signal`], Ctrl-C and on Unix `SIGTERM` and `SIGHUP` | `signal-hook-registry` |
-//! | `policies` | on | texts of the policies `lifo`, `slot` and `priority`, beside `fifo` | code of a pool for each |
+//! | `policies` | on | texts of the policies `lifo`, `slot` and `priority`, beside `shortest` and `fifo` | code of a pool for each |
 //! | `stacks` | off | reports of stuck workers, dumps and shutdowns in vain have the stacks of the code that is stuck | `backtrace`, `framehop`; on Linux |
 //! | `tracing` | off | tasks and fibers carry spans of the crate `tracing` | `tracing`; see "Spans" below |
-//! | `all-policies` | off | texts of all policies: `chain`, `adaptive`, `cforall`, `negele`, `go`, `tokio`, … | code of ten more pools |
+//! | `all-policies` | off | texts of all policies: `chain`, `adaptive`, `cforall`, `negele`, `go`, `tokio`, … | code of nine more pools |
 //!
 //! The types of all policies are there without these features: `Runtime::builder().policy(policy::Go)`.
 //!

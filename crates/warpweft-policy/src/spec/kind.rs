@@ -46,13 +46,12 @@ impl Kind {
     /// Returns the feature that this build would need to visit the policy; `None` if it can.
     pub(super) fn missing_feature(&self) -> Option<&'static str> {
         match self {
-            Self::Fifo(_) => None,
+            Self::Fifo(_) | Self::Shortest(_) => None,
             Self::Lifo(_) | Self::Slotted(_) | Self::Prioritised(_) => {
                 (!cfg!(feature = "policies")).then_some("policies")
             }
             Self::FifoBehind(_)
             | Self::LifoBehind(_)
-            | Self::Shortest(_)
             | Self::Chained(_)
             | Self::Mixed(_)
             | Self::Classed(_)
@@ -64,6 +63,7 @@ impl Kind {
     pub(super) fn visit<V: PolicyVisitor>(self, visitor: V) -> V::Output {
         match self {
             Self::Fifo(policy) => visitor.visit(policy),
+            Self::Shortest(policy) => visitor.visit(policy),
             #[cfg(feature = "policies")]
             Self::Lifo(policy) => visitor.visit(policy),
             #[cfg(feature = "policies")]
@@ -74,8 +74,6 @@ impl Kind {
             Self::FifoBehind(policy) => visitor.visit(policy),
             #[cfg(feature = "all-policies")]
             Self::LifoBehind(policy) => visitor.visit(policy),
-            #[cfg(feature = "all-policies")]
-            Self::Shortest(policy) => visitor.visit(policy),
             #[cfg(feature = "all-policies")]
             Self::Chained(policy) => visitor.visit(policy),
             #[cfg(feature = "all-policies")]

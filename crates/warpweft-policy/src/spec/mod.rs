@@ -31,8 +31,8 @@
 //! its own, or none.
 //!
 //! A pool's code is compiled for each type of policy that a text can name, so features bound them: without
-//! any it is `fifo` with its options; `policies` adds `lifo`, `slot` and `priority`, and `all-policies` the
-//! rest. A text that needs a feature is an error that names it.
+//! any these are `shortest`, which is the default, and `fifo`, with their options; `policies` adds `lifo`, `slot`
+//! and `priority`, and `all-policies` the rest. A text that needs a feature is an error that names it.
 //!
 //! # Adding a policy
 //!
@@ -52,9 +52,9 @@ mod presets;
 mod tests;
 mod words;
 
-use crate::Fifo;
 #[cfg(feature = "all-policies")]
 use crate::{Cforall, Chained, Classed, Mixed, Negele, NegeleLocal};
+use crate::{Fifo, Shortest};
 #[cfg(feature = "policies")]
 use crate::{Lifo, Prioritised, Slotted};
 use kind::Kind;
@@ -120,9 +120,15 @@ impl Preset {
 }
 
 impl Default for PolicySpec {
-    /// `fifo`: no task starves, whatever the workload.
+    /// `shortest`: no task starves, whatever the workload, and what is short does not wait for what is long.
     fn default() -> Self {
-        Self(Kind::Fifo(Fifo::new()))
+        Self(Kind::Shortest(Shortest::new()))
+    }
+}
+
+impl From<Shortest> for PolicySpec {
+    fn from(policy: Shortest) -> Self {
+        Self(Kind::Shortest(policy))
     }
 }
 
