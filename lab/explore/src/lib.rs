@@ -11,7 +11,8 @@ use warpweft::{BuildError, ClassMetrics, Distribution, ParsePolicyError, PolicyS
 pub use harness::{LabError, Trial};
 
 /// The policies that are tried if none are named: those that differ most.
-const USUAL: [&str; 6] = [
+const USUAL: [&str; 7] = [
+    "shortest",
     "fifo",
     "fifo+steal=one",
     "lifo",

@@ -6,7 +6,7 @@ use harness::{LabError, Policies, Variables, corrected};
 use super::{Warpweft, pools};
 
 /// The policy that is taken when none is named.
-pub(super) const USUAL: &str = "fifo";
+pub(super) const USUAL: &str = "shortest";
 
 impl Policies for Warpweft {
     fn usual(&self) -> &'static str {
@@ -15,15 +15,16 @@ impl Policies for Warpweft {
 
     /// Those that differ most, and the one that learns, to be judged against them.
     fn explored(&self) -> &'static [&'static str] {
-        &["fifo", "lifo", "fifo-one", "deque", "fifo-locked", "adaptive"]
+        &["shortest", "fifo", "lifo", "fifo-one", "deque", "adaptive"]
     }
 
     /// The default, and the schedulers of others.
     fn compared(&self, quick: bool) -> &'static [&'static str] {
         if quick {
-            return &["fifo", "cforall", "negele"];
+            return &["shortest", "cforall", "negele"];
         }
         &[
+            "shortest",
             "fifo",
             "lifo",
             "cforall",
@@ -63,6 +64,7 @@ impl Policies for Warpweft {
     /// Those that differ most of the policies that every build has, and two that need a feature.
     fn tried(&self) -> &'static [&'static str] {
         &[
+            "shortest",
             "fifo",
             "fifo+steal=one",
             "lifo",
