@@ -233,7 +233,7 @@ fn a_report_that_cannot_be_written_is_refused_before_anything_is_measured() {
             "{text}"
         );
         assert!(
-            start.elapsed() < Duration::from_secs(5),
+            start.elapsed() < Duration::from_secs(30),
             "a whole exploration went before the complaint"
         );
     }

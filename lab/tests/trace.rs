@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use warpweft::sync::{Mutex, oneshot};
-use warpweft::{Builder, Runtime, TaskBuilder, spawn_job, time::sleep};
+use warpweft::{Builder, Pool, Runtime, TaskBuilder, spawn_job, time::sleep};
 
 /// How long each job computes.
 const WORK: Duration = Duration::from_micros(300);
@@ -295,7 +295,17 @@ fn a_lock_that_was_held_names_the_task_that_held_it() {
 
 #[test]
 fn a_lock_whose_holder_blocked_its_worker_says_so() {
-    let hold = || async { std::thread::sleep(LONG) };
+    let hold = || async {
+        let stalls = || Pool::current().expect("a task of a pool").metrics().stalls;
+        let (before, start) = (stalls(), Instant::now());
+        // On a busy machine the monitor looks late.
+        loop {
+            std::thread::sleep(LONG);
+            if stalls() > before || start.elapsed() > Duration::from_secs(60) {
+                break;
+            }
+        }
+    };
     let list = slowest(
         "stuck",
         |builder| builder.stuck_after(Some(Duration::from_millis(5))),

@@ -172,8 +172,10 @@ mod tests {
     use std::time::Duration;
     use warpweft::{QueueDelay, Runtime};
 
-    const TARGET: Duration = Duration::from_millis(2);
-    const INTERVAL: Duration = Duration::from_millis(100);
+    /// Longer than a busy machine stops a test between two lines.
+    const TARGET: Duration = Duration::from_millis(100);
+    /// The overload lasts for so long after a refusal: longer than the rest of the test.
+    const INTERVAL: Duration = Duration::from_secs(1);
 
     #[test]
     #[expect(clippy::disallowed_methods, reason = "this thread is no worker")]

@@ -19,11 +19,18 @@ use warpweft_tokio::serve_hyper;
 
 const TARGET: Duration = Duration::from_millis(5);
 const INTERVAL: Duration = Duration::from_millis(50);
+/// Longer than a busy machine stops a test between two requests, and less than the second of which a client
+/// that is refused is told.
+const LONG_INTERVAL: Duration = Duration::from_millis(900);
 const LONG: Duration = Duration::from_secs(60);
 
 /// Runs `client` against a server whose handler echoes. It is given the number of calls of the handler.
-fn against_a_server(workers: usize, client: impl FnOnce(SocketAddr, &AdmissionControl, &AtomicUsize)) {
-    let delay = QueueDelay::new().target(TARGET).interval(INTERVAL);
+fn against_a_server(
+    workers: usize,
+    interval: Duration,
+    client: impl FnOnce(SocketAddr, &AdmissionControl, &AtomicUsize),
+) {
+    let delay = QueueDelay::new().target(TARGET).interval(interval);
     let runtime = Runtime::builder().workers(workers).admission(delay).build();
     let runtime = runtime.expect("a small pool");
     let admission = runtime.first().admission().expect("the builder says so");
@@ -93,7 +100,7 @@ fn ask(stream: &mut BufReader<TcpStream>, path: &str, promised: usize, body: &st
 #[test]
 fn an_overloaded_server_refuses_before_it_reads_the_body() {
     for workers in [1, 2] {
-        against_a_server(workers, |address, admission, calls| {
+        against_a_server(workers, LONG_INTERVAL, |address, admission, calls| {
             let mut kept = connect(address);
             let (head, body) = ask(&mut kept, "/", 5, "hello");
             assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
@@ -101,7 +108,7 @@ fn an_overloaded_server_refuses_before_it_reads_the_body() {
 
             // One waits for longer than the interval.
             let waits = admission.try_admit().expect("none waits");
-            thread::sleep(TARGET + INTERVAL);
+            thread::sleep(TARGET + LONG_INTERVAL);
             // On a new connection the body never comes.
             let (head, body) = ask(&mut connect(address), "/", 1 << 20, "");
             assert!(
@@ -129,7 +136,7 @@ fn an_overloaded_server_refuses_before_it_reads_the_body() {
 #[test]
 fn each_request_is_answered_once_whatever_the_crowd() {
     for workers in [1, 2, 4] {
-        against_a_server(workers, |address, admission, calls| {
+        against_a_server(workers, INTERVAL, |address, admission, calls| {
             let clients: Vec<_> = (0..40)
                 .map(|_| {
                     thread::spawn(move || {

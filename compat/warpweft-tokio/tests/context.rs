@@ -357,15 +357,24 @@ fn the_context_does_not_wake_an_idle_pool() {
     runtime.block_on(deadline);
     eventually("it sleeps", || runtime.idle_workers() == (0, 1));
     let parks = || handle.metrics().worker_park_count(0);
-    let parks_before = parks();
-    let before = runtime.counters().total();
-    let start = Instant::now();
-    runtime.block_on(tokio_free_pause());
-    let after = runtime.counters().total();
-    assert!(start.elapsed() >= 20 * TICK);
-    let ran = after.get(warpweft::policy::Count::Ran) - before.get(warpweft::policy::Count::Ran);
-    assert_eq!(ran, 0, "no turn without a reason");
-    assert_eq!(parks(), parks_before, "the context's thread slept all the time");
+    // On a busy machine the context's thread may be on its way to sleep in the first pauses. One that is
+    // woken at each tick is so in each pause, and so is a worker that has turns without a reason.
+    let mut seen = Vec::new();
+    let is_quiet = (0..20).any(|_| {
+        let parks_before = parks();
+        let before = runtime.counters().total();
+        let start = Instant::now();
+        runtime.block_on(tokio_free_pause());
+        let after = runtime.counters().total();
+        assert!(start.elapsed() >= 20 * TICK);
+        let ran = after.get(warpweft::policy::Count::Ran) - before.get(warpweft::policy::Count::Ran);
+        seen.push((ran, parks() - parks_before));
+        seen.last() == Some(&(0, 0))
+    });
+    assert!(
+        is_quiet,
+        "turns without a reason, and sleeps of the context's thread: {seen:?}"
+    );
 }
 
 /// A pause that is no timer of tokio's.

@@ -351,9 +351,16 @@ fn an_idle_pool_sleeps() {
             let sleeper = runtime.spawn(sleep(Duration::from_secs(3600)));
             // The monitor sleeps some ticks after the workers.
             std::thread::sleep(Duration::from_millis(300));
-            let before = switches();
-            std::thread::sleep(Duration::from_millis(500));
-            assert_eq!(switches(), before);
+            // On a busy machine one of them may be on its way to sleep for longer. In a pool that polls, a
+            // thread wakes up in each window.
+            let mut seen = Vec::new();
+            let is_quiet = (0..20).any(|_| {
+                let before = switches();
+                std::thread::sleep(Duration::from_millis(500));
+                seen.push((before, switches()));
+                seen.last().is_some_and(|(before, after)| before == after)
+            });
+            assert!(is_quiet, "{seen:?}");
             block_on(there.write_all(&[1])).expect("room");
             assert_eq!(reader.wait().expect("no panic").expect("a byte"), 1);
             drop(sleeper);

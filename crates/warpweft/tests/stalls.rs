@@ -20,6 +20,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 use warpweft::{NoStack, Runtime, Stall, TaskBuilder, TaskKind, fiber};
 
+/// Longer than others keep the CPU from a worker before it is in the function that is to be named.
+const STUCK_AFTER: Duration = Duration::from_millis(200);
+
 #[inline(never)]
 fn guilty_that_computes(over: &AtomicBool) {
     while !over.load(Ordering::Relaxed) {
@@ -56,7 +59,7 @@ fn check(stall: &Stall, kind: TaskKind, line: u32, guilty: &str) {
 
 #[test]
 fn a_closure_that_computes_is_named() {
-    let (runtime, stalls) = watched(Runtime::builder(), Duration::from_millis(20));
+    let (runtime, stalls) = watched(Runtime::builder(), STUCK_AFTER);
     let (over, _over) = flag();
     let line = line!() + 1;
     drop(runtime.spawn_job(move || guilty_that_computes(&over)));
@@ -73,7 +76,7 @@ fn a_closure_that_computes_is_named() {
 
 #[test]
 fn a_future_that_sleeps_in_the_kernel_is_named() {
-    let (runtime, stalls) = watched(Runtime::builder(), Duration::from_millis(20));
+    let (runtime, stalls) = watched(Runtime::builder(), STUCK_AFTER);
     let (over, _over) = flag();
     let line = line!() + 1;
     drop(runtime.spawn(async move { guilty_that_sleeps(&over) }));
@@ -83,7 +86,7 @@ fn a_future_that_sleeps_in_the_kernel_is_named() {
 
 #[test]
 fn a_lock_that_is_never_free_is_a_futex() {
-    let (runtime, stalls) = watched(Runtime::builder(), Duration::from_millis(20));
+    let (runtime, stalls) = watched(Runtime::builder(), STUCK_AFTER);
     let lock = Arc::new(Mutex::new(()));
     let held = lock.lock().expect("no panic");
     let its = Arc::clone(&lock);
@@ -105,7 +108,7 @@ fn a_lock_that_is_never_free_is_a_futex() {
 
 #[test]
 fn a_fiber_that_computes_is_named() {
-    let (runtime, stalls) = watched(Runtime::builder(), Duration::from_millis(20));
+    let (runtime, stalls) = watched(Runtime::builder(), STUCK_AFTER);
     let (over, _over) = flag();
     let line = line!() + 1;
     drop(runtime.spawn_fiber(move || guilty_that_computes(&over)));
@@ -120,7 +123,7 @@ fn a_fiber_that_computes_is_named() {
 /// After a wait the worker's word is about another task: the stack says which fiber it is.
 #[test]
 fn a_fiber_that_has_waited_is_named() {
-    let (runtime, stalls) = watched(Runtime::builder(), Duration::from_millis(20));
+    let (runtime, stalls) = watched(Runtime::builder(), STUCK_AFTER);
     let (over, _over) = flag();
     let line = line!() + 1;
     let builder = TaskBuilder::new().name("waited").on(&runtime);
@@ -150,7 +153,7 @@ fn a_deep_fiber_is_unwound_to_its_root() {
         }
         black_box(1)
     }
-    let (runtime, stalls) = watched(Runtime::builder(), Duration::from_millis(20));
+    let (runtime, stalls) = watched(Runtime::builder(), STUCK_AFTER);
     let (over, _over) = flag();
     drop(runtime.spawn_fiber(move || deeper(50, &over)));
     let stall = report(&stalls, |_| true);
@@ -164,7 +167,7 @@ fn a_deep_fiber_is_unwound_to_its_root() {
 
 #[test]
 fn what_waits_behind_is_counted() {
-    let (runtime, stalls) = watched(Runtime::builder(), Duration::from_millis(20));
+    let (runtime, stalls) = watched(Runtime::builder(), STUCK_AFTER);
     let (over, _over) = flag();
     drop(runtime.spawn_job(move || {
         for _ in 0..20 {
@@ -190,6 +193,7 @@ fn without_a_signal_there_is_no_stack() {
         let runtime = Runtime::builder()
             .workers(1)
             .stack_signal(signal)
+            .stuck_after(Some(STUCK_AFTER))
             .on_stall(move |stall| heard.lock().expect("no panic").push(stall.clone()))
             .build()
             .expect("threads");
@@ -209,6 +213,7 @@ fn a_signal_that_the_program_chooses_is_used() {
     let runtime = Runtime::builder()
         .workers(1)
         .stack_signal(Some(libc::SIGRTMAX() - 3))
+        .stuck_after(Some(STUCK_AFTER))
         .on_stall(move |stall| heard.lock().expect("no panic").push(stall.clone()))
         .build()
         .expect("threads");

@@ -25,6 +25,8 @@ use in_time::in_time;
 
 /// Longer than any test takes.
 const HOUR: Duration = Duration::from_secs(3600);
+/// A grace after which a test fails that should not wait for its end.
+const LONG_GRACE: Duration = Duration::from_secs(30);
 
 fn runtime(workers: usize) -> Runtime {
     Runtime::builder()

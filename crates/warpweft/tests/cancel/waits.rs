@@ -171,12 +171,16 @@ fn in_uncooperative_code_the_end_of_a_future_is_an_error() {
     in_time(|| {
         let outer = CancelToken::new();
         let canceller = outer.clone();
+        let (begin, begun) = std::sync::mpsc::channel();
         let cancels = std::thread::spawn(move || {
+            begun.recv().expect("it begins");
             std::thread::sleep(Duration::from_millis(5));
             canceller.cancel();
         });
         let ended = outer.run(|| {
             uncooperative(|| {
+                // A closure under a token that is cancelled before does not begin.
+                begin.send(()).expect("the canceller waits");
                 warpweft::block_on(CancelToken::new().run_async(std::future::pending::<()>())).is_err()
             })
         });

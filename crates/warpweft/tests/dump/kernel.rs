@@ -145,14 +145,15 @@ fn what_goes_on_is_not_named() {
         task.wait().expect("no panic");
     }
     assert!(named_in < 8, "in {named_in} of 20 dumps");
-    let computes = named(&runtime, "computes").spawn_job(|| {
-        let start = Instant::now();
-        while start.elapsed() < Duration::from_millis(500) {}
-    });
+    let is_seen = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let stops = is_seen.clone();
+    let computes = named(&runtime, "computes")
+        .spawn_job(move || while !stops.load(std::sync::atomic::Ordering::Relaxed) {});
     let runs = |dump: &Dump| {
         let state = task(dump, "computes").and_then(|task| task.thread_state.as_ref());
         state.is_some_and(|state| state.state == 'R')
     };
     dump_with("it runs", &runtime, runs);
+    is_seen.store(true, std::sync::atomic::Ordering::Relaxed);
     computes.wait().expect("no panic");
 }

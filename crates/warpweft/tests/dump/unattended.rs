@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::mem::ManuallyDrop;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 use warpweft::sync::{Barrier, Mutex, Notify, Semaphore, channel, oneshot};
@@ -21,6 +22,13 @@ fn heartbeat(runtime: &Runtime) {
             warpweft::time::sleep(Duration::from_millis(20)).await;
         }
     }));
+}
+
+/// Waits for a timer, again and again, until the value says that the dump was seen.
+async fn sleep_until_seen(is_seen: &AtomicBool) {
+    while !is_seen.load(Ordering::Relaxed) {
+        warpweft::time::sleep(Duration::from_millis(300)).await;
+    }
 }
 
 fn unattended(dump: &Dump) -> BTreeSet<String> {
@@ -273,10 +281,12 @@ fn a_guard_that_was_moved_is_not_called_a_deadlock_for_certain() {
     static LOCK: std::sync::LazyLock<Mutex<u32>> = std::sync::LazyLock::new(|| Mutex::new(0));
     let runtime = Arc::new(runtime(2));
     let spawner = runtime.clone();
+    let is_seen = Arc::new(AtomicBool::new(false));
+    let seen = is_seen.clone();
     let task = named(&runtime, "moves").spawn(async move {
         let mut guard = LOCK.lock().await;
         let child = named(&spawner, "child").spawn(async move {
-            warpweft::time::sleep(Duration::from_millis(300)).await;
+            sleep_until_seen(&seen).await;
             *guard += 1;
         });
         let count = *LOCK.lock().await;
@@ -290,6 +300,7 @@ fn a_guard_that_was_moved_is_not_called_a_deadlock_for_certain() {
         matches!(&dump.findings[..], [Finding::Cycle { uncertain: true, .. }]),
         "{dump}"
     );
+    is_seen.store(true, Ordering::Relaxed);
     assert_eq!(task.wait().expect("no panic"), 1);
 }
 
@@ -315,9 +326,11 @@ fn an_end_that_was_passed_on_is_not_accused_at_once() {
     let runtime = runtime(2);
     let (sender, receiver) = channel::bounded::<u32>(1);
     let (give, given) = oneshot::channel();
+    let is_seen = Arc::new(AtomicBool::new(false));
+    let seen = is_seen.clone();
     let keeps = named(&runtime, "keeps").spawn(async move {
         let sender: channel::Sender<u32> = given.await.expect("it is sent");
-        warpweft::time::sleep(Duration::from_millis(400)).await;
+        sleep_until_seen(&seen).await;
         sender.send(2).await.expect("it is open");
     });
     let setup = runtime.spawn(async move {
@@ -328,6 +341,7 @@ fn an_end_that_was_passed_on_is_not_accused_at_once() {
     let sink = named(&runtime, "sink").spawn(async move { while receiver.recv().await.is_ok() {} });
     let dump = dump_with("it waits", &runtime, |dump| waits(dump, "sink"));
     assert_eq!(dump.findings, [], "{dump}");
+    is_seen.store(true, Ordering::Relaxed);
     keeps.wait().expect("no panic");
     sink.wait().expect("no panic");
 }

@@ -1,5 +1,6 @@
 //! Admission by delay, and the wait for a permit with a limit.
 
+use super::eventually::eventually;
 use super::of;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +14,8 @@ use warpweft::{
 };
 
 const TARGET: Duration = Duration::from_millis(2);
-const INTERVAL: Duration = Duration::from_millis(20);
+/// Longer than a busy machine stops a test: two spawns in a row are within it.
+const INTERVAL: Duration = Duration::from_secs(1);
 
 /// A pool of one worker, which is not replaced when it is stuck.
 fn one(policy: &str) -> Builder {
@@ -119,9 +121,11 @@ fn each_kind_of_task_says_when_it_starts() {
         assert!(task.wait().is_ok());
         let stats = control(&runtime).stats();
         assert!(stats.waiting == 0 && stats.delay >= TARGET, "{kind}: {stats:?}");
-        // Meanwhile one starts at once.
-        assert!(pool.try_spawn(async {}).expect("none waits").wait().is_ok());
-        assert!(control(&runtime).stats().delay < stats.delay, "{kind}");
+        // Meanwhile one starts at once, on a busy machine the second or third one.
+        eventually("one starts at once", || {
+            assert!(pool.try_spawn(async {}).expect("none waits").wait().is_ok());
+            control(&runtime).stats().delay < stats.delay
+        });
     }
 }
 
@@ -262,40 +266,55 @@ fn a_closed_pool_says_that_it_is_closed() {
     assert_eq!(admission.stats().waiting, 0, "it was dropped before it started");
 }
 
+/// Twelve times as many as a worker can run come in bursts, so that there are too many also where the thread
+/// that spawns them gets a CPU late.
 #[test]
 fn a_flood_neither_fills_memory_nor_stops_the_work() {
-    let runtime = one("fifo").build().expect("a small pool");
-    let task = Duration::from_micros(200);
-    let (ran, start) = (Arc::new(AtomicUsize::new(0)), Instant::now());
-    let (mut most, mut refused) = (0, 0);
-    while start.elapsed() < 20 * INTERVAL {
-        let ran = Arc::clone(&ran);
-        let job = move || {
-            let start = Instant::now();
-            while start.elapsed() < task {
-                std::hint::spin_loop();
+    const TASK: Duration = Duration::from_micros(200);
+    const BURST: usize = 300;
+    const PAUSE: Duration = Duration::from_millis(5);
+    const OFTEN: Duration = Duration::from_millis(100);
+    let delay = QueueDelay::new().target(OFTEN / 10).interval(OFTEN);
+    let runtime = of(1, "fifo").stuck_after(None).admission(delay).build();
+    let runtime = runtime.expect("a small pool");
+    let ran = Arc::new(AtomicUsize::new(0));
+    let (mut most, mut refused, mut measured) = (0, 0, 0);
+    let start = Instant::now();
+    // It is measured while there is an overload all the time, and after what was let in before it has been
+    // worked off. An interval without a refusal, because the machine has stopped this thread, ends it.
+    let (mut is_worked_off, mut last) = (false, start);
+    while measured < 100 && start.elapsed() < Duration::from_secs(60) {
+        for _ in 0..BURST {
+            let ran = Arc::clone(&ran);
+            let job = move || {
+                let start = Instant::now();
+                while start.elapsed() < TASK {
+                    std::hint::spin_loop();
+                }
+                ran.fetch_add(1, Ordering::Relaxed);
+            };
+            match runtime.try_spawn_job(job) {
+                Ok(handle) => handle.detach(),
+                Err(error) => {
+                    overload(error);
+                    refused += 1;
+                }
             }
-            ran.fetch_add(1, Ordering::Relaxed);
-        };
-        match runtime.try_spawn_job(job) {
-            Ok(handle) => handle.detach(),
-            Err(error) => {
-                overload(error);
-                refused += 1;
-                thread::sleep(task / 20);
-            }
         }
-        // After the first interval, and the time for what was let in during it.
-        if start.elapsed() > 10 * INTERVAL {
-            most = most.max(control(&runtime).stats().waiting);
+        let stats = control(&runtime).stats();
+        let now = Instant::now();
+        let is_overload = stats.is_overloaded && now - last < OFTEN / 2;
+        last = now;
+        is_worked_off = is_overload && (is_worked_off || stats.waiting < 100);
+        if is_worked_off {
+            most = most.max(stats.waiting);
+            measured += 1;
         }
-        if refused == 0 {
-            thread::sleep(task / 20);
-        }
+        thread::sleep(PAUSE);
     }
     assert!(refused > 100, "{refused}");
-    // Ten fit into the target; a worker that the system stops for a moment takes some more.
-    assert!(most < 200, "{most}");
+    // Fifty fit into the target.
+    assert!(measured > 0 && most < 200, "{most} in {measured} looks");
     let ran = ran.load(Ordering::Relaxed);
     assert!(ran > 200, "{ran}");
 }

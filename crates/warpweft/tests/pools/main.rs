@@ -2,6 +2,9 @@
 //! and refusals.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 
+#[path = "../support/eventually.rs"]
+mod eventually;
+
 mod admission;
 mod bounds;
 mod lifetimes;

@@ -14,7 +14,7 @@ use warpweft::net::TcpListener;
 use warpweft::policy::Count;
 use warpweft::sync::channel;
 use warpweft::{
-    Fifo, Lifo, Policy, Runtime, Stall, TaskBuilder, block_on, fiber, spawn, spawn_job, time, yield_now,
+    Fifo, Lifo, Policy, Pool, Runtime, Stall, TaskBuilder, block_on, fiber, spawn, spawn_job, time, yield_now,
 };
 use warpweft_platform::sync::Mutex;
 
@@ -220,7 +220,13 @@ fn a_pool_closes_while_compensatings_work() {
 #[test]
 fn the_report_names_the_spawn_site_and_comes_once() {
     let stalls: Arc<Mutex<Vec<Stall>>> = Arc::default();
-    let heard = Arc::clone(&stalls);
+    // A worker that is awake, and in no task, is reported as well if others keep the CPU from it for so long.
+    let of_tasks = |stalls: &Mutex<Vec<Stall>>| -> Vec<Stall> {
+        let stalls = stalls.lock();
+        let of_task = stalls.iter().filter(|stall| stall.spawned_at.is_some());
+        of_task.cloned().collect()
+    };
+    let (heard, told) = (Arc::clone(&stalls), Arc::clone(&stalls));
     let runtime = Runtime::builder()
         .workers(1)
         .stuck_after(Some(Duration::from_millis(5)))
@@ -231,24 +237,31 @@ fn the_report_names_the_spawn_site_and_comes_once() {
         .build()
         .expect("threads");
     let line = line!() + 1;
-    let job = runtime.spawn_job(|| thread::sleep(Duration::from_millis(60)));
-    job.wait().expect("no panic");
-    let stalls = stalls.lock().clone();
+    let job = runtime.spawn_job(move || {
+        eventually("it is told", || !of_tasks(&told).is_empty());
+        // Long enough for a second report.
+        thread::sleep(Duration::from_millis(60));
+        // A compensating one, if others kept the CPU from the first.
+        Pool::current_worker()
+    });
+    let worker = job.wait().expect("no panic");
+    let stalls = of_tasks(&stalls);
     assert_eq!(stalls.len(), 1, "{stalls:?}");
-    assert_eq!(stalls[0].worker, 0);
+    assert_eq!(Some(stalls[0].worker), worker);
     assert!(stalls[0].stuck_for >= Duration::from_millis(5));
     let site = stalls[0].spawned_at.expect("a job has a spawn site");
     assert_eq!((site.file(), site.line()), (file!(), line));
     assert_eq!(stalls[0].name, None);
 }
 
-/// The one report of a runtime with a worker, which is stuck in what `start` starts there.
+/// The one report of a runtime with a worker, which is stuck in what `start` starts there. It is so for long,
+/// because others may keep the CPU from the worker on its way there.
 fn report_on(start: impl FnOnce(&Runtime)) -> (Stall, Runtime) {
     let stalls: Arc<Mutex<Vec<Stall>>> = Arc::default();
     let heard = Arc::clone(&stalls);
     let runtime = Runtime::builder()
         .workers(1)
-        .stuck_after(Some(Duration::from_millis(20)))
+        .stuck_after(Some(Duration::from_millis(300)))
         .on_stall(move |stall| heard.lock().push(stall.clone()))
         .build()
         .expect("threads");
