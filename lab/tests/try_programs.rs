@@ -134,7 +134,7 @@ fn document(folder: &Folder) -> Value {
 fn gets_advice(case: &str) {
     let folder = Folder::new(&format!("try-{case}"));
     let detail = format!(
-        "fifo on {} worker",
+        "shortest on {} worker",
         std::thread::available_parallelism().map_or(1, usize::from)
     );
     let words = "--policies lifo,fifo+steal=one --workers 1,2 --repeat 10 --despite-load --budget 30";

@@ -30,8 +30,8 @@
 //! # Invariants
 //!
 //! - A task is pushed on level 0, which costs nothing where all are short. When its turn comes there, and its
-//!   code is known to be longer, it goes to its level instead. Each move is to a longer level, so it moves three
-//!   times at most. It stays on its level when it is stolen.
+//!   code is known to be longer, it goes to its level instead. Each move is to a longer level, so it moves
+//!   three times at most. It stays on its level when it is stolen.
 //! - A worker that has tasks on another level than 0, pushed or stolen, is in [`Mode::Sorting`]. Thieves take
 //!   tasks from there, and add none.
 //! - Levels that wait are looked at when the first one is empty, and once in [`SAMPLE`] pops.
@@ -186,7 +186,7 @@ pub struct ShortestLocalQueue {
     /// When a level that has tasks, and is not the first, is due; `None` if it had none at the last look.
     waits: [Option<u64>; LEVELS],
     turn: Option<Measured>,
-    /// The codes that were found to be short last: most workers run few.
+    /// The codes that were found to be short last, since the last look at the clock: most workers run few.
     short: [usize; 2],
     /// The number of pops, and the time, at the last look at the clock.
     looked: (u32, u64),
@@ -224,20 +224,21 @@ impl ShortestLocalQueue {
         }
     }
 
+    /// Returns true if steps of that code are known to be short, and this is none of those that are measured
+    /// nevertheless.
+    #[inline]
+    fn is_short(&self, code: usize) -> bool {
+        self.short.contains(&code) && !self.is_sample()
+    }
+
     /// Ends the step that is measured. Begins to measure one of that code, unless it is known to be short.
     #[cold]
     #[inline(never)]
     fn measure(&mut self, code: usize, clock: Clock<'_>) {
         self.settle(clock);
-        // The codes are compared only while none is long: one of these may have become so.
-        if self.mode != Mode::Sorting && !self.is_sample() && self.short.contains(&code) {
-            return;
-        }
         let level = match self.times.expected(code).map(level_of) {
             Some(0) if !self.is_sample() => {
-                if !self.short.contains(&code) {
-                    self.short = [code, self.short[0]];
-                }
+                self.short = [code, self.short[0]];
                 return;
             }
             level => level.unwrap_or(0),
@@ -276,6 +277,7 @@ impl ShortestLocalQueue {
         let took = now_ns.saturating_sub(turn.since_ns);
         if self.times.learn(turn.code, took, now_ns) {
             self.mode = Mode::Sorting;
+            self.short = [0; 2];
         }
         if turn.level > 0 {
             self.waits[turn.level] = Some(now_ns.saturating_add(took.saturating_mul(PATIENCE)));
@@ -306,6 +308,9 @@ impl ShortestLocalQueue {
             looks = false;
             let from = self.first_of_all();
             let task = (from..LEVELS).find_map(|level| self.level_mut(level).take())?;
+            if self.is_short(task.code()) {
+                return Some(task);
+            }
             let level = self.level(&task);
             if level <= from {
                 return Some(task);
@@ -341,6 +346,8 @@ impl ShortestLocalQueue {
         let now_ns = clock.now_ns();
         let took = now_ns.saturating_sub(self.looked.1);
         self.looked = (self.pops, now_ns);
+        // Another worker may have found that one of them is long.
+        self.short = [0; 2];
         self.mode = if self.times.any_long(now_ns) || !self.longer.is_empty() {
             Mode::Sorting
         } else if took >= LONG_NS {
@@ -387,7 +394,7 @@ impl LocalQueue for ShortestLocalQueue {
 
     #[inline]
     fn begins(&mut self, task: &TaskRef, cx: &Cx<'_>) {
-        if self.mode != Mode::Short {
+        if self.mode != Mode::Short && (self.turn.is_some() || !self.is_short(task.code())) {
             self.measure(task.code(), cx.clock());
         }
     }

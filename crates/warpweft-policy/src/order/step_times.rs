@@ -19,8 +19,8 @@ use warpweft_platform::counter::Gauge;
 const ENTRIES: usize = 256;
 /// From this expected time on a code is long, in nanoseconds.
 pub(super) const LONG_NS: u64 = 1 << 15;
-/// After a step of a long code the workers ask for what is expected for this many times as long as such a step
-/// takes. A code that comes more seldom makes less than one task in sixty wait, whatever the order.
+/// After a step of a long code the workers ask for what is expected for this many times as long as such a
+/// step takes. A code that comes more seldom makes less than one task in sixty wait, whatever the order.
 pub(super) const KEPT_TIMES: u64 = 64;
 /// But for so long at most, in nanoseconds.
 pub(super) const KEPT_NS: u64 = 1_000_000_000;
@@ -44,8 +44,8 @@ impl StepTimes {
         }
     }
 
-    /// Returns true if some code was found to be long lately: [`KEPT_TIMES`] times its length ago at most, and
-    /// [`KEPT_NS`].
+    /// Returns true if some code was found to be long lately: [`KEPT_TIMES`] times its length ago at most,
+    /// and [`KEPT_NS`].
     pub(super) fn any_long(&self, now_ns: u64) -> bool {
         now_ns < self.long_until_ns.get()
     }

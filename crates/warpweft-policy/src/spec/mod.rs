@@ -31,8 +31,8 @@
 //! its own, or none.
 //!
 //! A pool's code is compiled for each type of policy that a text can name, so features bound them: without
-//! any these are `shortest`, which is the default, and `fifo`, with their options; `policies` adds `lifo`, `slot`
-//! and `priority`, and `all-policies` the rest. A text that needs a feature is an error that names it.
+//! any these are `shortest`, which is the default, and `fifo`, with their options; `policies` adds `lifo`,
+//! `slot` and `priority`, and `all-policies` the rest. A text that needs a feature is an error that names it.
 //!
 //! # Adding a policy
 //!

@@ -110,8 +110,8 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// Returns the default settings: the policy `shortest`, and one worker for each CPU that this process may use,
-    /// also [when that changes](Self::follow_cpus), unless the [environment](Self#environment) says
+    /// Returns the default settings: the policy `shortest`, and one worker for each CPU that this process may
+    /// use, also [when that changes](Self::follow_cpus), unless the [environment](Self#environment) says
     /// otherwise.
     pub fn new() -> Self {
         let config = Config {
