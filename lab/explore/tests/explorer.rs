@@ -12,7 +12,7 @@ fn a_closure_runs_under_each_setting_once_in_a_round() {
     let own = Runtime::builder().build().expect("a runtime");
     let (policy, workers) = (own.policy().to_owned(), own.workers());
     let trial = Explorer::new("squares")
-        .policies(["fifo", "lifo"])
+        .policies(["shortest", "lifo"])
         .workers([3, workers])
         .rounds(8)
         .despite_load()
