@@ -14,8 +14,8 @@
 //! those of Demoulin et al., *When Idling is Ideal*, SOSP 2021.)
 //!
 //! A level that has to wait has its turn by time and not by number: after a turn that took `t`, the next one
-//! is due when `9 t` have passed. So long tasks never starve, and a level never takes more than a tenth of
-//! the time from shorter ones. By number, one long task for each 61 short ones would take nearly all of it.
+//! is due when `9 t` have passed, at most ten seconds. So long tasks never starve, and a level takes about a
+//! tenth of the time from shorter ones, or more if these only yield. By number, one long task for each 61 short ones would take nearly all of it.
 //!
 //! Where all tasks are short, none is measured. A worker looks at the clock once in some sixty tasks, or
 //! eight that take long. What they took together says whether one of them may have been long:
@@ -34,7 +34,7 @@
 //!   three times at most. It stays on its level when it is stolen.
 //! - A worker that has tasks on another level than 0, pushed or stolen, is in [`Mode::Sorting`]. Thieves take
 //!   tasks from there, and add none.
-//! - Levels that wait are looked at when the first one is empty, and once in [`SAMPLE`] pops.
+//! - Levels that wait are looked at when the first one is empty, and once in [`BETWEEN_TURNS`] pops.
 //! - The step that is measured is the last one that began, and ends at the next look into the queue. Steps of
 //!   short codes are measured once in [`SAMPLE`] pops: the clock costs as much as a short step.
 
@@ -42,9 +42,9 @@
 mod tests;
 
 use super::priority::{PriorityLocalQueue, PriorityThief};
-use super::step_times::{LONG_NS, StepTimes};
+use super::step_times::{KEPT_NS, LONG_NS, StepTimes};
 use super::{FifoOrder, LocalQueue, LocalQueueThief, OneClass, Order, PriorityOrder};
-use crate::{Clock, Cx, PolicyError};
+use crate::{Clock, Count, Cx, PolicyError};
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -60,8 +60,10 @@ const SHORT_BITS: u32 = LONG_NS.trailing_zeros();
 const RATIO_BITS: u32 = 4;
 /// How many times as long as its last turn a level waits for the next one.
 const PATIENCE: u64 = 9;
-/// Once in this number of pops the step of a short code is measured, and levels that wait are looked at.
-const SAMPLE: u32 = 64;
+/// Once in this number of pops the step of a short code is measured. It is a prime: kinds may take turns.
+const SAMPLE: u32 = 61;
+/// Once in this number of pops levels that wait are looked at, for which the clock is read.
+const BETWEEN_TURNS: u32 = 8;
 /// A worker looks at the clock after this number of pops at least: before each search would be too often.
 const BETWEEN_LOOKS: u32 = 8;
 
@@ -134,8 +136,11 @@ impl Order for ShortestOrder {
             longer: longer.local_queue(capacity)?,
             waits: [None; LEVELS],
             turn: None,
+            taken_from: 0,
             short: [0; 2],
             looked: (0, 0),
+            yields: 0,
+            only_yields: false,
         })
     }
 }
@@ -186,10 +191,17 @@ pub struct ShortestLocalQueue {
     /// When a level that has tasks, and is not the first, is due; `None` if it had none at the last look.
     waits: [Option<u64>; LEVELS],
     turn: Option<Measured>,
+    /// The level from which the last task was taken. Its turn is charged to that one, also if its code has
+    /// another level by then: otherwise the level would be due at each look.
+    taken_from: usize,
     /// The codes that were found to be short last, since the last look at the clock: most workers run few.
     short: [usize; 2],
     /// The number of pops, and the time, at the last look at the clock.
     looked: (u32, u64),
+    /// The number of yields at the last look.
+    yields: u64,
+    /// True if all tasks between the last two looks yielded: they wait for others, so no level has to wait.
+    only_yields: bool,
 }
 
 /// The same as other workers use it.
@@ -237,11 +249,15 @@ impl ShortestLocalQueue {
     fn measure(&mut self, code: usize, clock: Clock<'_>) {
         self.settle(clock);
         let level = match self.times.expected(code).map(level_of) {
-            Some(0) if !self.is_sample() => {
+            Some(0) if !self.is_sample() && self.taken_from == 0 => {
                 self.short = [code, self.short[0]];
                 return;
             }
             level => level.unwrap_or(0),
+        };
+        let level = match std::mem::take(&mut self.taken_from) {
+            0 => level,
+            from => from,
         };
         self.turn = Some(Measured {
             code,
@@ -280,6 +296,8 @@ impl ShortestLocalQueue {
             self.short = [0; 2];
         }
         if turn.level > 0 {
+            // A process that was stopped for an hour does not make a level wait for nine.
+            let took = took.min(KEPT_NS);
             self.waits[turn.level] = Some(now_ns.saturating_add(took.saturating_mul(PATIENCE)));
         }
     }
@@ -289,10 +307,12 @@ impl ShortestLocalQueue {
     #[inline(never)]
     fn pop_sorted(&mut self, clock: Clock<'_>) -> Option<TaskRef> {
         self.settle(clock);
+        self.taken_from = 0;
         if self.mode != Mode::Sorting {
             return self.first.take();
         }
-        let mut looks = self.is_sample();
+        let mut looks =
+            self.is_sample() || self.pops.is_multiple_of(BETWEEN_TURNS) && !self.longer.is_empty();
         loop {
             if self.first.is_empty() {
                 if self.longer.is_empty() {
@@ -302,13 +322,17 @@ impl ShortestLocalQueue {
                 // Beside longer steps the clock costs nothing.
                 looks = true;
             }
-            if looks && let Some(task) = self.pop_due(clock) {
-                return Some(task);
-            }
-            looks = false;
-            let from = self.first_of_all();
-            let task = (from..LEVELS).find_map(|level| self.level_mut(level).take())?;
-            if self.is_short(task.code()) {
+            let due = if looks { self.pop_due(clock) } else { None };
+            // A due level has its turn also if its first task belongs on another one.
+            looks = due.is_some();
+            let (from, task) = due.or_else(|| {
+                let levels = self.first_of_all()..LEVELS;
+                levels
+                    .into_iter()
+                    .find_map(|level| Some((level, self.level_mut(level).take()?)))
+            })?;
+            self.taken_from = from;
+            if from == 0 && self.is_short(task.code()) {
                 return Some(task);
             }
             let level = self.level(&task);
@@ -321,10 +345,10 @@ impl ShortestLocalQueue {
         }
     }
 
-    /// Takes a task of the level that has been due for longest, if one is due. The first level is served by
-    /// all other pops.
+    /// Takes a task of the level that has been due for longest, if one is due, and says which level it is. The
+    /// first one is served by all other pops.
     #[cold]
-    fn pop_due(&mut self, clock: Clock<'_>) -> Option<TaskRef> {
+    fn pop_due(&mut self, clock: Clock<'_>) -> Option<(usize, TaskRef)> {
         let now_ns = clock.now_ns();
         for level in 1..LEVELS {
             if self.longer.is_level_empty(level - 1) {
@@ -335,16 +359,19 @@ impl ShortestLocalQueue {
         }
         let waiting = self.waits.iter().enumerate();
         let due = waiting.filter_map(|(level, due)| Some(((*due)?, level)));
-        let (_, level) = due.min().filter(|(due, _)| *due <= now_ns)?;
-        self.level_mut(level).take()
+        let (_, level) = due.min().filter(|(due, _)| *due <= now_ns || self.only_yields)?;
+        Some((level, self.level_mut(level).take()?))
     }
 
-    /// Changes the mode by what the last tasks took together.
+    /// Changes the mode by what the last tasks took together. The worker has yielded so often so far.
     #[cold]
-    fn choose_mode(&mut self, clock: Clock<'_>) {
+    fn choose_mode(&mut self, yields: u64, clock: Clock<'_>) {
         self.settle(clock);
         let now_ns = clock.now_ns();
         let took = now_ns.saturating_sub(self.looked.1);
+        let pops = self.pops.wrapping_sub(self.looked.0);
+        self.only_yields = yields.wrapping_sub(self.yields) >= u64::from(pops);
+        self.yields = yields;
         self.looked = (self.pops, now_ns);
         // Another worker may have found that one of them is long.
         self.short = [0; 2];
@@ -394,7 +421,9 @@ impl LocalQueue for ShortestLocalQueue {
 
     #[inline]
     fn begins(&mut self, task: &TaskRef, cx: &Cx<'_>) {
-        if self.mode != Mode::Short && (self.turn.is_some() || !self.is_short(task.code())) {
+        if self.mode != Mode::Short
+            && (self.turn.is_some() || self.taken_from > 0 || !self.is_short(task.code()))
+        {
             self.measure(task.code(), cx.clock());
         }
     }
@@ -402,13 +431,13 @@ impl LocalQueue for ShortestLocalQueue {
     #[inline]
     fn polled(&mut self, cx: &Cx<'_>) {
         if self.pops.wrapping_sub(self.looked.0) >= BETWEEN_LOOKS {
-            self.choose_mode(cx.clock());
+            self.choose_mode(cx.counted(Count::Yields), cx.clock());
         }
     }
 
     fn drain(&mut self, cx: &Cx<'_>) -> Vec<TaskRef> {
-        let mut tasks = self.first.drain(cx);
-        tasks.extend(self.longer.drain(cx));
+        let mut tasks = self.longer.drain(cx);
+        tasks.extend(self.first.drain(cx));
         tasks
     }
 
@@ -422,7 +451,7 @@ impl LocalQueue for ShortestLocalQueue {
     }
 
     fn room(&self) -> usize {
-        self.first.room().min(self.longer.room())
+        self.first.room()
     }
 
     fn thief(&self) -> ShortestThief {

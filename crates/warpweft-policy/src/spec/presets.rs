@@ -137,7 +137,7 @@ pub(super) const PRESETS: &[Preset] = &[
     ),
     preset(
         "shortest",
-        "kinds of tasks with short steps first, as learned; long ones have a tenth of the time at least",
+        "kinds of tasks with short steps first, as learned; long ones have a tenth of the time",
         "Persephone (SOSP 2021)",
         || Kind::Shortest(Stealing::new()),
     ),

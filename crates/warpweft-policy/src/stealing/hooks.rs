@@ -289,7 +289,7 @@ impl<O: Order> Policy for Stealing<O> {
     fn steal_from_stuck(shared: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
         let amount = |lies| if lies > MUCH { Amount::One } else { Amount::Half };
         let task = steal_somewhere(shared, local, amount, cx).map(|(task, _)| task);
-        begins(local, task, cx)
+        begins_found(local, task, cx)
     }
 
     fn scan(shared: &Shared<O>, local: &mut Local<O>, cx: &Cx<'_>) -> Option<TaskRef> {
