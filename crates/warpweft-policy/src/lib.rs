@@ -10,7 +10,8 @@
 //! - [`ProWs`] leaves the deques of waiting tasks to thieves; [`Parsimonious`] continues with its own deque.
 //! - [`PolicySpec`] is the text form: `lifo+steal=half+overflow=grow`.
 //!
-//! A text can name `shortest` and `fifo`, and what is composed of them. The feature `policies` adds `lifo`, `slot` and
+//! A text can name `shortest` and `fifo`, and what is composed of them. The feature `policies` adds `lifo`,
+//! `slot` and
 //! `priority`, and `all-policies` the rest. The types are there without them, and are compiled in a program
 //! that names them.
 #![forbid(unsafe_code)]

@@ -15,7 +15,8 @@
 //!
 //! A level that has to wait has its turn by time and not by number: after a turn that took `t`, the next one
 //! is due when `9 t` have passed, at most ten seconds. So long tasks never starve, and a level takes about a
-//! tenth of the time from shorter ones, or more if these only yield. By number, one long task for each 61 short ones would take nearly all of it.
+//! tenth of the time from shorter ones, or more if these only yield. By number, one long task for each 61
+//! short ones would take nearly all of it.
 //!
 //! Where all tasks are short, none is measured. A worker looks at the clock once in some sixty tasks, or
 //! eight that take long. What they took together says whether one of them may have been long:
@@ -345,8 +346,8 @@ impl ShortestLocalQueue {
         }
     }
 
-    /// Takes a task of the level that has been due for longest, if one is due, and says which level it is. The
-    /// first one is served by all other pops.
+    /// Takes a task of the level that has been due for longest, if one is due, and says which level it is.
+    /// The first one is served by all other pops.
     #[cold]
     fn pop_due(&mut self, clock: Clock<'_>) -> Option<(usize, TaskRef)> {
         let now_ns = clock.now_ns();

@@ -131,7 +131,8 @@ impl fmt::Debug for AdmissionControl {
 
 impl Admitted {
     /// Stays behind all tasks that are ready on this worker, except for those that the policy puts behind: a
-    /// long kind under `shortest`. Among them are those that the sockets have woken meanwhile. Then it says that it starts, unless it has waited so long that it should end at once.
+    /// long kind under `shortest`. Among them are those that the sockets have woken meanwhile. Then it says
+    /// that it starts, unless it has waited so long that it should end at once.
     ///
     /// So whoever comes asks before long work begins, and is refused at once rather than after it. On a
     /// [standby poller](crate::Builder::stuck_after) it waits for another worker. It costs a yield, and a

@@ -37,7 +37,8 @@ pub fn yield_soft() -> YieldNow {
 }
 
 /// A *hard* yield: yields as [`yield_now`], and lets any worker continue the task, after everything that is
-/// ready anywhere; under `shortest`, after what is as short. For a task that polls for a condition which does not hold yet.
+/// ready anywhere; under `shortest`, after what is as short. For a task that polls for a condition which does
+/// not hold yet.
 ///
 /// A policy with only one place for tasks that yield puts it there.
 ///

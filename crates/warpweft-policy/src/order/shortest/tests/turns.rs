@@ -1,0 +1,181 @@
+//! What long kinds have of the time, and in which order they come.
+
+use super::{Kinds, LONG, MS, US};
+use crate::order::step_times::KEPT_NS;
+use crate::{Count, Cx, Policy, Shortest};
+
+/// What short tasks without end, and this number of long ones, have of the time, in nanoseconds.
+fn shares(kinds: &mut Kinds, short_ns: u64, long_ns: u64, longs: usize) -> [u64; 2] {
+    let (mut shares, mut ran) = ([0, 0], 0);
+    kinds.pool.spawn(0, [1]);
+    while ran < longs {
+        let is_short = step_of(kinds, short_ns, long_ns);
+        if is_short {
+            shares[0] += short_ns;
+            kinds.pool.spawn(0, [1]);
+        } else {
+            shares[1] += long_ns;
+            ran += 1;
+        }
+    }
+    shares
+}
+
+/// Runs the next task, which takes one of these times. Returns true if it was a short one.
+fn step_of(kinds: &mut Kinds, short_ns: u64, long_ns: u64) -> bool {
+    let task = kinds.pool.call(0, Shortest::next).expect("one is ready");
+    let is_short = task.code() == kinds.pool.probe.task(0).code();
+    let took = if is_short { short_ns } else { long_ns };
+    kinds.pool.now.set(kinds.pool.now.get() + took);
+    kinds.pool.end(0, task);
+    is_short
+}
+
+/// The share of long tasks, in percent, where they wait on a level for other lengths than they have.
+#[test]
+fn long_ones_have_a_tenth_also_if_they_become_shorter_or_longer() {
+    for (before_ns, long_ns) in [(LONG, 5 * MS), (100 * US, LONG)] {
+        let mut kinds = Kinds::new(1);
+        kinds.push_long(0, 0);
+        assert!(!step_of(&mut kinds, US, before_ns));
+        for _ in 0..60 {
+            kinds.push_long(0, 2);
+        }
+        let [short, long] = shares(&mut kinds, 20 * US, long_ns, 60);
+        let share = 100 * long / (short + long);
+        assert!(
+            (8..=11).contains(&share),
+            "{share} %: {before_ns}, then {long_ns}"
+        );
+        kinds.pool.end_all();
+    }
+}
+
+#[test]
+fn long_ones_have_a_tenth_also_beside_tasks_that_are_hardly_shorter() {
+    for short_ns in [US, 10 * US, 30 * US] {
+        let mut kinds = Kinds::new(1);
+        kinds.push_long(0, 0);
+        assert!(!step_of(&mut kinds, short_ns, 40 * US));
+        for _ in 0..200 {
+            kinds.push_long(0, 2);
+        }
+        let [short, long] = shares(&mut kinds, short_ns, 40 * US, 200);
+        let share = 100 * long / (short + long);
+        assert!((8..=15).contains(&share), "{share} % beside {short_ns} ns");
+        kinds.pool.end_all();
+    }
+}
+
+/// As where a process is stopped in a step.
+#[test]
+fn one_step_of_a_minute_holds_the_next_ones_up_for_seconds() {
+    let mut kinds = Kinds::known(1);
+    kinds.push_long(0, 2);
+    kinds.push_long(0, 2);
+    kinds.pool.spawn(0, [1]);
+    while step_of(&mut kinds, 30 * US, 60_000 * MS) {
+        kinds.pool.spawn(0, [1]);
+    }
+    let start = kinds.pool.now.get();
+    while step_of(&mut kinds, 30 * US, LONG) {
+        kinds.pool.spawn(0, [1]);
+    }
+    assert!(kinds.pool.now.get() - start <= 10 * KEPT_NS);
+    kinds.pool.end_all();
+}
+
+#[test]
+fn a_full_level_leaves_room_for_short_ones_from_outside() {
+    let taken = [0, 255].map(|longs| {
+        let mut kinds = Kinds::known(1);
+        for _ in 0..longs {
+            kinds.push_long(0, 2);
+        }
+        kinds.pool.spawn(0, [1]);
+        assert_eq!(kinds.step(0), Some(1));
+        for _ in 0..1000 {
+            let task = kinds.pool.task(3, 0);
+            let _ = kinds.pool.push_from_outside(task);
+        }
+        assert_eq!(kinds.step_by(0, Shortest::poll_global), Some(3));
+        let queued = |shared: &_, _: &mut _, _: &Cx<'_>| Shortest::queued_shared(shared);
+        let left = kinds.pool.call(0, queued);
+        kinds.pool.end_all();
+        left
+    });
+    assert_eq!(taken[0], taken[1]);
+}
+
+#[test]
+fn what_is_drained_comes_back_in_its_order() {
+    let mut kinds = Kinds::known(1);
+    kinds.push_long(0, 10);
+    kinds.push_long(0, 11);
+    kinds.pool.spawn(0, [1]);
+    assert_eq!(kinds.step(0), Some(1));
+    kinds.push_long(0, 12);
+    let none = kinds.pool.call(0, |shared: &_, local: &mut _, cx: &Cx<'_>| {
+        Shortest::extract(shared, local, &|_| false, cx)
+    });
+    assert!(none.is_empty());
+    let order: Vec<_> = std::iter::from_fn(|| kinds.step(0)).collect();
+    assert_eq!(order, [10, 11, 12]);
+}
+
+#[test]
+fn a_long_task_from_behind_a_stuck_worker_waits_for_short_ones() {
+    let mut kinds = Kinds::known(2);
+    kinds.push_long(0, 2);
+    kinds.push_long(0, 3);
+    kinds.pool.spawn(0, [1]);
+    assert_eq!(kinds.step(0), Some(1));
+    kinds.pool.spawn(1, [5, 6, 7]);
+    assert_eq!(kinds.step_by(1, Shortest::steal_from_stuck), Some(5));
+    kinds.pool.end_all();
+}
+
+/// A short task that waits for the long ones, yielding over and over.
+#[test]
+fn what_only_yields_goes_behind_long_ones() {
+    let mut kinds = Kinds::known(1);
+    for _ in 0..4 {
+        kinds.push_long(0, 2);
+    }
+    kinds.pool.spawn(0, [1]);
+    let (mut steps, mut longs) = (0, 0);
+    while longs < 4 {
+        assert!(steps < 300, "they wait for turns by time");
+        steps += 1;
+        if step_of(&mut kinds, US, LONG) {
+            kinds.pool.counters.add(Count::Yields, 1);
+            kinds.pool.spawn(0, [1]);
+        } else {
+            longs += 1;
+        }
+        if steps % 61 == 0 {
+            assert_eq!(kinds.step_by(0, Shortest::poll_global), None);
+        }
+    }
+    kinds.pool.end_all();
+}
+
+/// Two kinds that take turns: the long one is never at a multiple of a power of two.
+#[test]
+fn kinds_that_take_turns_are_both_measured() {
+    let mut kinds = Kinds::new(1);
+    let mut long_ns = US;
+    for round in 0..4000 {
+        if round == 500 {
+            long_ns = LONG;
+        }
+        kinds.push_long(0, 2);
+        kinds.pool.spawn(0, [1]);
+        step_of(&mut kinds, US, long_ns);
+        step_of(&mut kinds, US, long_ns);
+    }
+    kinds.push_long(0, 2);
+    kinds.pool.spawn(0, [1]);
+    assert!(step_of(&mut kinds, US, long_ns), "the short one is first");
+    kinds.pool.end_all();
+}
