@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use warpweft::{NoStack, Runtime, Stall, TaskBuilder, TaskKind, fiber};
 
 /// Longer than others keep the CPU from a worker before it is in the function that is to be named.
-const STUCK_AFTER: Duration = Duration::from_millis(200);
+const STUCK_AFTER: Duration = Duration::from_secs(1);
 
 #[inline(never)]
 fn guilty_that_computes(over: &AtomicBool) {
