@@ -81,7 +81,7 @@ fn router() -> Router {
         .route("/chat", get(chat))
         .layer(TimeoutLayer::with_status_code(
             StatusCode::REQUEST_TIMEOUT,
-            // Only `/slow` waits for it, which never ends. All others have to end before, on a busy machine too.
+            // Only `/slow` waits for it, which never ends. All others end before, on a busy machine too.
             Duration::from_secs(3),
         ))
         .layer(CompressionLayer::new())

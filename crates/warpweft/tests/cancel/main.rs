@@ -38,9 +38,9 @@ fn runtime(workers: usize) -> Runtime {
         .expect("threads")
 }
 
-/// Measures rounds until at least half of the last twenty took less than the limit. So a single short one, which
-/// may be luck, is not enough. On a machine with much else to do most are long: after half a minute one short
-/// round of them all is enough.
+/// Measures rounds until at least half of the last twenty took less than the limit. So a single short one,
+/// which may be luck, is not enough. On a machine with much else to do most are long: after half a minute one
+/// short round of them all is enough.
 ///
 /// # Panics
 ///
