@@ -338,10 +338,15 @@ fn an_interrupt_prints_the_finished_rounds_and_accuses_nobody() {
 fn an_interrupt_of_the_first_run_says_that_nothing_is_finished() {
     let folder = Folder::new("try-interrupted-first");
     let mut command = command(folder.path());
-    command.args(["try", "--", "sleep", "60"]);
+    command.args(["try", "--", "sh", "-c", "touch begun; sleep 60"]);
     let start = std::time::Instant::now();
-    // By then it listens to the signal, on a busy machine, too.
-    let said = common::interrupted(&command, Duration::from_secs(5));
+    let said = common::interrupted_after(&command, || {
+        // It listens to the signal before it starts a run.
+        while !folder.path().join("begun").exists() {
+            assert!(start.elapsed() < Duration::from_secs(30), "nothing is run");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    });
     assert_eq!(said.code, Some(130), "{}{}", said.out, said.err);
     assert!(
         said.err.contains("error: interrupted: no round was finished"),

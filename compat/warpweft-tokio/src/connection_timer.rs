@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn another_task_may_go_on_with_a_sleep() {
         let runtime = runtime();
-        // Not over before the first task looks, on a busy machine either.
+        // It is not over before the first task looks, on a busy machine either.
         let mut sleep = ConnectionTimer::new().sleep(25 * SHORT);
         let first = runtime.spawn(async move {
             assert!(waits(&mut sleep).await);

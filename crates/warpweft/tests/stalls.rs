@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use warpweft::{NoStack, Runtime, Stall, TaskBuilder, TaskKind, fiber};
 
 /// Longer than others keep the CPU from a worker before it is in the function that is to be named.
-const STUCK_AFTER: Duration = Duration::from_millis(200);
+const STUCK_AFTER: Duration = Duration::from_secs(1);
 
 #[inline(never)]
 fn guilty_that_computes(over: &AtomicBool) {
@@ -280,10 +280,9 @@ fn by_default_a_stall_is_written_to_the_standard_error_stream() {
     let test = "by_default_a_stall_is_written_to_the_standard_error_stream";
     let Some(child) = child(test, body) else { return };
     let text = said(child);
-    assert!(
-        text.contains("warpweft: worker 0 of `warpweft` has been for"),
-        "{text}"
-    );
+    // It is a compensating worker, if others kept the CPU from the first.
+    let worker = ["warpweft: worker ", " of `warpweft` has been for"];
+    assert!(worker.iter().all(|part| text.contains(part)), "{text}");
     assert!(
         text.contains("in a job spawned at crates/warpweft/tests/stalls.rs"),
         "{text}"

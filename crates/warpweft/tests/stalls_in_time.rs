@@ -23,7 +23,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use warpweft::{Runtime, TaskKind};
 
-const PATIENCE: Duration = Duration::from_secs(300);
+const PATIENCE: Duration = Duration::from_secs(100);
 /// A slice of the system's scheduler, and the time in which symbols are looked up that were read before.
 const SLICE: Duration = Duration::from_millis(30);
 

@@ -52,6 +52,12 @@ pub(crate) fn complaint(folder: &Path, words: &str, code: i32) -> String {
 /// Runs a command, and interrupts it after that time as ctrl-C does.
 #[cfg(unix)]
 pub(crate) fn interrupted(command: &Command, after: std::time::Duration) -> Said {
+    interrupted_after(command, || std::thread::sleep(after))
+}
+
+/// Runs a command, and interrupts it as ctrl-C does when the function returns.
+#[cfg(unix)]
+pub(crate) fn interrupted_after(command: &Command, wait: impl FnOnce()) -> Said {
     use std::process::Stdio;
     // A program that was started in the background by a shell ignores the signal, and so would the child.
     let mut heeds = Command::new("env");
@@ -69,7 +75,7 @@ pub(crate) fn interrupted(command: &Command, after: std::time::Duration) -> Said
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     let child = command.spawn().expect("the command starts");
-    std::thread::sleep(after);
+    wait();
     let id = child.id().to_string();
     let sent = Command::new("kill").args(["-INT", &id]).status().expect("kill");
     assert!(sent.success());

@@ -107,7 +107,7 @@ fn a_deadline_reaches_what_was_spawned_and_outlives_its_token() {
     let runtime = runtime(2);
     let token = CancelToken::new();
     let (task, child) = runtime.block_on(async {
-        // It may pass before the task is spawned, on a machine that stands still: then a later one is set.
+        // It may pass before the task is spawned, where this thread gets no CPU: then a later one is set.
         [20, 200, 2000, 20_000]
             .into_iter()
             .find_map(|milliseconds| {
@@ -171,7 +171,7 @@ fn a_deadline_outlives_the_runtime_that_kept_it() {
         let living = runtime(1);
         for begins_before in [false, true] {
             let dead = runtime(1);
-            // Late enough for what is begun before, also on a machine that stands still meanwhile.
+            // This is late enough for what is begun before, also where this thread gets no CPU meanwhile.
             let due = after(1000);
             let token = dead.block_on(async move { CancelToken::new().with_deadline(due) });
             let later = token.run_async(with_deadline_async(due + Duration::from_millis(50), sleep(HOUR)));

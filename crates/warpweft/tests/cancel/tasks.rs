@@ -371,7 +371,7 @@ fn what_waits_for_room_has_the_token_of_its_spawn() {
 fn tasks_of_a_scope_that_is_waited_for_have_their_grace() {
     let runtime = runtime(2);
     for says_goodbye in [true, false] {
-        // Not the second of other tokens, for which a busy machine may stand still.
+        // Other tokens have a second: for so long a thread may get no CPU on a busy machine.
         let token = CancelToken::new().with_grace(LONG_GRACE);
         let said = Arc::new(AtomicBool::new(false));
         let (asked, says) = (token.clone(), Arc::clone(&said));

@@ -232,8 +232,8 @@ fn the_stacks_of_a_finding_come_first_and_no_more_are_read_than_asked_for() {
     let older: Vec<_> = (0..20)
         .map(|_| {
             let stop = stop.clone();
-            // With a limit, which is a way out: otherwise a dump of a runtime that was quiet for a while has
-            // a finding that names all of them.
+            // Its limit is a way out: without one a dump of a runtime that was quiet for a while has a
+            // finding that names all of them.
             let body = async move { warpweft::time::timeout(HOUR, stop.notified()).await.is_ok() };
             runtime.spawn_fiber(|| warpweft::block_on(body))
         })

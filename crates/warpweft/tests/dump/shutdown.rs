@@ -271,7 +271,7 @@ fn a_destructor_that_does_not_end_is_said_to_run() {
             });
         }
         let remaining = runtime
-            .shutdown_timeout(Duration::from_millis(300))
+            .shutdown_timeout(Duration::from_millis(1500))
             .expect_err("a destructor blocks");
         let dump = &remaining.dump;
         let runs = |task: &TaskDump| {

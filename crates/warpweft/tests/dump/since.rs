@@ -96,11 +96,12 @@ fn what_waits_after_an_idle_time_has_just_begun() {
 #[test]
 fn a_future_that_was_polled_again_has_waited_since_then() {
     let runtime = Runtime::builder().workers(2).build().expect("a runtime");
+    // Before the spawn: where this thread gets no CPU for long, the task begins to wait meanwhile.
+    let start = Instant::now();
     let task = runtime.spawn(async {
         sleep(2 * LONG).await;
         sleep(FOREVER).await;
     });
-    let start = Instant::now();
     let older = |dump: &Dump| waiting(dump, TaskKind::Future).any(|task| task.since >= Some(LONG / 2));
     dump_with("it waits", &runtime, older);
     let younger = |dump: &Dump| {

@@ -215,17 +215,22 @@ fn what_does_not_end_by_itself_is_cancelled_and_then_dropped() {
     assert!(fiber.wait().expect("not dropped").is_err());
     assert!(loops.wait().expect("not dropped").is_err());
 
-    let runtime = two_pools();
-    let stays = runtime.spawn(sleep(NEVER));
-    let ends = runtime.spawn(token.run_async(async {}));
-    // A tenth of it is for the threads to end: more than a busy machine stops one.
-    let limit = Duration::from_secs(10);
-    let start = Instant::now();
-    let shutdown = GracefulShutdown::within(limit).then_cancel(&token);
-    assert_eq!(runtime.shutdown_gracefully(&shutdown), Ok(ShutdownStep::Dropped));
-    assert!(start.elapsed() >= limit / 10 * 9, "both steps had their time");
-    assert!(matches!(stays.wait(), Err(JoinError::Shutdown)));
-    assert!(ends.wait().expect("it ended").is_err());
+    // A tenth of the limit is for the threads to end. A busy machine may stop one for longer than a tenth of
+    // the first limit, and does not for a tenth of the second one.
+    let are_dropped_within = |seconds| {
+        let runtime = two_pools();
+        let stays = runtime.spawn(sleep(NEVER));
+        let ends = runtime.spawn(token.run_async(async {}));
+        let limit = Duration::from_secs(seconds);
+        let start = Instant::now();
+        let shutdown = GracefulShutdown::within(limit).then_cancel(&token);
+        let ended = runtime.shutdown_gracefully(&shutdown);
+        assert!(start.elapsed() >= limit / 10 * 9, "both steps had their time");
+        assert!(matches!(stays.wait(), Err(JoinError::Shutdown)));
+        assert!(ends.wait().expect("it ended").is_err());
+        ended.is_ok_and(|step| step == ShutdownStep::Dropped)
+    };
+    assert!([2, 20].into_iter().any(are_dropped_within));
 }
 
 #[test]

@@ -273,8 +273,8 @@ fn a_flood_neither_fills_memory_nor_stops_the_work() {
     const TASK: Duration = Duration::from_micros(200);
     const BURST: usize = 300;
     const PAUSE: Duration = Duration::from_millis(5);
-    const OFTEN: Duration = Duration::from_millis(100);
-    let delay = QueueDelay::new().target(OFTEN / 10).interval(OFTEN);
+    const INTERVAL: Duration = Duration::from_millis(100);
+    let delay = QueueDelay::new().target(INTERVAL / 10).interval(INTERVAL);
     let runtime = of(1, "fifo").stuck_after(None).admission(delay).build();
     let runtime = runtime.expect("a small pool");
     let ran = Arc::new(AtomicUsize::new(0));
@@ -303,7 +303,7 @@ fn a_flood_neither_fills_memory_nor_stops_the_work() {
         }
         let stats = control(&runtime).stats();
         let now = Instant::now();
-        let is_overload = stats.is_overloaded && now - last < OFTEN / 2;
+        let is_overload = stats.is_overloaded && now - last < INTERVAL / 2;
         last = now;
         is_worked_off = is_overload && (is_worked_off || stats.waiting < 100);
         if is_worked_off {

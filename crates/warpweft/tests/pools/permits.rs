@@ -10,7 +10,8 @@ use warpweft::{EnterError, JoinHandle, QueueDelay, Runtime, TaskBuilder, time};
 use warpweft_platform::sync::Mutex;
 
 const TARGET: Duration = Duration::from_millis(2);
-const INTERVAL: Duration = Duration::from_millis(200);
+/// The overload lasts for so long after a refusal: longer than the refusals take together.
+const INTERVAL: Duration = Duration::from_secs(1);
 
 type Spawned<T> = Result<JoinHandle<T>, EnterError>;
 

@@ -13,7 +13,7 @@ fn tasks_timers_and_closures_are_counted() {
     let runtime = Runtime::builder()
         .workers(1)
         .max_blocking_threads(1)
-        // A worker without a CPU counts as stuck after ten times this time.
+        // A worker without a CPU is counted as a stall after this time.
         .stuck_after(Some(Duration::from_secs(60)))
         .build()
         .expect("a runtime");

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use warpweft::Dump;
 
 /// How long a dump may need to show what it should.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Looks until a dump satisfies the condition. Returns that dump.
 #[track_caller]

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use warpweft::{Builder, Runtime, Stall};
 
 /// How long a report may take.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(100);
 
 pub(crate) type Stalls = Arc<Mutex<Vec<Stall>>>;
 
