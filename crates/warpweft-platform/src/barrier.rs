@@ -50,6 +50,16 @@
 
 use crate::atomic::{Ordering, fence};
 
+/// A full fence directly behind a sequentially consistent read-modify-write of the caller's. On x86-64 that
+/// instruction was one, so only the compiler is constrained.
+#[inline]
+pub fn fence_behind_swap() {
+    #[cfg(all(target_arch = "x86_64", not(any(warpweft_loom, warpweft_shuttle, miri))))]
+    std::sync::atomic::compiler_fence(Ordering::SeqCst);
+    #[cfg(not(all(target_arch = "x86_64", not(any(warpweft_loom, warpweft_shuttle, miri)))))]
+    fence(Ordering::SeqCst);
+}
+
 /// A pair of fences, of which `light` is for the hot side. All values are equal: the mode belongs to the
 /// process.
 #[derive(Debug, Clone, Copy)]

@@ -100,6 +100,13 @@ impl Tally<'_> {
             self.counters.add_shared(count, n);
         }
     }
+
+    /// Returns what this worker has counted so far, as [`Cx::counted`].
+    #[inline]
+    #[must_use]
+    pub fn counted(self, count: Count) -> u64 {
+        self.counters.get(count)
+    }
 }
 
 /// The context of one call of a policy's hook.

@@ -1,6 +1,6 @@
 //! A pool without threads, for tests of policies: it calls the hooks one after the other.
 
-use crate::{Clock, Counters, Cx, Policy, PoolEnv, Wake, WorkerId};
+use crate::{Clock, Count, Counters, Cx, Policy, PoolEnv, Wake, WorkerId};
 use std::cell::{Cell, RefCell};
 use warpweft_platform::random::Rng;
 use warpweft_task::test_tasks::{self, TestTasks, number};
@@ -64,6 +64,7 @@ impl<P: Policy> Pool<P> {
     /// Runs a task to its end, and returns its number.
     pub(crate) fn end(&mut self, worker: usize, task: TaskRef) -> usize {
         let (number, word) = (number(&task), task.policy_word());
+        self.counters.add(Count::Ran, 1);
         test_tasks::run(task);
         self.call(worker, |shared, local, _| P::completed(shared, local, word));
         number.expect("a task of the probe")

@@ -36,8 +36,10 @@
 //! - A worker that has tasks on another level than 0, pushed or stolen, is in [`Mode::Sorting`]. Thieves take
 //!   tasks from there, and add none.
 //! - Levels that wait are looked at when the first one is empty, and once in [`BETWEEN_TURNS`] pops.
-//! - The step that is measured is the last one that began, and ends at the next look into the queue. Steps of
-//!   short codes are measured once in [`SAMPLE`] pops: the clock costs as much as a short step.
+//! - The step that is measured is the last one that began, and ends at the next look into the queue. Nothing
+//!   is learned from it if the worker ran anything else in between: a fiber, or a task that is bound to the
+//!   worker. Steps of short codes are measured once in [`SAMPLE`] pops: the clock costs as much as a short
+//!   step.
 
 #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
 mod tests;
@@ -45,7 +47,7 @@ mod tests;
 use super::priority::{PriorityLocalQueue, PriorityThief};
 use super::step_times::{KEPT_NS, LONG_NS, StepTimes};
 use super::{FifoOrder, LocalQueue, LocalQueueThief, OneClass, Order, PriorityOrder};
-use crate::{Clock, Count, Cx, PolicyError};
+use crate::{Clock, Count, Cx, PolicyError, Tally};
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -140,7 +142,7 @@ impl Order for ShortestOrder {
             taken_from: 0,
             short: [0; 2],
             looked: (0, 0),
-            yields: 0,
+            yielded: (0, 0),
             only_yields: false,
         })
     }
@@ -162,6 +164,11 @@ fn least_of(level: usize) -> u64 {
     }
 }
 
+/// Returns how many steps the worker has begun, those that it got from no policy among them.
+fn steps(tally: Tally<'_>) -> u64 {
+    tally.counted(Count::Ran) + tally.counted(Count::FiberTurns)
+}
+
 /// What a worker does to learn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
@@ -178,6 +185,8 @@ struct Measured {
     code: usize,
     level: usize,
     since_ns: u64,
+    /// How many steps the worker has counted before it.
+    steps: u64,
 }
 
 /// A queue for each level.
@@ -199,9 +208,10 @@ pub struct ShortestLocalQueue {
     short: [usize; 2],
     /// The number of pops, and the time, at the last look at the clock.
     looked: (u32, u64),
-    /// The number of yields at the last look.
-    yields: u64,
-    /// True if all tasks between the last two looks yielded: they wait for others, so no level has to wait.
+    /// The numbers of yields and of steps at the last look.
+    yielded: (u64, u64),
+    /// True if all steps between the last two looks ended with a yield: they wait for others, so no level has
+    /// to wait.
     only_yields: bool,
 }
 
@@ -247,8 +257,8 @@ impl ShortestLocalQueue {
     /// Ends the step that is measured. Begins to measure one of that code, unless it is known to be short.
     #[cold]
     #[inline(never)]
-    fn measure(&mut self, code: usize, clock: Clock<'_>) {
-        self.settle(clock);
+    fn measure(&mut self, code: usize, clock: Clock<'_>, tally: Tally<'_>) {
+        self.settle(clock, tally);
         let level = match self.times.expected(code).map(level_of) {
             Some(0) if !self.is_sample() && self.taken_from == 0 => {
                 self.short = [code, self.short[0]];
@@ -264,6 +274,7 @@ impl ShortestLocalQueue {
             code,
             level,
             since_ns: clock.now_ns(),
+            steps: steps(tally),
         });
     }
 
@@ -284,15 +295,16 @@ impl ShortestLocalQueue {
 
     /// Ends the step that is measured, if one is.
     #[inline]
-    fn settle(&mut self, clock: Clock<'_>) {
+    fn settle(&mut self, clock: Clock<'_>, tally: Tally<'_>) {
         if let Some(turn) = self.turn.take() {
-            self.end(&turn, clock.now_ns());
+            let is_only_step = steps(tally) - turn.steps <= 1;
+            self.end(&turn, is_only_step, clock.now_ns());
         }
     }
 
-    fn end(&mut self, turn: &Measured, now_ns: u64) {
+    fn end(&mut self, turn: &Measured, is_only_step: bool, now_ns: u64) {
         let took = now_ns.saturating_sub(turn.since_ns);
-        if self.times.learn(turn.code, took, now_ns) {
+        if is_only_step && self.times.learn(turn.code, took, now_ns) {
             self.mode = Mode::Sorting;
             self.short = [0; 2];
         }
@@ -306,8 +318,8 @@ impl ShortestLocalQueue {
     /// The same as `pop`, in a worker that learns.
     #[cold]
     #[inline(never)]
-    fn pop_sorted(&mut self, clock: Clock<'_>) -> Option<TaskRef> {
-        self.settle(clock);
+    fn pop_sorted(&mut self, clock: Clock<'_>, tally: Tally<'_>) -> Option<TaskRef> {
+        self.settle(clock, tally);
         self.taken_from = 0;
         if self.mode != Mode::Sorting {
             return self.first.take();
@@ -364,15 +376,15 @@ impl ShortestLocalQueue {
         Some((level, self.level_mut(level).take()?))
     }
 
-    /// Changes the mode by what the last tasks took together. The worker has yielded so often so far.
+    /// Changes the mode by what the last tasks took together.
     #[cold]
-    fn choose_mode(&mut self, yields: u64, clock: Clock<'_>) {
-        self.settle(clock);
+    fn choose_mode(&mut self, clock: Clock<'_>, tally: Tally<'_>) {
+        self.settle(clock, tally);
+        let (yields, steps) = (tally.counted(Count::Yields), steps(tally));
         let now_ns = clock.now_ns();
         let took = now_ns.saturating_sub(self.looked.1);
-        let pops = self.pops.wrapping_sub(self.looked.0);
-        self.only_yields = yields.wrapping_sub(self.yields) >= u64::from(pops);
-        self.yields = yields;
+        self.only_yields = yields - self.yielded.0 >= steps - self.yielded.1;
+        self.yielded = (yields, steps);
         self.looked = (self.pops, now_ns);
         // Another worker may have found that one of them is long.
         self.short = [0; 2];
@@ -404,7 +416,7 @@ impl LocalQueue for ShortestLocalQueue {
         if self.mode == Mode::Short {
             return self.first.take();
         }
-        self.pop_sorted(cx.clock())
+        self.pop_sorted(cx.clock(), cx.tally())
     }
 
     /// A task from outside, or one that was stolen, may be a long one. It waits for short ones as it would
@@ -425,14 +437,14 @@ impl LocalQueue for ShortestLocalQueue {
         if self.mode != Mode::Short
             && (self.turn.is_some() || self.taken_from > 0 || !self.is_short(task.code()))
         {
-            self.measure(task.code(), cx.clock());
+            self.measure(task.code(), cx.clock(), cx.tally());
         }
     }
 
     #[inline]
     fn polled(&mut self, cx: &Cx<'_>) {
         if self.pops.wrapping_sub(self.looked.0) >= BETWEEN_LOOKS {
-            self.choose_mode(cx.counted(Count::Yields), cx.clock());
+            self.choose_mode(cx.clock(), cx.tally());
         }
     }
 

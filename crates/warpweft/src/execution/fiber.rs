@@ -20,7 +20,7 @@ use crate::coroutine::stack::{StackMemory, StackPermit};
 use crate::coroutine::switch::{RawCoroutine, SWITCHES_DIRECTLY, Switch, leave_for};
 use crate::observe::raw::FiberView;
 use crate::pool::current::WorkerRef;
-use crate::threads::thread_handle::FiberKey;
+use crate::threads::mailbox::FiberKey;
 use std::cell::{Cell, UnsafeCell};
 use std::mem::ManuallyDrop;
 use std::panic::resume_unwind;

@@ -11,7 +11,7 @@ use crate::coroutine::switch::left_registers;
 use crate::observe::raw::{FiberView, RawState, RawTask};
 use crate::observe::recorder::event::StepEnd;
 use crate::observe::stack::NoStack;
-use crate::threads::thread_handle::{MailboxWaker, ThreadHandle};
+use crate::threads::thread_handle::ThreadHandle;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use warpweft_platform::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
@@ -21,6 +21,12 @@ use warpweft_platform::sync::Mutex;
 use warpweft_task::frame::Who;
 use warpweft_task::{TaskKind, task_view, told_of};
 
+/// What a probe asks the waker of its fiber.
+pub(crate) trait EnteredWaker: Send + Sync {
+    /// Returns true if it is in the mailbox of the fiber's thread. A hint.
+    fn is_entered(&self) -> bool;
+}
+
 pub(crate) struct FiberProbe {
     id: AtomicUsize,
     origin: AtomicPtr<()>,
@@ -29,7 +35,7 @@ pub(crate) struct FiberProbe {
     state: NonNull<AtomicU32>,
     /// The address of the fiber's pointer to its switch, which only the system reads.
     switch: usize,
-    waker: Arc<dyn MailboxWaker>,
+    waker: Arc<dyn EnteredWaker>,
     thread: Arc<ThreadHandle>,
     task: Mutex<usize>,
 }
@@ -43,7 +49,7 @@ impl FiberProbe {
     pub(crate) fn new(
         state: *mut AtomicU32,
         switch: usize,
-        waker: Arc<dyn MailboxWaker>,
+        waker: Arc<dyn EnteredWaker>,
         thread: &Arc<ThreadHandle>,
     ) -> Self {
         Self {
@@ -118,6 +124,13 @@ impl FiberProbe {
         FiberState(unsafe { self.state.as_ref() }.load(Ordering::Relaxed))
     }
 
+    /// Returns true if it may continue, in that state, as soon as its thread gets to it.
+    fn is_ready(&self, state: FiberState) -> bool {
+        let is_entered = || self.latch.load(Ordering::Relaxed) == 0 && self.waker.is_entered();
+        // Where it was entered its thread runs something else, and has not seen that it was woken.
+        state.is(FiberState::READY) || state != FiberState::RUNS && is_entered()
+    }
+
     /// Returns the registers with which the fiber continues; `None` if it runs, or if that is not known.
     fn left_registers(&self) -> Option<Registers> {
         // The own thread may write these words meanwhile, so the system reads them.
@@ -148,20 +161,23 @@ impl FiberView for FiberProbe {
             origin: who.origin.addr(),
             state: match state {
                 FiberState::RUNS => RawState::Running,
-                state if state.is(FiberState::READY) => RawState::Queued,
-                // Its thread runs something else, and has not seen that it was woken.
-                _ if latch == 0 && self.waker.is_entered() => RawState::Queued,
+                state if self.is_ready(state) => RawState::Queued,
                 _ => RawState::Waiting,
             },
             since_ns: state.since_ns(now_ns()),
             worker: (state == FiberState::RUNS)
-                .then(|| self.thread.carried())
+                .then(|| self.thread.mailbox().carried())
                 .flatten(),
             // One share is the fiber's, and one is the probe's.
             wakers: (latch == 0).then(|| Arc::strong_count(&self.waker).saturating_sub(2) as u64),
             joiner,
             ..RawTask::default()
         })
+    }
+
+    fn is_ready_behind(&self, worker: usize) -> bool {
+        let has_body = !self.who().origin.is_null();
+        has_body && self.thread.mailbox().carried() == Some(worker) && self.is_ready(self.state())
     }
 
     fn copy_stack(&self, wants: &dyn Fn(usize) -> bool) -> Option<(usize, Result<StackCopy, NoStack>)> {

@@ -8,10 +8,14 @@
 //! - The fields that are not atomic belong to the fiber's own thread. `fiber` is null when the fiber is gone.
 //! - A waker is in the mailbox at most once, and `entered` is set while it is. The thread clears `entered`
 //!   before the fiber looks again: what happened before a notification that found it set is visible then.
+//! - The mailbox has a share of each waker in it, and each waker one of the mailbox. The thread closes its
+//!   mailbox, so neither keeps the other for ever.
 
 use super::fiber::Fiber;
-use super::stack_context;
-use crate::threads::thread_handle::{FiberKey, MailboxEntry, MailboxWaker, ThreadHandle};
+use super::fiber_probe::EnteredWaker;
+use super::stack_context::{self, StackContext};
+use crate::threads::mailbox::{Call, Closed, FiberKey, Link, Mailbox};
+use crate::threads::thread_handle::ThreadHandle;
 use std::cell::Cell;
 use std::mem::ManuallyDrop;
 use std::ptr::{self, NonNull};
@@ -21,21 +25,24 @@ use warpweft_platform::atomic::{AtomicBool, AtomicUsize, Ordering};
 use warpweft_platform::delay;
 use warpweft_task::Runnable;
 
+/// `repr(C)`: an entry in the mailbox begins with its link.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct FiberWaker {
-    /// The handle of the fiber's own thread. Weak: a waker that is kept for ever keeps no pool.
-    thread_handle: Weak<ThreadHandle>,
-    /// The address of the handle. No other handle has it while `thread_handle` is there.
-    at: *const ThreadHandle,
-    fiber: Cell<*const Fiber>,
+    link: Link,
     /// True while the waker is in the mailbox.
     entered: AtomicBool,
+    /// The mailbox of the fiber's own thread.
+    mailbox: Arc<Mailbox>,
+    /// The handle of that thread. Weak: a waker that is kept for ever keeps no pool.
+    thread_handle: Weak<ThreadHandle>,
+    fiber: Cell<*const Fiber>,
     /// The task of the body that the fiber has, once that has waited; or 0. For the flight recorder.
     task: AtomicUsize,
 }
 
 // SAFETY: only the fiber's own thread touches `fiber`: `notify` checks on which thread it runs, and the other
-// callers are that thread. `at` is only compared.
+// callers are that thread.
 unsafe impl Send for FiberWaker {}
 // SAFETY: as above.
 unsafe impl Sync for FiberWaker {}
@@ -44,10 +51,11 @@ impl FiberWaker {
     /// Creates the waker of a fiber of the calling thread, which has that handle.
     pub(crate) fn new(thread_handle: &Arc<ThreadHandle>, fiber: *const Fiber) -> Arc<Self> {
         Arc::new(Self {
-            thread_handle: Arc::downgrade(thread_handle),
-            at: Arc::as_ptr(thread_handle),
-            fiber: Cell::new(fiber),
+            link: Link::new(),
             entered: AtomicBool::new(false),
+            mailbox: Arc::clone(thread_handle.mailbox()),
+            thread_handle: Arc::downgrade(thread_handle),
+            fiber: Cell::new(fiber),
             task: AtomicUsize::new(0),
         })
     }
@@ -64,32 +72,67 @@ impl FiberWaker {
     /// Lets the fiber look once more for what it waits for. From any thread.
     #[inline]
     fn notify(self: &Arc<Self>) {
-        let at_home =
-            |context: &&stack_context::StackContext| ptr::eq(Arc::as_ptr(context.thread_handle()), self.at);
-        // Without a worker the fiber's thread looks at its mailbox only.
-        match stack_context::here().filter(at_home) {
-            Some(context) if context.worker_ref().is_some() => {
+        let here = stack_context::here();
+        match here {
+            // Without a worker the fiber's thread looks at its mailbox only.
+            Some(context)
+                if Arc::ptr_eq(context.fibers().mailbox(), &self.mailbox)
+                    && context.worker_ref().is_some() =>
+            {
                 if let Some(fiber) = self.heard() {
                     // SAFETY: it listens, so it is there.
                     context.fibers().let_in(unsafe { fiber.as_ref() });
                 }
             }
-            _ => self.notify_from_elsewhere(),
+            _ => self.notify_from_elsewhere(here.is_some_and(records_no_wakes)),
         }
     }
 
+    /// `unrecorded` says that the caller belongs to a pool that records no wakes.
     #[cold]
-    fn notify_from_elsewhere(self: &Arc<Self>) {
+    fn notify_from_elsewhere(self: &Arc<Self>, unrecorded: bool) {
         // Ordering: Release publishes what the caller did before, also to a thread that an earlier
         // notification wakes: this is a swap.
-        if !self.entered.swap(true, Ordering::Release) {
-            delay::point("fiber waker.notify: said");
-            if let Some(thread_handle) = self.thread_handle.upgrade() {
-                note_woken(&thread_handle, self.task.load(Ordering::Relaxed));
-                let waker = Arc::clone(self) as Arc<dyn MailboxWaker>;
-                thread_handle.post(MailboxEntry::Notified(waker));
-            }
+        if self.entered.swap(true, Ordering::Release) {
+            return;
         }
+        delay::point("fiber waker.notify: said");
+        if !unrecorded && let Some(thread_handle) = self.thread_handle.upgrade() {
+            note_woken(&thread_handle, self.task.load(Ordering::Relaxed));
+        }
+        let share = Arc::into_raw(Arc::clone(self));
+        // The address of the share and not of its link: the thread makes a share of it again.
+        let link = NonNull::new(share.cast_mut().cast::<Link>()).unwrap_or_else(|| unreachable!("a share"));
+        // SAFETY: `entered` was clear, so it is in no mailbox. The share keeps it.
+        match unsafe { self.mailbox.post_waker(link) } {
+            Ok(Call::None) => {}
+            Ok(call) => {
+                if let Some(thread_handle) = self.thread_handle.upgrade() {
+                    thread_handle.call_for(call);
+                }
+            }
+            // SAFETY: the share from above, which nobody has taken.
+            Err(Closed) => drop(unsafe { Arc::from_raw(share) }),
+        }
+    }
+
+    /// Takes a waker out of the mailbox, on the fiber's own thread.
+    ///
+    /// # Safety
+    ///
+    /// The mailbox has handed out the link, and this is the only call with it since.
+    pub(crate) unsafe fn take(link: NonNull<Link>) -> Arc<Self> {
+        // SAFETY: only `notify_from_elsewhere` posts wakers, each with a share and by its address.
+        unsafe { Arc::from_raw(link.as_ptr().cast_const().cast::<Self>()) }
+    }
+
+    /// Clears `entered`, and returns the fiber, if it listens. The thread has taken the waker out of its
+    /// mailbox.
+    pub(crate) fn answer(&self) -> Option<NonNull<Fiber>> {
+        // Ordering: Acquire gives the fiber what was done before each of the calls. It comes before the look:
+        // a call from here on enters the waker again.
+        self.entered.swap(false, Ordering::Acquire);
+        self.heard()
     }
 
     /// Returns true if it was notified on another thread since the last call. For the own thread in a forked
@@ -122,17 +165,15 @@ impl FiberWaker {
     }
 }
 
-impl MailboxWaker for FiberWaker {
-    fn answer(&self) -> Option<NonNull<()>> {
-        // Ordering: Acquire gives the fiber what was done before each of the calls. It comes before the look:
-        // a call from here on enters the waker again.
-        self.entered.swap(false, Ordering::Acquire);
-        self.heard().map(NonNull::cast)
-    }
-
+impl EnteredWaker for FiberWaker {
     fn is_entered(&self) -> bool {
         self.entered.load(Ordering::Relaxed)
     }
+}
+
+/// Returns true if the pool of the thread records no wakes.
+fn records_no_wakes(context: &StackContext) -> bool {
+    !context.fibers().pool().core().recorder.mode().has_steps()
 }
 
 /// Records that another thread wakes the fiber of that task. Before the entry in the mailbox: afterwards the
@@ -170,7 +211,7 @@ impl Drop for Wake {
             Some(context) => context.fibers().wake(*key),
             None => {
                 note_woken(thread, *task);
-                thread.post(MailboxEntry::Key(*key));
+                thread.call_for(thread.mailbox().post_key(*key));
             }
         }
     }

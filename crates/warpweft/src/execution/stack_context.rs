@@ -326,7 +326,7 @@ impl StackContext {
         // offer, and gives it to the thread that carries the worker.
         unsafe { self.forks.attach(offer) };
         current::set(self.found());
-        self.thread_handle().carry(assigned);
+        self.fibers().mailbox().carry(assigned);
     }
 
     /// Returns what free functions find here while no other pool is entered.
@@ -362,7 +362,7 @@ impl StackContext {
         }
         // SAFETY: the stack context is occupied, so it does not move.
         unsafe { self.forks.attach(std::ptr::null()) };
-        self.thread_handle().carry(None);
+        self.fibers().mailbox().carry(None);
         worker.flatten()
     }
 
@@ -491,7 +491,7 @@ pub(crate) fn with_worker_kept<R>(f: impl FnOnce() -> R) -> R {
 
 /// Returns true if fibers of this thread may be ready.
 pub(crate) fn has_ready_fibers() -> bool {
-    with_stack_context(|context| context.is_some_and(|context| context.thread_handle().may_be_ready()))
+    with_stack_context(|context| context.is_some_and(|context| context.fibers().mailbox().may_be_ready()))
 }
 
 /// Returns true on a thread of the pool of `header`.

@@ -18,6 +18,7 @@ pub(crate) mod ending;
 pub(crate) mod recorded;
 pub(crate) mod stacks;
 pub(crate) mod starting;
+mod woken;
 
 use super::class_mix::ClassMix;
 use super::fiber::Fiber;
@@ -28,9 +29,9 @@ use crate::coroutine::stack::{Reserved, StackError, StackMemory, StackPermit};
 use crate::coroutine::switch::SWITCHES_DIRECTLY;
 use crate::pool::current::WorkerRef;
 use crate::pool::dyn_pool::DynPool;
+use crate::threads::mailbox::Mailbox;
 use crate::threads::quantum::Quantum;
-use crate::threads::thread_handle::MailboxEntry;
-use crate::threads::thread_handle::{FiberKey, ThreadHandle};
+use crate::threads::thread_handle::ThreadHandle;
 use std::cell::{Cell, RefCell};
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
@@ -51,15 +52,9 @@ pub(crate) enum NextStack<'fibers> {
     Loop,
 }
 
+/// `repr(C)`: what a turn needs comes first, in one cache line.
+#[repr(C, align(64))]
 pub(crate) struct ThreadFibers {
-    thread_handle: Arc<ThreadHandle>,
-    /// The hooks by which code on the thread's stacks waits for what is not of this crate.
-    blocking_hooks: &'static BlockingHooks,
-    pool: Arc<dyn DynPool>,
-    /// What free functions find on this thread when it has no worker: a pool that takes nothing any more.
-    detached: WorkerRef,
-    table: RefCell<Vec<Option<NonNull<Fiber>>>>,
-    vacant: RefCell<Vec<u32>>,
     /// The line of fibers that yielded or were woken by this thread: its first and its last fiber; null if it
     /// is empty.
     first: Cell<*const Fiber>,
@@ -68,8 +63,20 @@ pub(crate) struct ThreadFibers {
     on: Cell<*const Fiber>,
     /// The number of turns that fibers may still take before the loop runs.
     turns_left: Cell<u32>,
-    /// True if the last fiber that continued came from the mailbox.
-    mailbox_was_first: Cell<bool>,
+    mailbox: Arc<Mailbox>,
+    thread_handle: Arc<ThreadHandle>,
+    /// The hooks by which code on the thread's stacks waits for what is not of this crate.
+    blocking_hooks: &'static BlockingHooks,
+    pool: Arc<dyn DynPool>,
+    /// What free functions find on this thread when it has no worker: a pool that takes nothing any more.
+    detached: WorkerRef,
+    table: RefCell<Vec<Option<NonNull<Fiber>>>>,
+    vacant: RefCell<Vec<u32>>,
+    /// The fibers that other threads have woken, out of the mailbox: the first and the last one.
+    first_woken: Cell<*const Fiber>,
+    last_woken: Cell<*const Fiber>,
+    /// True if the last fiber that continued was one of those.
+    woken_was_first: Cell<bool>,
     class_mix: ClassMix,
     /// The fibers that will start here.
     local_spawns: SpawnHere,
@@ -96,6 +103,7 @@ impl ThreadFibers {
         blocking_hooks: &'static BlockingHooks,
     ) -> Self {
         Self {
+            mailbox: Arc::clone(thread_handle.mailbox()),
             thread_handle,
             blocking_hooks,
             detached: pool.external(),
@@ -108,7 +116,9 @@ impl ThreadFibers {
             last: Cell::new(ptr::null()),
             on: Cell::new(ptr::null()),
             turns_left: Cell::new(0),
-            mailbox_was_first: Cell::new(false),
+            first_woken: Cell::new(ptr::null()),
+            last_woken: Cell::new(ptr::null()),
+            woken_was_first: Cell::new(false),
             local_spawns: SpawnHere::default(),
             warm: RefCell::default(),
             bare: RefCell::default(),
@@ -123,6 +133,11 @@ impl ThreadFibers {
     #[inline]
     pub(crate) fn thread_handle(&self) -> &Arc<ThreadHandle> {
         &self.thread_handle
+    }
+
+    #[inline]
+    pub(crate) fn mailbox(&self) -> &Arc<Mailbox> {
+        &self.mailbox
     }
 
     /// Returns the hooks by which code on the thread's stacks waits for what is not of this crate.
@@ -225,7 +240,7 @@ impl ThreadFibers {
     /// Takes a turn for a fiber, without the loop. Returns true if a turn is left and the mailbox is empty.
     #[inline]
     fn takes_turn(&self, worker_ref: &WorkerRef) -> bool {
-        let may = self.turns_left.get() > 0 && !self.thread_handle.has_entries();
+        let may = self.turns_left.get() > 0 && !self.mailbox.has_entries();
         if may {
             self.count_turn(worker_ref);
         }
@@ -345,7 +360,7 @@ impl ThreadFibers {
             Some(last) => last.behind().set(this),
             None => {
                 // The flag stays until the line is empty.
-                self.thread_handle.set_ready_here();
+                self.mailbox.set_ready();
                 self.first.set(this);
             }
         }
@@ -357,21 +372,6 @@ impl ThreadFibers {
     pub(crate) fn let_in(&self, fiber: &Fiber) {
         fiber.get_ready();
         self.line_up(fiber);
-    }
-
-    /// Wakes the fiber with that key. The caller is the fiber's own thread, which carries a worker.
-    pub(crate) fn wake(&self, key: FiberKey) {
-        // A wake-up that came too late finds no fiber.
-        if let Some(fiber) = self.waits(key) {
-            // SAFETY: it is in the table, so it is there.
-            self.let_in(unsafe { fiber.as_ref() });
-        }
-    }
-
-    fn waits(&self, key: FiberKey) -> Option<NonNull<Fiber>> {
-        let found = self.table.borrow().get(key.slot as usize).copied().flatten();
-        // SAFETY: it is in the table, so it is there.
-        found.filter(|fiber| unsafe { fiber.as_ref() }.waits_in(key.turn))
     }
 
     #[inline]
@@ -391,11 +391,9 @@ impl ThreadFibers {
     /// Takes the next ready fiber. Those that other threads have woken and those in the line alternate.
     #[inline]
     fn next(&self) -> Option<NonNull<Fiber>> {
-        if self.thread_handle.has_entries()
-            && !self.mailbox_was_first.replace(false)
+        if self.has_woken()
             && let Some(woken) = self.next_woken()
         {
-            self.mailbox_was_first.set(true);
             return Some(woken);
         }
         match self.take_first() {
@@ -408,50 +406,39 @@ impl ThreadFibers {
     #[cold]
     #[inline(never)]
     fn next_or_none(&self) -> Option<NonNull<Fiber>> {
-        let woken = self.next_woken();
+        let woken = self.take_woken();
         if woken.is_none() && self.local_spawns.is_empty() {
             // An entry that came in between has set the flag.
-            self.thread_handle.clear_ready();
+            self.mailbox.clear_ready();
         }
         woken
-    }
-
-    /// Takes the next fiber from the mailbox.
-    #[cold]
-    #[inline(never)]
-    fn next_woken(&self) -> Option<NonNull<Fiber>> {
-        loop {
-            let fiber = match self.thread_handle.next()? {
-                MailboxEntry::Key(key) => self.waits(key),
-                // Only wakers of this thread's fibers are entered here.
-                MailboxEntry::Notified(waker) => waker.answer().map(NonNull::cast),
-            };
-            // A wake-up that came too late finds no fiber.
-            if fiber.is_some() {
-                return fiber;
-            }
-        }
     }
 
     /// Resumes ready fibers for at most `most` turns on `base`, this thread's own stack, which carries the
     /// worker of `worker_ref`. Returns the number of turns, those that fibers pass on to each other included.
     #[inline(never)]
     pub(crate) fn run_ready(&self, base: &StackContext, worker_ref: &WorkerRef, most: u32) -> u32 {
-        self.turns_left.set(most);
+        let mut left = most;
         // The fibers say themselves that they run.
         worker_ref.running.set(0, ptr::null());
-        while self.turns_left.get() > 0 && base.carries(worker_ref) {
-            if let Some(task) = self.local_spawns.take_next() {
+        while left > 0 && base.carries(worker_ref) {
+            let task = self.local_spawns.take_next();
+            let fiber = if task.is_none() { self.next() } else { None };
+            // While others have woken some, each turn is followed by a choice between those and the line.
+            let turns = if self.first_woken.get().is_null() { left } else { 1 };
+            self.turns_left.set(turns);
+            if let Some(task) = task {
                 self.count_turn(worker_ref);
                 self.begin(task);
-            } else if let Some(fiber) = self.next() {
+            } else if let Some(fiber) = fiber {
                 self.count_turn(worker_ref);
                 self.go(base, fiber, Input::Go);
             } else if self.local_spawns.is_empty() {
                 break;
             }
+            left -= turns - self.turns_left.replace(0);
         }
-        most - self.turns_left.replace(0)
+        most - left
     }
 
     /// Counts a turn. The monitor sees it as a step of the worker.
@@ -483,6 +470,7 @@ impl ThreadFibers {
 
 impl Drop for ThreadFibers {
     fn drop(&mut self) {
+        self.close_mailbox();
         for fiber in self.warm.take() {
             // SAFETY: it has ended, and no other code knows it.
             unsafe { clear_away(fiber) };

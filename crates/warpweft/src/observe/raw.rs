@@ -156,6 +156,9 @@ pub(crate) trait FiberView: Send + Sync {
     /// Returns what it does; `None` if it has no body.
     fn look(&self) -> Option<RawTask>;
 
+    /// Returns true if it is ready on the thread that carries this worker.
+    fn is_ready_behind(&self, worker: usize) -> bool;
+
     /// Copies the stack of the fiber, if it is suspended and `wants` the task with that identity. Returns
     /// `None` otherwise.
     fn copy_stack(&self, wants: &dyn Fn(usize) -> bool) -> Option<(usize, Result<StackCopy, NoStack>)>;

@@ -326,11 +326,7 @@ fn collect_pool(found: &mut Collected, number: usize, pool: &dyn DynPool, each_n
     // A worker's words are a hint: its task and spawn site may be of two steps. A fiber that says where it
     // runs goes before them. A forked child has none of these threads, and their lock may be lost.
     let has_threads = !pool.is_in_forked_child();
-    let thread = |worker| {
-        has_threads
-            .then(|| core.threads.thread_with(worker))?
-            .map(|(thread, _)| thread)
-    };
+    let thread = |worker| has_threads.then(|| core.threads.thread_with(worker))?;
     let since_ns = |worker| {
         // SAFETY: the pool has the worker, and only its atomics are read.
         let steps = unsafe { pool.worker_ref(worker).as_ref() }.steps();

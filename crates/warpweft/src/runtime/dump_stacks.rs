@@ -224,9 +224,7 @@ fn threads<'a>(dump: &Dump, pools: &[&'a dyn DynPool], chosen: &[usize]) -> Vec<
         let is_its = |pool: &&dyn DynPool| task.pool.as_ref() == Some(&pool.core().info.name);
         let core = pools.iter().copied().find(is_its)?.core();
         let (thread, closure) = match task.state {
-            TaskState::Running(Some(worker)) => {
-                (core.threads.thread_with(worker).map(|(thread, _)| thread), None)
-            }
+            TaskState::Running(Some(worker)) => (core.threads.thread_with(worker), None),
             TaskState::Blocking | TaskState::SpawnedBlocking => (None, Some(task.id as usize)),
             _ => return None,
         };

@@ -31,7 +31,7 @@ impl<'a, P: Policy> WorkSource<'a, P> {
     }
 
     fn fiber(&self) -> Option<Work> {
-        self.thread_handle.may_be_ready().then_some(Work::Fiber)
+        self.thread_handle.mailbox().is_ready().then_some(Work::Fiber)
     }
 
     fn pinned(&self) -> Option<Work> {

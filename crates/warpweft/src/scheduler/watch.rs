@@ -306,7 +306,7 @@ impl<P: Policy> TypedPool<P> {
 
     /// Returns true if the worker's thread has a CPU or waits for one; `None` if the system does not say.
     fn has_cpu(&self, worker: usize) -> Option<bool> {
-        let (thread, _) = self.core.threads.thread_with(worker)?;
+        let thread = self.core.threads.thread_with(worker)?;
         thread_state::runs(thread)
     }
 
@@ -372,7 +372,7 @@ impl<P: Policy> TypedPool<P> {
                 return admission;
             }
         }
-        let (thread, fibers) = self.core.threads.thread_with(due.worker).unzip();
+        let thread = self.core.threads.thread_with(due.worker);
         let stall = Stall {
             pool: self.core.info.name.clone(),
             worker: due.worker,
@@ -384,7 +384,7 @@ impl<P: Policy> TypedPool<P> {
             behind: Behind {
                 tasks: self.queued(due.worker),
                 pinned: worker.pinned.len(),
-                fibers: fibers.unwrap_or(0),
+                fibers: self.ready_fibers(due.worker),
             },
             stack: Err(NoStack::Off),
             left_out: 0,
@@ -407,6 +407,15 @@ impl<P: Policy> TypedPool<P> {
             self.give_out(reports, stall.into());
         }
         ReportAdmission::Admitted
+    }
+
+    /// Returns how many fibers wait for their turn on the thread that carries that worker.
+    fn ready_fibers(&self, worker: usize) -> usize {
+        let mut ready = 0;
+        self.core
+            .fibers
+            .for_each(|fiber| ready += usize::from(fiber.is_ready_behind(worker)));
+        ready
     }
 
     /// Gives a report to the program, or to the standard error stream.

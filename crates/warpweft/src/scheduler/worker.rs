@@ -18,7 +18,7 @@ use crate::fork::stealable::Stolen;
 use crate::idle::{Searcher, SleepHistory, Waited};
 use crate::pool::current::{WorkerRef, WorkerVtable};
 use crate::threads::pool_ref::PoolRef as _;
-use crate::threads::thread_handle::ThreadHandle;
+use crate::threads::thread_handle::{Rests, ThreadHandle};
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::io;
 use std::mem::ManuallyDrop;
@@ -153,8 +153,9 @@ impl<P: Policy> Worker<P> {
     #[cold]
     pub(crate) unsafe fn find_work(&self, thread_handle: &ThreadHandle) -> Option<Work> {
         let pool = self.pool();
+        let _rests = Rests::of(thread_handle);
         while !pool.core.monitor.has_one_too_many() {
-            if thread_handle.may_be_ready() {
+            if thread_handle.mailbox().is_ready() {
                 return Some(Work::Fiber);
             }
             // The standby poller leaves the other workers their tasks, unless one is stuck.
@@ -165,10 +166,10 @@ impl<P: Policy> Worker<P> {
                 }
             }
             let (driver, idle) = (&pool.core.driver, &pool.core.idle);
-            let must_wake = || pool.core.lifecycle.is_closing() || thread_handle.may_be_ready();
+            let must_wake = || pool.core.lifecycle.is_closing() || thread_handle.mailbox().is_ready();
             let (id, slice_ns) = (self.id.0, standby::slice_ns(P::INHERITS_PRIORITY));
             let happened = look(driver, idle) || driver.poll_standby(id, slice_ns, idle, must_wake, hand_out);
-            if !happened && !thread_handle.may_be_ready() {
+            if !happened && !thread_handle.mailbox().is_ready() {
                 return None;
             }
             // The tasks that the poller woke were pushed by this worker.
@@ -327,7 +328,8 @@ impl<P: Policy> Worker<P> {
     pub(crate) unsafe fn wait(&self, context: &StackContext) -> Option<Work> {
         let pool = self.pool();
         let thread_handle = context.thread_handle();
-        if thread_handle.may_be_ready() {
+        let _rests = Rests::of(thread_handle);
+        if thread_handle.mailbox().is_ready() {
             return Some(Work::Fiber);
         }
         self.counters().add(Count::Searches, 1);

@@ -51,6 +51,7 @@ unsafe fn run_loop<P: Policy, const RECORDED: bool>(pool: &TypedPool<P>, context
     let mut fibers = 1;
     let mut helped = false;
     let thread_handle = &**context.thread_handle();
+    let mailbox = &**thread_handle.mailbox();
     // Read anew for each task: after a wait the thread may carry another worker.
     'turns: while let Some(worker_ref) = context.worker_ref() {
         if pool.core.lifecycle.is_closing() {
@@ -59,7 +60,7 @@ unsafe fn run_loop<P: Policy, const RECORDED: bool>(pool: &TypedPool<P>, context
         // SAFETY: the stack context's worker references are its pool's workers, so of this type.
         let worker = unsafe { Worker::<P>::from_ref(worker_ref) };
         // Fibers and tasks take turns, where there are tasks.
-        if thread_handle.may_be_ready() {
+        if mailbox.may_be_ready() {
             let most = if P::INHERITS_PRIORITY && context.fibers().have_classes() {
                 context.fibers().order_by_class();
                 1
@@ -106,7 +107,7 @@ unsafe fn run_loop<P: Policy, const RECORDED: bool>(pool: &TypedPool<P>, context
                 // SAFETY: as above.
                 unsafe { worker.close_recorded(pool) };
             }
-            if thread_handle.may_be_ready() {
+            if mailbox.may_be_ready() {
                 // It has its own work, and looks for other tasks when they are overdue.
                 fibers = FIBERS;
                 continue 'turns;

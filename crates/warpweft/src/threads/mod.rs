@@ -6,7 +6,8 @@
 //! | `pool_thread` | what a program decides about threads: names, start, what runs as they start and end |
 //! | `thread_context` | values that each thread has while it runs code of the pool |
 //! | `thread_set` | all threads of a pool, and the spares |
-//! | `thread_handle` | a thread's address: its worker, and the wake-ups of its fibers |
+//! | `thread_handle` | a thread's address: its worker and its mailbox |
+//! | `mailbox` | the wake-ups of a thread's fibers, and whom their posters call |
 //! | `handoff` | the word through which a thread without a worker is given one |
 //! | `affinity` | on which CPUs the workers run |
 //! | `monitor` | which workers are stuck, and how many compensating workers are needed |
@@ -19,6 +20,7 @@
 pub(crate) mod affinity;
 pub(crate) mod blocking_threads;
 pub(crate) mod handoff;
+pub(crate) mod mailbox;
 pub(crate) mod monitor;
 pub(crate) mod pool_ref;
 pub(crate) mod pool_thread;

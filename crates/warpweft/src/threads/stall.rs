@@ -56,7 +56,7 @@ pub struct Behind {
     pub tasks: Option<usize>,
     /// How many tasks there were that only this worker may run.
     pub pinned: usize,
-    /// How many fibers of its thread other threads had woken. They wait until the task ends or waits.
+    /// How many fibers of its thread were ready. They wait until the task ends or waits.
     pub fibers: usize,
 }
 

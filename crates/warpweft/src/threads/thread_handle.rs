@@ -3,21 +3,18 @@
 //!
 //! # Invariants
 //!
-//! - A fiber that has started is resumed by its own thread. Its wake-ups are in the mailbox. Each names the
-//!   suspension that it ends, so one that comes too late does nothing.
-//! - A thread that puts something into the mailbox of a thread without a worker makes sure that a worker
-//!   comes: once (`Carrying::Nothing`).
+//! - A fiber that has started is resumed by its own thread. Its wake-ups are in the [`Mailbox`]. Each names
+//!   the suspension that it ends, so one that comes too late does nothing.
+//! - Whoever posts to a thread calls whom the mailbox says.
 
 use super::handoff::Handoff;
+use super::mailbox::{Call, Mailbox};
 use super::pool_ref::PoolRef;
-use std::collections::VecDeque;
 use std::fmt;
 use std::panic::Location;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use warpweft_platform::atomic::{AtomicBool, AtomicUsize, Ordering};
-use warpweft_platform::delay;
-use warpweft_platform::sync::Mutex;
 use warpweft_platform::thread_state;
 use warpweft_task::pool::{PoolHeader, PoolVtable};
 use warpweft_task::spawn::{self as tasks, SpawnInfo};
@@ -30,66 +27,19 @@ const CALLED: usize = 1;
 /// The frame's runnable has ended without having run.
 const DROPPED: usize = 2;
 
-/// The position of a fiber in its thread's table, and the suspension that is meant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct FiberKey {
-    pub(crate) slot: u32,
-    pub(crate) turn: u64,
-}
-
-/// The waker of a fiber, as a thread's mailbox has it.
-pub(crate) trait MailboxWaker: fmt::Debug + Send + Sync {
-    /// Takes the waker out of the mailbox, on the fiber's own thread. Returns the fiber, if it listens. The
-    /// thread that entered the waker knows its type.
-    fn answer(&self) -> Option<NonNull<()>>;
-    /// Returns true if it is in the mailbox. For reports.
-    fn is_entered(&self) -> bool;
-}
-
-/// A message to a thread that one of its fibers may continue.
-#[derive(Debug)]
-pub(crate) enum MailboxEntry {
-    /// This suspension is over.
-    Key(FiberKey),
-    /// The fiber's waker was called.
-    Notified(Arc<dyn MailboxWaker>),
-}
-
-/// The state of the worker that the mailbox needs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Carrying {
-    /// The thread carries it.
-    Worker(usize),
-    /// The thread has no worker and does not wait: it will look at its mailbox before it waits.
-    Between,
-    /// The thread waits. `asked` says whether a worker was asked for.
-    Nothing { asked: bool },
-}
-
-#[derive(Debug)]
-struct Mailbox {
-    ready: VecDeque<MailboxEntry>,
-    carrying: Carrying,
-    /// The pool has ended: no worker will come.
-    over: bool,
-}
-
 /// The address of a thread. `repr(C)`: for the runnables of fibers, the thread handle is their pool.
 #[repr(C)]
 pub(crate) struct ThreadHandle {
     header: PoolHeader,
     pub(crate) handoff: Handoff,
     called: AtomicUsize,
-    /// Something may be in the mailbox or in the local queue. Any thread sets it, and the handle's thread
-    /// clears it.
-    ready: AtomicBool,
-    /// Something is in the mailbox. Changed under its lock.
-    entered: AtomicBool,
     /// The number of the thread's fibers that have started and not ended. Written by the thread.
     fibers: AtomicUsize,
     /// The kernel's number of the thread. Written by the thread when it starts; 0: not known.
     thread: AtomicUsize,
-    mailbox: Mutex<Mailbox>,
+    mailbox: Arc<Mailbox>,
+    /// The pool has ended: no worker will come.
+    over: AtomicBool,
     /// The number of the thread among those that the pool has started.
     number: usize,
     pool: Arc<dyn PoolRef>,
@@ -120,15 +70,10 @@ impl ThreadHandle {
             header: PoolHeader::new(Self::VTABLE),
             handoff: Handoff::new(),
             called: AtomicUsize::new(WAITING),
-            ready: AtomicBool::new(false),
-            entered: AtomicBool::new(false),
             fibers: AtomicUsize::new(0),
             thread: AtomicUsize::new(0),
-            mailbox: Mutex::new(Mailbox {
-                ready: VecDeque::new(),
-                carrying: Carrying::Between,
-                over: false,
-            }),
+            mailbox: Arc::new(Mailbox::new()),
+            over: AtomicBool::new(false),
             number,
             pool: Arc::clone(pool),
         })
@@ -153,24 +98,15 @@ impl ThreadHandle {
         self.number
     }
 
-    /// Returns the kernel's number of the thread, and how many of its fibers other threads have woken, if it
-    /// carries that worker. For reports.
-    pub(crate) fn thread_with(&self, worker: usize) -> Option<(u32, usize)> {
-        let (carries, fibers) = {
-            let mailbox = self.mailbox.lock();
-            (mailbox.carrying == Carrying::Worker(worker), mailbox.ready.len())
-        };
-        let thread = u32::try_from(self.thread.load(Ordering::Relaxed)).ok();
-        let thread = thread.filter(|thread| carries && *thread != 0)?;
-        Some((thread, fibers))
+    /// Returns the kernel's number of the thread, if it carries that worker. For reports.
+    pub(crate) fn thread_with(&self, worker: usize) -> Option<u32> {
+        let thread = u32::try_from(self.thread.load(Ordering::Relaxed)).ok()?;
+        (thread != 0 && self.mailbox.carried() == Some(worker)).then_some(thread)
     }
 
-    /// Returns the worker that the thread carries. For reports.
-    pub(crate) fn carried(&self) -> Option<usize> {
-        match self.mailbox.lock_unless_lost()?.carrying {
-            Carrying::Worker(worker) => Some(worker),
-            _ => None,
-        }
+    #[inline]
+    pub(crate) fn mailbox(&self) -> &Arc<Mailbox> {
+        &self.mailbox
     }
 
     /// Announces that a frame of the thread's own stack is about to wait.
@@ -222,84 +158,14 @@ impl ThreadHandle {
         unsafe { tasks::detached_job(body, info) }
     }
 
-    /// Enters a wake-up of a fiber of this thread, and makes sure that the thread sees it. The caller is
-    /// another thread, or this one without a worker.
-    pub(crate) fn post(self: &Arc<Self>, entry: MailboxEntry) {
-        let carrying = {
-            // In a forked child the lock may be lost, and the thread does not look.
-            let Some(mut mailbox) = self.mailbox.lock_unless_lost() else {
-                return;
-            };
-            mailbox.ready.push_back(entry);
-            self.entered.store(true, Ordering::Relaxed);
-            self.set_ready();
-            let carrying = mailbox.carrying;
-            if let Carrying::Nothing { asked } = &mut mailbox.carrying {
-                *asked = true;
-            }
-            carrying
-        };
-        delay::point("thread handle.enter: entered");
-        match carrying {
-            // It looks at its mailbox before each task, and once more before it sleeps.
-            Carrying::Worker(worker) => self.pool.wake_worker(worker),
-            Carrying::Between | Carrying::Nothing { asked: true } => {}
-            Carrying::Nothing { asked: false } => self.pool.send_worker_to(self),
+    /// Makes sure that the thread sees what was posted to it. The caller is another thread, or this one
+    /// without a worker.
+    pub(crate) fn call_for(self: &Arc<Self>, call: Call) {
+        match call {
+            Call::None => {}
+            Call::Worker(worker) => self.pool.wake_worker(worker),
+            Call::Thread => self.pool.send_worker_to(self),
         }
-    }
-
-    /// Notes that something may be resumed.
-    pub(crate) fn set_ready(&self) {
-        // Ordering: Release, so that a thread that sees it finds the entry. The idle protocol orders it
-        // against sleep.
-        self.ready.store(true, Ordering::Release);
-    }
-
-    /// Does the same, on the thread itself.
-    #[inline]
-    pub(crate) fn set_ready_here(&self) {
-        // Ordering: only the thread itself clears it.
-        self.ready.store(true, Ordering::Relaxed);
-    }
-
-    /// Returns true if something may be ready. The loop calls it before each task: one load and a branch.
-    #[inline]
-    pub(crate) fn may_be_ready(&self) -> bool {
-        // Ordering: Acquire, so that `next` finds what was entered.
-        self.ready.load(Ordering::Acquire)
-    }
-
-    /// Returns true if something may be in the mailbox.
-    #[inline]
-    pub(crate) fn has_entries(&self) -> bool {
-        // Ordering: a hint; the lock orders the rest.
-        self.entered.load(Ordering::Relaxed)
-    }
-
-    /// Takes the next entry of the mailbox, on the thread itself.
-    pub(crate) fn next(&self) -> Option<MailboxEntry> {
-        let mut mailbox = self.mailbox.lock();
-        let entry = mailbox.ready.pop_front();
-        if mailbox.ready.is_empty() {
-            // Under the lock, as in `enter`.
-            self.entered.store(false, Ordering::Relaxed);
-        }
-        entry
-    }
-
-    /// Notes that nothing is ready, unless something was entered since. The thread has no fiber that yielded,
-    /// and found the mailbox empty.
-    pub(crate) fn clear_ready(&self) {
-        let mailbox = self.mailbox.lock();
-        if mailbox.ready.is_empty() {
-            // Under the lock: an entry that comes now sets it again.
-            self.ready.store(false, Ordering::Relaxed);
-        }
-    }
-
-    /// Notes that the thread carries a worker, or none any more.
-    pub(crate) fn carry(&self, worker: Option<usize>) {
-        self.mailbox.lock().carrying = worker.map_or(Carrying::Between, Carrying::Worker);
     }
 
     /// Asks for a worker if the thread needs one. It waits without a worker, and is OPEN or in the list of
@@ -311,16 +177,11 @@ impl ThreadHandle {
     /// Does the same for a frame that waits. `told` says that it knows the end of the pool, and has unwound
     /// what it could.
     pub(crate) fn ask_unless_told(self: &Arc<Self>, needed: bool, told: bool) {
-        let (asks, over) = {
-            let mut mailbox = self.mailbox.lock();
-            if matches!(mailbox.carrying, Carrying::Worker(_)) {
-                return;
-            }
-            let asked = needed || self.may_be_ready();
-            mailbox.carrying = Carrying::Nothing { asked };
-            (asked, mailbox.over)
+        let Some(asks) = self.mailbox.wait(needed) else {
+            return;
         };
-        if over && !told && self.fibers() > 0 {
+        // Ordering: SeqCst. If it reads false, the end comes later, and so does its offer.
+        if self.over.load(Ordering::SeqCst) && !told && self.fibers() > 0 {
             self.handoff.offer(None);
         } else if asks {
             self.pool.send_worker_to(self);
@@ -329,19 +190,18 @@ impl ThreadHandle {
 
     /// Ends the handle with the pool: a thread that waits unwinds its fibers.
     pub(crate) fn end(&self) {
-        self.mailbox.lock().over = true;
+        self.over.store(true, Ordering::SeqCst);
         self.handoff.offer(None);
     }
 
     /// Sleeps until something may be ready. The thread unwinds its fibers.
     pub(crate) fn wait_for_ready(&self) {
         self.handoff.last();
-        self.mailbox.lock().carrying = Carrying::Nothing { asked: false };
-        if self.may_be_ready() {
+        if self.mailbox.wait(false) == Some(true) {
             self.handoff.offer(None);
         }
         self.handoff.wait();
-        self.mailbox.lock().carrying = Carrying::Between;
+        self.mailbox.carry(None);
     }
 
     pub(crate) fn fibers(&self) -> usize {
@@ -350,6 +210,26 @@ impl ThreadHandle {
 
     pub(crate) fn set_fibers(&self, fibers: usize) {
         self.fibers.store(fibers, Ordering::Relaxed);
+    }
+}
+
+/// While it is there, the worker that the thread carries may sleep: who posts must wake it.
+pub(crate) struct Rests<'thread>(&'thread Mailbox);
+
+impl<'thread> Rests<'thread> {
+    /// A thread without fibers resumes none, so it needs not to be woken for one.
+    #[inline]
+    pub(crate) fn of(thread: &'thread ThreadHandle) -> Option<Self> {
+        (thread.fibers() > 0).then(|| {
+            thread.mailbox.set_rests(true);
+            Self(&thread.mailbox)
+        })
+    }
+}
+
+impl Drop for Rests<'_> {
+    fn drop(&mut self) {
+        self.0.set_rests(false);
     }
 }
 

@@ -394,9 +394,8 @@ impl ThreadSet {
         place.map(|place| spares.remove(place)).is_some()
     }
 
-    /// Returns the kernel's number of the thread that carries that worker, and how many of its fibers other
-    /// threads have woken. For reports.
-    pub(crate) fn thread_with(&self, worker: usize) -> Option<(u32, usize)> {
+    /// Returns the kernel's number of the thread that carries that worker. For reports.
+    pub(crate) fn thread_with(&self, worker: usize) -> Option<u32> {
         let thread_handles: Vec<_> = {
             let state = self.state.lock();
             state

@@ -139,6 +139,38 @@ fn a_fiber_that_another_thread_wakes_is_next() {
     }
 }
 
+/// They are taken out of the mailbox at once, and go on in turn with the line, in the order of their wakes.
+#[test]
+fn fibers_that_another_thread_wakes_at_once_take_turns_with_the_line() {
+    const WOKEN: usize = 5;
+    in_a_fiber(0, |_, _| {
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let senders: Vec<_> = (0..WOKEN)
+            .map(|number| {
+                let (sender, receiver) = oneshot::channel::<()>();
+                let order = Arc::clone(&order);
+                fiber::spawn(move || {
+                    receiver.wait().expect("it is sent");
+                    order.lock().expect("no panic").push(number);
+                })
+                .detach();
+                sender
+            })
+            .collect();
+        // All of them wait.
+        (0..2 * UNTIL_OVERDUE).for_each(|_| _ = fiber::yield_now());
+        elsewhere(move || {
+            for sender in senders {
+                sender.send(()).expect("it is waited for");
+            }
+        });
+        let ran = || order.lock().expect("no panic").len();
+        let turns: Vec<_> = (1..=WOKEN).map(|woken| turns_until(|| ran() >= woken)).collect();
+        assert_eq!(turns, [1; WOKEN]);
+        assert_eq!(*order.lock().expect("no panic"), (0..WOKEN).collect::<Vec<_>>());
+    });
+}
+
 #[test]
 fn a_timer_is_looked_at() {
     for beside in [0, 1, 5] {

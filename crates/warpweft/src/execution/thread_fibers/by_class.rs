@@ -7,7 +7,6 @@
 use super::ThreadFibers;
 use crate::execution::fiber::Fiber;
 use crate::pool::lending;
-use crate::threads::thread_handle::MailboxEntry;
 use std::ptr;
 use warpweft_policy::priority;
 
@@ -33,18 +32,9 @@ impl ThreadFibers {
     #[inline(never)]
     pub(crate) fn order_by_class(&self) {
         // Those that other threads have woken. Each takes its place in the line.
-        for _ in 0..LOOKED_AT {
-            match self.thread_handle.next() {
-                None => break,
-                Some(MailboxEntry::Key(key)) => self.wake(key),
-                Some(MailboxEntry::Notified(waker)) => {
-                    if let Some(fiber) = waker.answer() {
-                        // SAFETY: only wakers of this thread's fibers are entered here, and one that listens
-                        // is there.
-                        self.let_in(unsafe { fiber.cast::<Fiber>().as_ref() });
-                    }
-                }
-            }
+        while let Some(fiber) = self.take_woken() {
+            // SAFETY: it waits to continue, so it is there.
+            self.line_up(unsafe { fiber.as_ref() });
         }
         if !self.class_mix.goes_by_age() {
             self.bring_forward();

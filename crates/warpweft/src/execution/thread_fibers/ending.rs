@@ -9,7 +9,7 @@ use warpweft_task::Abandon;
 impl ThreadFibers {
     /// Removes the fibers from the line that are about to be unwound.
     fn clear_line(&self) {
-        let line: Vec<_> = std::iter::from_fn(|| self.take_first()).collect();
+        let line: Vec<_> = std::iter::from_fn(|| self.take_first().or_else(|| self.take_woken())).collect();
         for fiber in line {
             // SAFETY: it was in the line, and has not continued.
             let fiber = unsafe { fiber.as_ref() };

@@ -9,7 +9,7 @@ impl ThreadFibers {
         self.local_spawns.push(task);
         self.count_live(1);
         // The flag stays until the fiber was taken.
-        self.thread_handle.set_ready_here();
+        self.mailbox.set_ready();
     }
 
     /// Starts an adopted fiber, on this thread's own stack.

@@ -1,6 +1,6 @@
 //! What long kinds have of the time, and in which order they come.
 
-use super::{Kinds, LONG, MS, US};
+use super::{Kinds, LEARNED, LONG, MS, US};
 use crate::order::step_times::KEPT_NS;
 use crate::{Count, Cx, Policy, Shortest};
 
@@ -9,7 +9,7 @@ fn shares(kinds: &mut Kinds, short_ns: u64, long_ns: u64, longs: usize) -> [u64;
     let (mut shares, mut ran) = ([0, 0], 0);
     kinds.pool.spawn(0, [1]);
     while ran < longs {
-        let is_short = step_of(kinds, short_ns, long_ns);
+        let is_short = kinds.run(short_ns, long_ns);
         if is_short {
             shares[0] += short_ns;
             kinds.pool.spawn(0, [1]);
@@ -21,23 +21,15 @@ fn shares(kinds: &mut Kinds, short_ns: u64, long_ns: u64, longs: usize) -> [u64;
     shares
 }
 
-/// Runs the next task, which takes one of these times. Returns true if it was a short one.
-fn step_of(kinds: &mut Kinds, short_ns: u64, long_ns: u64) -> bool {
-    let task = kinds.pool.call(0, Shortest::next).expect("one is ready");
-    let is_short = task.code() == kinds.pool.probe.task(0).code();
-    let took = if is_short { short_ns } else { long_ns };
-    kinds.pool.now.set(kinds.pool.now.get() + took);
-    kinds.pool.end(0, task);
-    is_short
-}
-
 /// The share of long tasks, in percent, where they wait on a level for other lengths than they have.
 #[test]
 fn long_ones_have_a_tenth_also_if_they_become_shorter_or_longer() {
     for (before_ns, long_ns) in [(LONG, 5 * MS), (100 * US, LONG)] {
         let mut kinds = Kinds::new(1);
-        kinds.push_long(0, 0);
-        assert!(!step_of(&mut kinds, US, before_ns));
+        for _ in 0..LEARNED {
+            kinds.push_long(0, 0);
+            assert!(!kinds.run(US, before_ns));
+        }
         for _ in 0..60 {
             kinds.push_long(0, 2);
         }
@@ -56,7 +48,7 @@ fn long_ones_have_a_tenth_also_beside_tasks_that_are_hardly_shorter() {
     for short_ns in [US, 10 * US, 30 * US] {
         let mut kinds = Kinds::new(1);
         kinds.push_long(0, 0);
-        assert!(!step_of(&mut kinds, short_ns, 40 * US));
+        assert!(!kinds.run(short_ns, 40 * US));
         for _ in 0..200 {
             kinds.push_long(0, 2);
         }
@@ -74,11 +66,11 @@ fn one_step_of_a_minute_holds_the_next_ones_up_for_seconds() {
     kinds.push_long(0, 2);
     kinds.push_long(0, 2);
     kinds.pool.spawn(0, [1]);
-    while step_of(&mut kinds, 30 * US, 60_000 * MS) {
+    while kinds.run(30 * US, 60_000 * MS) {
         kinds.pool.spawn(0, [1]);
     }
     let start = kinds.pool.now.get();
-    while step_of(&mut kinds, 30 * US, LONG) {
+    while kinds.run(30 * US, LONG) {
         kinds.pool.spawn(0, [1]);
     }
     assert!(kinds.pool.now.get() - start <= 10 * KEPT_NS);
@@ -147,7 +139,7 @@ fn what_only_yields_goes_behind_long_ones() {
     while longs < 4 {
         assert!(steps < 300, "they wait for turns by time");
         steps += 1;
-        if step_of(&mut kinds, US, LONG) {
+        if kinds.run(US, LONG) {
             kinds.pool.counters.add(Count::Yields, 1);
             kinds.pool.spawn(0, [1]);
         } else {
@@ -171,11 +163,57 @@ fn kinds_that_take_turns_are_both_measured() {
         }
         kinds.push_long(0, 2);
         kinds.pool.spawn(0, [1]);
-        step_of(&mut kinds, US, long_ns);
-        step_of(&mut kinds, US, long_ns);
+        kinds.run(US, long_ns);
+        kinds.run(US, long_ns);
     }
     kinds.push_long(0, 2);
     kinds.pool.spawn(0, [1]);
-    assert!(step_of(&mut kinds, US, long_ns), "the short one is first");
+    assert!(kinds.run(US, long_ns), "the short one is first");
+    kinds.pool.end_all();
+}
+
+/// A step of a kind prepares what all others use; short tasks are always there.
+#[test]
+fn a_kind_whose_first_step_was_long_waits_for_short_ones_only_briefly() {
+    let mut kinds = Kinds::new(1);
+    for _ in 0..100 {
+        kinds.push_long(0, 2);
+    }
+    kinds.pool.spawn(0, [1]);
+    assert!(!kinds.run(US, LONG), "the first one");
+    let [short, _] = shares(&mut kinds, US, US, 99);
+    assert!(short < 5 * MS, "{short} ns of short ones");
+}
+
+/// A fiber or a task that is bound to the worker runs between two looks into the queue, and takes long.
+#[test]
+fn what_comes_from_no_queue_is_charged_to_no_task() {
+    for between in [Count::FiberTurns, Count::Ran] {
+        let mut kinds = Kinds::known(1);
+        for _ in 0..100 {
+            kinds.pool.spawn(0, [1]);
+            assert_eq!(kinds.step(0), Some(1));
+            kinds.pool.counters.add(between, 1);
+            kinds.pass(LONG);
+        }
+        kinds.push_long(0, 2);
+        kinds.pool.spawn(0, [1]);
+        assert_eq!((kinds.step(0), kinds.step(0)), (Some(1), Some(2)), "{between:?}");
+    }
+}
+
+#[test]
+fn fibers_that_yield_bring_long_tasks_no_turns() {
+    let mut kinds = Kinds::known(1);
+    kinds.push_long(0, 2);
+    for step in 1..300 {
+        kinds.pool.spawn(0, [1]);
+        assert!(kinds.run(US, LONG), "step {step}");
+        kinds.pool.counters.add(Count::FiberTurns, 2);
+        kinds.pool.counters.add(Count::Yields, 2);
+        if step % 61 == 0 {
+            assert_eq!(kinds.step_by(0, Shortest::poll_global), None);
+        }
+    }
     kinds.pool.end_all();
 }
