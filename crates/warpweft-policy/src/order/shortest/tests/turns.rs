@@ -190,7 +190,8 @@ fn a_kind_whose_first_step_was_long_waits_for_short_ones_only_briefly() {
 fn what_comes_from_no_queue_is_charged_to_no_task() {
     for between in [Count::FiberTurns, Count::Ran] {
         let mut kinds = Kinds::known(1);
-        for _ in 0..100 {
+        // One step in 61 is measured.
+        for _ in 0..1000 {
             kinds.pool.spawn(0, [1]);
             assert_eq!(kinds.step(0), Some(1));
             kinds.pool.counters.add(between, 1);
