@@ -16,8 +16,8 @@
 //! `count spawns <workers> <how many hundreds>`.
 
 use std::future::poll_fn;
-use std::hint::black_box;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::hint::{black_box, spin_loop};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Poll, Waker};
 use std::time::Instant;
@@ -122,23 +122,26 @@ impl RingSlot {
     }
 }
 
+/// Lets the next one in the ring go on so often, and waits.
+fn ring_member(places: &[RingSlot], n: usize, count: usize) {
+    let own = &places[n];
+    let next = &places[n / RING * RING + (n + 1) % RING];
+    own.enter();
+    own.park();
+    for _ in 0..count {
+        next.unpark();
+        own.park();
+    }
+    next.unpark();
+}
+
 /// In each of so many rings a fiber lets the next one go on, and waits; so often each.
 fn transfers(rings: usize, count: usize) -> f64 {
     let places: Arc<[RingSlot]> = (0..rings * RING).map(|_| RingSlot::default()).collect();
     let fibers: Vec<_> = (0..rings * RING)
         .map(|n| {
             let places = Arc::clone(&places);
-            fiber::spawn(move || {
-                let own = &places[n];
-                let next = &places[n / RING * RING + (n + 1) % RING];
-                own.enter();
-                own.park();
-                for _ in 0..count {
-                    next.unpark();
-                    own.park();
-                }
-                next.unpark();
-            })
+            fiber::spawn(move || ring_member(&places, n, count))
         })
         .collect();
     while places.iter().any(|place| place.waker.get().is_none()) {
@@ -152,6 +155,42 @@ fn transfers(rings: usize, count: usize) -> f64 {
             fiber.wait().expect("no panic");
         }
     })
+}
+
+/// The same on two threads, which have every other fiber: four of five transfers go to the other one.
+fn transfers_across(runtime: &Runtime, rings: usize, count: usize) -> f64 {
+    let places: Arc<[RingSlot]> = (0..rings * RING).map(|_| RingSlot::default()).collect();
+    let met = Arc::new(AtomicUsize::new(0));
+    let threads = [0, 1].map(|thread| {
+        let (places, met) = (Arc::clone(&places), Arc::clone(&met));
+        runtime.spawn_fiber(move || {
+            // Each has a worker of its own while both are here.
+            met.fetch_add(1, Ordering::SeqCst);
+            while met.load(Ordering::SeqCst) < 2 {
+                spin_loop();
+            }
+            let fibers: Vec<_> = (thread..places.len())
+                .step_by(2)
+                .map(|n| {
+                    let places = Arc::clone(&places);
+                    fiber::spawn_here(move || ring_member(&places, n, count))
+                })
+                .collect();
+            while places.iter().any(|place| place.waker.get().is_none()) {
+                fiber::yield_now();
+            }
+            let start = Instant::now();
+            for first in places.iter().step_by(RING).filter(|_| thread == 0) {
+                first.unpark();
+            }
+            for fiber in fibers {
+                fiber.wait().expect("no panic");
+            }
+            (start, Instant::now())
+        })
+    });
+    let [first, second] = threads.map(|thread| thread.wait().expect("no panic"));
+    (first.1.max(second.1) - first.0).as_nanos() as f64
 }
 
 /// So many hundreds of fibers that end without waiting. Batches of a hundred, so that caches hold what is
@@ -207,6 +246,15 @@ fn main() {
             || in_fiber(&runtime, move || transfers(rings, 500)),
         );
     }
+    let two = Runtime::builder().workers(2).build().expect("two workers");
+    for rings in [1, 20, 100] {
+        told(
+            &format!("a transfer in {rings} rings of five, on two threads"),
+            rings * RING * 500,
+            || transfers_across(&two, rings, 500),
+        );
+    }
+    drop(two);
     let count = 10_000;
     told("spawn + finish: fibers that nobody waits for", count, || {
         in_fiber(&runtime, move || spawns(count / 100))

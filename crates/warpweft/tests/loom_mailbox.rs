@@ -9,6 +9,7 @@ use loom::thread;
 use mailbox::{Call, Closed, FiberKey, Link, Mailbox, MailboxEntry};
 use std::ptr::NonNull;
 use std::sync::Arc;
+use warpweft_platform::atomic::{AtomicBool, Ordering};
 use warpweft_platform::cell::UnsafeCell;
 
 /// What a poster posts: loom reports accesses that race.
@@ -113,6 +114,93 @@ fn a_worker_that_went_to_sleep_is_called() {
         assert_eq!(mailbox.take_all().map(said).count(), 2);
         mailbox.set_rests(false);
         assert_eq!(mailbox.carried(), Some(3));
+    });
+}
+
+/// A third thread gives back a worker for the thread, which meanwhile has taken another one and rests.
+#[test]
+fn who_notes_that_a_thread_waits_sees_that_it_does_not() {
+    model(|| {
+        let mailbox = Arc::new(Mailbox::new());
+        let other = {
+            let mailbox = Arc::clone(&mailbox);
+            thread::spawn(move || mailbox.wait(false))
+        };
+        mailbox.carry(Some(3));
+        mailbox.set_rests(true);
+        let sleeps = !mailbox.is_ready();
+        other.join().expect("no panic");
+        assert!(sleeps);
+        assert_eq!(mailbox.carried(), Some(3));
+        assert_eq!(post(&mailbox, 1), Ok(Call::Worker(3)));
+        assert_eq!(mailbox.take_all().map(said).count(), 1);
+    });
+}
+
+/// What the thread did before it noted that it waits is there for the one who asks.
+#[test]
+fn who_asks_sees_that_the_thread_may_be_given_a_worker() {
+    model(|| {
+        let mailbox = Arc::new(Mailbox::new());
+        let is_open = Arc::new(AtomicBool::new(false));
+        let poster = {
+            let (mailbox, is_open) = (Arc::clone(&mailbox), Arc::clone(&is_open));
+            thread::spawn(move || {
+                if post(&mailbox, 1) == Ok(Call::Thread) {
+                    assert!(is_open.load(Ordering::Relaxed));
+                }
+            })
+        };
+        is_open.store(true, Ordering::Relaxed);
+        mailbox.wait(false);
+        poster.join().expect("no panic");
+        assert_eq!(mailbox.take_all().map(said).count(), 1);
+    });
+}
+
+/// As a fiber's waker: two threads call it, and its thread takes it out and looks.
+#[test]
+fn a_waker_that_is_posted_again_is_taken_again() {
+    struct Entered {
+        link: UnsafeCell<Link>,
+        flag: AtomicBool,
+    }
+    // SAFETY: the flag says who uses the link; loom checks it.
+    unsafe impl Sync for Entered {}
+    model(|| {
+        let mailbox = Arc::new(Mailbox::new());
+        let waker = Arc::new(Entered {
+            link: UnsafeCell::new(Link::new()),
+            flag: AtomicBool::new(false),
+        });
+        let callers = [(); 2].map(|()| {
+            let (mailbox, waker) = (Arc::clone(&mailbox), Arc::clone(&waker));
+            thread::spawn(move || {
+                if waker.flag.swap(true, Ordering::AcqRel) {
+                    return 0;
+                }
+                // The flag was clear: the link is this thread's. Loom sees that as a write.
+                let link = waker.link.with_mut(|link| link);
+                let link = NonNull::new(link).expect("not null");
+                // SAFETY: the flag was clear, so it is in no mailbox; the thread outlives it.
+                unsafe { mailbox.post_waker(link) }.expect("it is open");
+                1
+            })
+        });
+        let take = || {
+            let entries: Vec<_> = mailbox.take_all().collect();
+            for _ in &entries {
+                waker.link.with(|_| ());
+                assert!(waker.flag.swap(false, Ordering::AcqRel));
+            }
+            entries.len()
+        };
+        let first = take();
+        let posted: usize = callers
+            .map(|caller| caller.join().expect("no panic"))
+            .iter()
+            .sum();
+        assert_eq!(first + take(), posted);
     });
 }
 

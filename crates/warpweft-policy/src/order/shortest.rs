@@ -37,8 +37,8 @@
 //!   tasks from there, and add none.
 //! - Levels that wait are looked at when the first one is empty, and once in [`BETWEEN_TURNS`] pops.
 //! - The step that is measured is the last one that began, and ends at the next look into the queue. Nothing
-//!   is learned from it if the worker ran anything else in between: a fiber, or a task that is bound to the
-//!   worker. Steps of short codes are measured once in [`SAMPLE`] pops: the clock costs as much as a short
+//!   long is learned from it if the worker ran anything else in between: a fiber, or a task that is bound to
+//!   the worker. Steps of short codes are measured once in [`SAMPLE`] pops: the clock costs as much as a short
 //!   step.
 
 #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
@@ -208,10 +208,10 @@ pub struct ShortestLocalQueue {
     short: [usize; 2],
     /// The number of pops, and the time, at the last look at the clock.
     looked: (u32, u64),
-    /// The numbers of yields and of steps at the last look.
+    /// The numbers of yields and of steps of tasks at the last look.
     yielded: (u64, u64),
-    /// True if all steps between the last two looks ended with a yield: they wait for others, so no level has
-    /// to wait.
+    /// True if there were tasks between the last two looks, and all yielded: they wait for others, so no level
+    /// has to wait.
     only_yields: bool,
 }
 
@@ -304,13 +304,19 @@ impl ShortestLocalQueue {
 
     fn end(&mut self, turn: &Measured, is_only_step: bool, now_ns: u64) {
         let took = now_ns.saturating_sub(turn.since_ns);
-        if is_only_step && self.times.learn(turn.code, took, now_ns) {
+        // Beside other steps it was no longer than all of them.
+        if (is_only_step || took < LONG_NS) && self.times.learn(turn.code, took, now_ns) {
             self.mode = Mode::Sorting;
             self.short = [0; 2];
         }
         if turn.level > 0 {
             // A process that was stopped for an hour does not make a level wait for nine.
-            let took = took.min(KEPT_NS);
+            let most = if is_only_step {
+                KEPT_NS
+            } else {
+                self.times.expected(turn.code).unwrap_or_default()
+            };
+            let took = took.min(most.max(least_of(turn.level)));
             self.waits[turn.level] = Some(now_ns.saturating_add(took.saturating_mul(PATIENCE)));
         }
     }
@@ -380,11 +386,11 @@ impl ShortestLocalQueue {
     #[cold]
     fn choose_mode(&mut self, clock: Clock<'_>, tally: Tally<'_>) {
         self.settle(clock, tally);
-        let (yields, steps) = (tally.counted(Count::Yields), steps(tally));
+        let (yields, ran) = (tally.counted(Count::Yields), tally.counted(Count::Ran));
         let now_ns = clock.now_ns();
         let took = now_ns.saturating_sub(self.looked.1);
-        self.only_yields = yields - self.yielded.0 >= steps - self.yielded.1;
-        self.yielded = (yields, steps);
+        self.only_yields = ran > self.yielded.1 && yields - self.yielded.0 >= ran - self.yielded.1;
+        self.yielded = (yields, ran);
         self.looked = (self.pops, now_ns);
         // Another worker may have found that one of them is long.
         self.short = [0; 2];

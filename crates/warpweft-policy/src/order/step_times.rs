@@ -75,16 +75,17 @@ impl StepTimes {
 
     /// Learns that a step of that code took so many nanoseconds until now. Returns true if the code is long.
     pub(super) fn learn(&self, code: usize, took_ns: u64, now_ns: u64) -> bool {
-        let expected = match self.expected(code) {
-            None => took_ns.min(FIRST_MOST_NS),
+        let (expected, sample) = match self.expected(code) {
+            None => (took_ns.min(FIRST_MOST_NS), took_ns),
             Some(before) => {
                 let sample = took_ns.min(before.max(MOST).saturating_mul(MOST));
-                before - (before >> WEIGHT_BITS) + (sample >> WEIGHT_BITS)
+                (before - (before >> WEIGHT_BITS) + (sample >> WEIGHT_BITS), sample)
             }
         };
         let is_long = expected >= LONG_NS;
         if is_long {
-            let until_ns = now_ns.saturating_add(expected.saturating_mul(KEPT_TIMES).min(KEPT_NS));
+            let kept_ns = expected.max(sample).saturating_mul(KEPT_TIMES).min(KEPT_NS);
+            let until_ns = now_ns.saturating_add(kept_ns);
             if until_ns > self.long_until_ns.get() {
                 self.long_until_ns.set(until_ns);
             }

@@ -37,6 +37,8 @@ pub(crate) struct FiberWaker {
     /// The handle of that thread. Weak: a waker that is kept for ever keeps no pool.
     thread_handle: Weak<ThreadHandle>,
     fiber: Cell<*const Fiber>,
+    /// The address of the fiber's pool. It is only compared.
+    pool: usize,
     /// The task of the body that the fiber has, once that has waited; or 0. For the flight recorder.
     task: AtomicUsize,
 }
@@ -56,6 +58,7 @@ impl FiberWaker {
             mailbox: Arc::clone(thread_handle.mailbox()),
             thread_handle: Arc::downgrade(thread_handle),
             fiber: Cell::new(fiber),
+            pool: thread_handle.pool().header().addr().get(),
             task: AtomicUsize::new(0),
         })
     }
@@ -84,16 +87,21 @@ impl FiberWaker {
                     context.fibers().let_in(unsafe { fiber.as_ref() });
                 }
             }
-            _ => self.notify_from_elsewhere(here.is_some_and(records_no_wakes)),
+            _ => self.notify_from_elsewhere(here.is_some_and(|here| self.is_unrecorded(here))),
         }
     }
 
-    /// `unrecorded` says that the caller belongs to a pool that records no wakes.
+    /// Returns true if the fiber's pool is that of the calling thread, and records no wakes.
+    fn is_unrecorded(&self, context: &StackContext) -> bool {
+        let pool = context.fibers().pool();
+        pool.header().addr().get() == self.pool && !pool.core().recorder.mode().has_steps()
+    }
+
     #[cold]
     fn notify_from_elsewhere(self: &Arc<Self>, unrecorded: bool) {
         // Ordering: Release publishes what the caller did before, also to a thread that an earlier
-        // notification wakes: this is a swap.
-        if self.entered.swap(true, Ordering::Release) {
+        // notification wakes: this is a swap. Acquire: the fiber's thread is done with the link.
+        if self.entered.swap(true, Ordering::AcqRel) {
             return;
         }
         delay::point("fiber waker.notify: said");
@@ -130,8 +138,8 @@ impl FiberWaker {
     /// mailbox.
     pub(crate) fn answer(&self) -> Option<NonNull<Fiber>> {
         // Ordering: Acquire gives the fiber what was done before each of the calls. It comes before the look:
-        // a call from here on enters the waker again.
-        self.entered.swap(false, Ordering::Acquire);
+        // a call from here on enters the waker again, and writes its link: Release.
+        self.entered.swap(false, Ordering::AcqRel);
         self.heard()
     }
 
@@ -169,11 +177,6 @@ impl EnteredWaker for FiberWaker {
     fn is_entered(&self) -> bool {
         self.entered.load(Ordering::Relaxed)
     }
-}
-
-/// Returns true if the pool of the thread records no wakes.
-fn records_no_wakes(context: &StackContext) -> bool {
-    !context.fibers().pool().core().recorder.mode().has_steps()
 }
 
 /// Records that another thread wakes the fiber of that task. Before the entry in the mailbox: afterwards the

@@ -379,6 +379,9 @@ impl StackContext {
         if let Some(foot) = self.stacks().last().filter(|foot| foot.own_fiber().is_some()) {
             foot.host.set(self.fibers().base());
         }
+        // Nobody empties the mailbox any more. What was in it is lost.
+        self.fibers().mailbox().carry(None);
+        drop(self.fibers().mailbox().close());
         // Forks are offered as before, but no thread takes them, and the owner takes them back.
         self.offer_board().stop_wakes();
     }

@@ -20,11 +20,14 @@
 //! # Invariants
 //!
 //! - An entry is posted once, and belongs to the mailbox until the thread takes it. Only the own thread takes
-//!   entries, and all at once: so no pusher meets an entry that was taken and came back.
+//!   entries, and all at once: so an entry that was taken and came back while another one is added does no
+//!   harm.
 //! - Of two threads that each write and then read, at least one sees the other. A poster adds its entry and
 //!   then looks at what the thread carries. The thread notes that it rests, or has no worker, and then looks
 //!   at the entries, before it sleeps. Each has a full fence in between.
 //! - A poster that finds [`Nothing`](NOTHING) turns it into [`ASKED`]: one of them asks for a worker.
+//! - While the thread carries a worker, only the thread changes that word. Another thread may note for one
+//!   without a worker that it waits.
 //! - Nothing is posted after [`close`](Mailbox::close). Whoever posts keeps the entry then.
 
 use std::fmt;
@@ -197,7 +200,8 @@ impl Mailbox {
         let mut seen = carrying.load(Ordering::Relaxed);
         loop {
             match seen & KIND {
-                NOTHING => match carrying.compare_exchange(seen, ASKED, Ordering::Relaxed, Ordering::Relaxed)
+                // Ordering: Acquire. The thread is OPEN or a spare, as it was before it noted that it waits.
+                NOTHING => match carrying.compare_exchange(seen, ASKED, Ordering::Acquire, Ordering::Relaxed)
                 {
                     Ok(_) => return Call::Thread,
                     Err(now) => seen = now,
@@ -290,8 +294,9 @@ impl Mailbox {
     /// Notes that the thread carries a worker, or none any more.
     pub(crate) fn carry(&self, worker: Option<usize>) {
         let carried = worker.map_or(BETWEEN, |worker| worker << NUMBER | WORKER);
-        // Ordering: Relaxed. The thread looks at its mailbox before it waits, behind a note of that.
-        self.0.carrying.store(carried, Ordering::Relaxed);
+        // Ordering: Relaxed. The thread looks at its mailbox before it waits, behind a note of that. A swap,
+        // which is behind what another thread noted, or before it and seen.
+        self.0.carrying.swap(carried, Ordering::Relaxed);
     }
 
     /// Notes that the worker that the thread carries searches and may sleep, or that it does not any more.
@@ -307,14 +312,19 @@ impl Mailbox {
         }
     }
 
-    /// Notes that the thread is about to wait, unless it carries a worker. `needed` says that it needs one in
+    /// Notes that the thread waits or is about to, unless it carries a worker. Any thread calls. `needed` says that it needs one in
     /// any case. Returns whether the caller must ask for one.
     pub(crate) fn wait(&self, needed: bool) -> Option<bool> {
         let carrying = &self.0.carrying;
-        if carrying.load(Ordering::Relaxed) & KIND == WORKER {
+        // The caller may be another thread, and the thread may just have been given a worker.
+        let waits = |carried| (carried & KIND != WORKER).then_some(NOTHING);
+        // Ordering: Release: a poster that reads it finds the thread OPEN, or among the spares.
+        if carrying
+            .fetch_update(Ordering::Release, Ordering::Relaxed, waits)
+            .is_err()
+        {
             return None;
         }
-        carrying.store(NOTHING, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         let asks = (needed || self.is_ready())
             && carrying

@@ -56,7 +56,8 @@ pub struct Behind {
     pub tasks: Option<usize>,
     /// How many tasks there were that only this worker may run.
     pub pinned: usize,
-    /// How many fibers of its thread were ready. They wait until the task ends or waits.
+    /// How many fibers of its thread were ready, but for those whose fork or scope has ended since. They wait
+    /// until the task ends or waits.
     pub fibers: usize,
 }
 

@@ -141,6 +141,8 @@ fn what_only_yields_goes_behind_long_ones() {
         steps += 1;
         if kinds.run(US, LONG) {
             kinds.pool.counters.add(Count::Yields, 1);
+            // Fibers take their turns in between.
+            kinds.pool.counters.add(Count::FiberTurns, 1);
             kinds.pool.spawn(0, [1]);
         } else {
             longs += 1;
@@ -203,17 +205,40 @@ fn what_comes_from_no_queue_is_charged_to_no_task() {
     }
 }
 
+/// Many looks into an empty queue, and then long tasks beside short ones.
 #[test]
-fn fibers_that_yield_bring_long_tasks_no_turns() {
+fn a_worker_that_ran_nothing_does_not_only_yield() {
     let mut kinds = Kinds::known(1);
+    for _ in 0..20 {
+        assert_eq!(kinds.step(0), None);
+    }
+    assert_eq!(kinds.step_by(0, Shortest::poll_global), None);
     kinds.push_long(0, 2);
     for step in 1..300 {
         kinds.pool.spawn(0, [1]);
         assert!(kinds.run(US, LONG), "step {step}");
-        kinds.pool.counters.add(Count::FiberTurns, 2);
-        kinds.pool.counters.add(Count::Yields, 2);
-        if step % 61 == 0 {
-            assert_eq!(kinds.step_by(0, Shortest::poll_global), None);
+    }
+    kinds.pool.end_all();
+}
+
+/// A fiber runs behind each step, for a tenth of a second behind long ones.
+#[test]
+fn a_level_waits_for_its_own_time_and_not_for_that_of_fibers() {
+    let mut kinds = Kinds::known(1);
+    for _ in 0..4 {
+        kinds.push_long(0, 2);
+    }
+    kinds.pool.spawn(0, [1]);
+    let (mut turns, mut steps) = (0, 0);
+    while turns < 4 {
+        steps += 1;
+        assert!(steps < 4 * 10 * 20_000 / 30, "turns by time");
+        if kinds.run(30 * US, LONG) {
+            kinds.pool.spawn(0, [1]);
+        } else {
+            turns += 1;
+            kinds.pool.counters.add(Count::FiberTurns, 1);
+            kinds.pass(100 * MS);
         }
     }
     kinds.pool.end_all();
