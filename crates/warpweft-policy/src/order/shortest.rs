@@ -38,8 +38,8 @@
 //! - Levels that wait are looked at when the first one is empty, and once in [`BETWEEN_TURNS`] pops.
 //! - The step that is measured is the last one that began, and ends at the next look into the queue. Nothing
 //!   long is learned from it if the worker ran anything else in between: a fiber, or a task that is bound to
-//!   the worker. Steps of short codes are measured once in [`SAMPLE`] pops: the clock costs as much as a short
-//!   step.
+//!   the worker. Steps of short codes are measured once in [`SAMPLE`] pops: the clock costs as much as a
+//!   short step.
 
 #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
 mod tests;
@@ -210,8 +210,8 @@ pub struct ShortestLocalQueue {
     looked: (u32, u64),
     /// The numbers of yields and of steps of tasks at the last look.
     yielded: (u64, u64),
-    /// True if there were tasks between the last two looks, and all yielded: they wait for others, so no level
-    /// has to wait.
+    /// True if there were tasks between the last two looks, and all yielded: they wait for others, so no
+    /// level has to wait.
     only_yields: bool,
 }
 

@@ -367,10 +367,9 @@ impl StackContext {
     }
 
     /// Takes the worker away in a forked child, on whose only thread this stack runs: the worker belongs to
-    /// the parent. So does the loop that a fiber would switch to. The fiber continues as if it were called on
-    /// the thread's own stack, and waits as a thread does.
-    ///
-    /// A handler of `fork()` calls this: see the invariants of `warpweft_platform::process`.
+    /// the parent, and so does the loop that a fiber would switch to. The fiber continues as if it were
+    /// called on the thread's own stack, and waits as a thread does. A handler of `fork()` calls this: see
+    /// the invariants of `warpweft_platform::process`.
     pub(crate) fn lose_worker(&self) {
         let worker_ref = self.worker_ref.replace(std::ptr::null());
         if !worker_ref.is_null() && current::is(worker_ref) {
@@ -379,9 +378,7 @@ impl StackContext {
         if let Some(foot) = self.stacks().last().filter(|foot| foot.own_fiber().is_some()) {
             foot.host.set(self.fibers().base());
         }
-        // Nobody empties the mailbox any more. What was in it is lost.
-        self.fibers().mailbox().carry(None);
-        drop(self.fibers().mailbox().close());
+        self.fibers().lose_mailbox();
         // Forks are offered as before, but no thread takes them, and the owner takes them back.
         self.offer_board().stop_wakes();
     }

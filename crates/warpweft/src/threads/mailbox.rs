@@ -312,8 +312,8 @@ impl Mailbox {
         }
     }
 
-    /// Notes that the thread waits or is about to, unless it carries a worker. Any thread calls. `needed` says that it needs one in
-    /// any case. Returns whether the caller must ask for one.
+    /// Notes that the thread waits or is about to, unless it carries a worker. Any thread calls. `needed`
+    /// says that it needs one in any case. Returns whether the caller must ask for one.
     pub(crate) fn wait(&self, needed: bool) -> Option<bool> {
         let carrying = &self.0.carrying;
         // The caller may be another thread, and the thread may just have been given a worker.

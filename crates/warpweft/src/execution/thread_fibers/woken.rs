@@ -83,6 +83,12 @@ impl ThreadFibers {
         found.filter(|fiber| unsafe { fiber.as_ref() }.waits_in(key.turn))
     }
 
+    /// Closes the mailbox in a forked child, where nobody empties it any more. What is in it is lost.
+    pub(crate) fn lose_mailbox(&self) {
+        self.mailbox.carry(None);
+        drop(self.mailbox.close());
+    }
+
     /// Closes the mailbox. The thread has no fibers any more.
     pub(super) fn close_mailbox(&self) {
         for entry in self.mailbox.close() {
