@@ -4,6 +4,10 @@
 //! Freed memory is overwritten in this binary, so that a use of it does not pass unnoticed.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 
+#[path = "support/in_time.rs"]
+mod in_time;
+
+use in_time::in_time;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
 use std::sync::mpsc::channel;
@@ -148,36 +152,38 @@ fn a_sleeper(
 #[test]
 fn task_refs_outlive_their_pool() {
     let _guard = one_test_at_a_time();
-    for workers in [1, 2, 4] {
-        for _ in 0..20 {
-            let policy = Keeper::default();
-            let runtime = build(workers, policy.clone());
-            let (sleeper, wake, ringer) = a_sleeper(&runtime);
-            policy.stashes.store(true, Ordering::SeqCst);
-            let fresh: Vec<_> = (0..3).map(|n| runtime.spawn_job(move || n)).collect();
-            wake.send(()).expect("it listens");
-            ringer.join().expect("no panic");
-            let from_within = runtime.first().clone();
-            drop(runtime);
-            let fault = from_within.fault().map(str::to_owned);
-            let fault = fault.expect("the pool says what its policy did");
-            assert!(
-                fault.contains("Keeper") && fault.contains("kept 4 tasks"),
-                "{fault}"
-            );
-            drop(from_within);
-            // The last handles to the pool are gone. Half of the runnables run on another thread.
-            let mut tokens = policy.stash();
-            assert_eq!(tokens.len(), 4);
-            let half = tokens.split_off(2);
-            thread::spawn(move || drop(half)).join().expect("no panic");
-            drop(tokens);
-            for task in fresh {
-                assert!(matches!(task.wait(), Err(JoinError::Shutdown)));
+    in_time(|| {
+        for workers in [1, 2, 4] {
+            for _ in 0..20 {
+                let policy = Keeper::default();
+                let runtime = build(workers, policy.clone());
+                let (sleeper, wake, ringer) = a_sleeper(&runtime);
+                policy.stashes.store(true, Ordering::SeqCst);
+                let fresh: Vec<_> = (0..3).map(|n| runtime.spawn_job(move || n)).collect();
+                wake.send(()).expect("it listens");
+                ringer.join().expect("no panic");
+                let from_within = runtime.first().clone();
+                drop(runtime);
+                let fault = from_within.fault().map(str::to_owned);
+                let fault = fault.expect("the pool says what its policy did");
+                assert!(
+                    fault.contains("Keeper") && fault.contains("kept 4 tasks"),
+                    "{fault}"
+                );
+                drop(from_within);
+                // The last handles to the pool are gone. Half of the runnables run on another thread.
+                let mut tokens = policy.stash();
+                assert_eq!(tokens.len(), 4);
+                let half = tokens.split_off(2);
+                thread::spawn(move || drop(half)).join().expect("no panic");
+                drop(tokens);
+                for task in fresh {
+                    assert!(matches!(task.wait(), Err(JoinError::Shutdown)));
+                }
+                assert!(matches!(sleeper.wait(), Err(JoinError::Shutdown)));
             }
-            assert!(matches!(sleeper.wait(), Err(JoinError::Shutdown)));
         }
-    }
+    });
 }
 
 #[test]

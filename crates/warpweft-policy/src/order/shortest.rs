@@ -138,6 +138,7 @@ impl Order for ShortestOrder {
             times: Arc::clone(&self.times),
             longer: longer.local_queue(capacity)?,
             waits: [None; LEVELS],
+            took: [u64::MAX; LEVELS],
             turn: None,
             taken_from: 0,
             short: [0; 2],
@@ -200,6 +201,8 @@ pub struct ShortestLocalQueue {
     longer: PriorityLocalQueue<LevelQueue>,
     /// When a level that has tasks, and is not the first, is due; `None` if it had none at the last look.
     waits: [Option<u64>; LEVELS],
+    /// What the last turn of a level took, in nanoseconds.
+    took: [u64; LEVELS],
     turn: Option<Measured>,
     /// The level from which the last task was taken. Its turn is charged to that one, also if its code has
     /// another level by then: otherwise the level would be due at each look.
@@ -317,6 +320,7 @@ impl ShortestLocalQueue {
                 self.times.expected(turn.code).unwrap_or_default()
             };
             let took = took.min(most.max(least_of(turn.level)));
+            self.took[turn.level] = took;
             self.waits[turn.level] = Some(now_ns.saturating_add(took.saturating_mul(PATIENCE)));
         }
     }
@@ -373,7 +377,9 @@ impl ShortestLocalQueue {
             if self.longer.is_level_empty(level - 1) {
                 self.waits[level] = None;
             } else if self.waits[level].is_none() {
-                self.waits[level] = Some(now_ns.saturating_add(least_of(level) * PATIENCE));
+                // A kind that is there for its first step only, in which it prepared something, is soon over.
+                let took = self.took[level].min(least_of(level));
+                self.waits[level] = Some(now_ns.saturating_add(took * PATIENCE));
             }
         }
         let waiting = self.waits.iter().enumerate();

@@ -12,8 +12,7 @@
 //! - All here are hints: an entry that another worker has just changed, or that two workers change at once,
 //!   costs a task its best place and nothing else.
 //! - A sample counts a sixteenth, and as sixteen times the expected time at most: a step from which the
-//!   system took the CPU away doubles the expected time at most. The first sample counts as eight times what
-//!   is long at most: a first step often prepares what all others use.
+//!   system took the CPU away doubles the expected time at most.
 
 use warpweft_platform::counter::Gauge;
 
@@ -29,8 +28,6 @@ pub(super) const KEPT_NS: u64 = 1_000_000_000;
 const WEIGHT_BITS: u32 = 4;
 /// A sample counts as this many times the expected time at most.
 const MOST: u64 = 16;
-/// The most that the first sample counts, in nanoseconds.
-pub(super) const FIRST_MOST_NS: u64 = 8 * LONG_NS;
 
 pub(super) struct StepTimes {
     entries: Box<[Gauge]>,
@@ -75,17 +72,16 @@ impl StepTimes {
 
     /// Learns that a step of that code took so many nanoseconds until now. Returns true if the code is long.
     pub(super) fn learn(&self, code: usize, took_ns: u64, now_ns: u64) -> bool {
-        let (expected, sample) = match self.expected(code) {
-            None => (took_ns.min(FIRST_MOST_NS), took_ns),
+        let expected = match self.expected(code) {
+            None => took_ns,
             Some(before) => {
                 let sample = took_ns.min(before.max(MOST).saturating_mul(MOST));
-                (before - (before >> WEIGHT_BITS) + (sample >> WEIGHT_BITS), sample)
+                before - (before >> WEIGHT_BITS) + (sample >> WEIGHT_BITS)
             }
         };
         let is_long = expected >= LONG_NS;
         if is_long {
-            let kept_ns = expected.max(sample).saturating_mul(KEPT_TIMES).min(KEPT_NS);
-            let until_ns = now_ns.saturating_add(kept_ns);
+            let until_ns = now_ns.saturating_add(expected.saturating_mul(KEPT_TIMES).min(KEPT_NS));
             if until_ns > self.long_until_ns.get() {
                 self.long_until_ns.set(until_ns);
             }
@@ -99,35 +95,15 @@ impl StepTimes {
 
 #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
 mod tests {
-    use super::{ENTRIES, FIRST_MOST_NS, KEPT_NS, KEPT_TIMES, LONG_NS, StepTimes};
+    use super::{ENTRIES, KEPT_NS, KEPT_TIMES, LONG_NS, StepTimes};
 
     #[test]
     fn the_first_sample_is_what_is_expected() {
         let times = StepTimes::new();
         assert_eq!(times.expected(0x1000), None);
-        times.learn(0x1000, 20_000, 1);
-        assert_eq!(times.expected(0x1000), Some(20_000));
-        assert_eq!(times.expected(0x1008), None);
-    }
-
-    /// As where it prepared what all others use.
-    #[test]
-    fn a_first_step_that_took_long_is_soon_forgotten() {
-        let times = StepTimes::new();
         times.learn(0x1000, 20_000_000, 1);
-        assert_eq!(times.expected(0x1000), Some(FIRST_MOST_NS));
-        let steps = (0..).take_while(|_| times.learn(0x1000, 1000, 1)).count();
-        assert!(steps < 40, "{steps}");
-    }
-
-    #[test]
-    fn a_long_code_is_known_after_few_steps() {
-        let times = StepTimes::new();
-        let after = [3, 13].map(|steps| {
-            (0..steps).for_each(|_| _ = times.learn(0x1000, 20_000_000, 1));
-            times.expected(0x1000)
-        });
-        assert!(after > [Some(600_000), Some(9_000_000)], "{after:?}");
+        assert_eq!(times.expected(0x1000), Some(20_000_000));
+        assert_eq!(times.expected(0x1008), None);
     }
 
     #[test]
@@ -161,9 +137,7 @@ mod tests {
         assert!(!times.any_long(until));
         assert!(!times.learn(8, 1, until));
         assert!(!times.any_long(until), "a short one is none");
-        for _ in 0..8 {
-            assert!(times.learn(24, u64::MAX, until));
-        }
+        assert!(times.learn(24, u64::MAX, until));
         assert!(times.learn(16, LONG_NS, until), "does not shorten it");
         assert!(times.any_long(until + KEPT_NS - 1) && !times.any_long(until + KEPT_NS));
     }
@@ -177,9 +151,7 @@ mod tests {
             times.learn(8, 1000, 1);
         }
         assert!(times.expected(8) > Some(500), "it does not stay at nothing");
-        for _ in 0..100 {
-            times.learn(16, u64::MAX, 1);
-        }
+        times.learn(16, u64::MAX, 1);
         assert!(times.expected(16) > Some(4_000_000_000), "it does not wrap");
     }
 

@@ -9,6 +9,8 @@ mod eventually;
 #[path = "../support/everywhere.rs"]
 #[allow(dead_code, reason = "the other binaries need all of it")]
 mod everywhere;
+#[path = "../support/in_time.rs"]
+mod in_time;
 #[cfg(unix)]
 #[path = "../support/stalls.rs"]
 mod stalls;

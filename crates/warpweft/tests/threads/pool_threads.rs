@@ -1,6 +1,7 @@
 //! What a program decides about a pool's threads: names, hooks, and how they are started.
 
 use crate::eventually::eventually;
+use crate::in_time::in_time;
 use std::cell::Cell;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -123,33 +124,35 @@ fn a_frame_waits_although_no_thread_is_to_be_had() {
 
 #[test]
 fn a_thread_that_is_refused_is_an_error() {
-    let started = Arc::new(AtomicUsize::new(0));
-    for drops in [false, true] {
-        let started = Arc::clone(&started);
-        let error = Runtime::builder()
-            .workers(3)
-            .start_threads(move |thread| match thread.number() {
-                2 if drops => {
-                    drop(thread);
-                    Ok(())
+    in_time(|| {
+        let started = Arc::new(AtomicUsize::new(0));
+        for drops in [false, true] {
+            let started = Arc::clone(&started);
+            let error = Runtime::builder()
+                .workers(3)
+                .start_threads(move |thread| match thread.number() {
+                    2 if drops => {
+                        drop(thread);
+                        Ok(())
+                    }
+                    2 => Err(io::Error::other("no more")),
+                    _ => {
+                        started.fetch_add(1, Ordering::SeqCst);
+                        thread::Builder::new().spawn(move || thread.run()).map(drop)
+                    }
+                })
+                .build();
+            match error {
+                Err(BuildError::Thread { worker, source, .. }) => {
+                    assert_eq!(worker, 2);
+                    let text = if drops { "has dropped this one" } else { "no more" };
+                    assert!(source.to_string().contains(text), "{source}");
                 }
-                2 => Err(io::Error::other("no more")),
-                _ => {
-                    started.fetch_add(1, Ordering::SeqCst);
-                    thread::Builder::new().spawn(move || thread.run()).map(drop)
-                }
-            })
-            .build();
-        match error {
-            Err(BuildError::Thread { worker, source, .. }) => {
-                assert_eq!(worker, 2);
-                let text = if drops { "has dropped this one" } else { "no more" };
-                assert!(source.to_string().contains(text), "{source}");
+                other => panic!("{other:?}"),
             }
-            other => panic!("{other:?}"),
         }
-    }
-    assert_eq!(started.load(Ordering::SeqCst), 4);
+        assert_eq!(started.load(Ordering::SeqCst), 4);
+    });
 }
 
 /// A pool that relies on a thread that never comes closes, instead of waiting for it.

@@ -14,8 +14,6 @@ const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
 /// How long a step of a task with a handle takes here; one without takes a microsecond.
 const LONG: u64 = 20 * MS;
-/// After so many steps a kind is known to take as long as it does.
-const LEARNED: usize = 16;
 
 /// A pool whose tasks with a handle are the long ones.
 struct Kinds {
@@ -34,12 +32,12 @@ impl Kinds {
     /// As [`new`](Self::new), and both kinds are known.
     fn known(workers: usize) -> Self {
         let mut kinds = Self::new(workers);
-        for _ in 0..LEARNED {
-            kinds.push_long(0, 0);
-            assert_eq!(kinds.step(0), Some(0));
-        }
+        kinds.push_long(0, 0);
         kinds.pool.spawn(0, [1]);
-        assert_eq!((kinds.step(0), kinds.step(0)), (Some(1), None));
+        assert_eq!(
+            (kinds.step(0), kinds.step(0), kinds.step(0)),
+            (Some(0), Some(1), None)
+        );
         kinds
     }
 
@@ -217,11 +215,9 @@ fn after_a_rest_no_long_task_is_due() {
 #[test]
 fn the_longest_have_turns_also_beside_long_ones() {
     let mut kinds = Kinds::new(1);
-    for _ in 0..LEARNED {
-        kinds.push_long(0, 0);
-        kinds.pool.spawn(0, [1]);
-        assert_ne!(kinds.run(5 * MS, LONG), kinds.run(5 * MS, LONG));
-    }
+    kinds.push_long(0, 0);
+    kinds.pool.spawn(0, [1]);
+    assert_eq!((kinds.run(5 * MS, LONG), kinds.run(5 * MS, LONG)), (false, true));
     kinds.push_long(0, 2);
     let start = kinds.pool.now.get();
     let waited = loop {
@@ -232,7 +228,7 @@ fn the_longest_have_turns_also_beside_long_ones() {
         }
         assert!(begin < 1000 * MS, "it starves");
     };
-    assert!(waited <= LONG * PATIENCE + 10 * MS, "{waited}");
+    assert!(waited <= least_of(3) * PATIENCE + 10 * MS, "{waited}");
     kinds.pool.end_all();
 }
 
