@@ -158,6 +158,25 @@ fn who_asks_sees_that_the_thread_may_be_given_a_worker() {
     });
 }
 
+/// The thread notes that it waits, and so does another thread for it. Whoever asks sees what it was behind.
+#[test]
+fn one_of_two_that_note_a_wait_asks() {
+    model(|| {
+        let mailbox = Arc::new(Mailbox::new());
+        let is_open = Arc::new(AtomicBool::new(false));
+        assert_eq!(post(&mailbox, 1), Ok(Call::None));
+        let other = {
+            let (mailbox, is_open) = (Arc::clone(&mailbox), Arc::clone(&is_open));
+            thread::spawn(move || (mailbox.wait(false), is_open.load(Ordering::Relaxed)))
+        };
+        is_open.store(true, Ordering::Relaxed);
+        let own = mailbox.wait(false);
+        let (by_other, was_open) = other.join().expect("no panic");
+        assert!(own == Some(true) || by_other == Some(true) && was_open);
+        assert_eq!(mailbox.take_all().map(said).count(), 1);
+    });
+}
+
 /// As a fiber's waker: two threads call it, and its thread takes it out and looks.
 #[test]
 fn a_waker_that_is_posted_again_is_taken_again() {
@@ -250,6 +269,8 @@ fn what_comes_after_the_end_is_refused() {
         let taken: Vec<_> = mailbox.close().map(said).collect();
         let posted = poster.join().expect("no panic");
         assert_eq!(posted.is_ok(), taken.contains(&1), "{taken:?}");
+        assert_eq!(post(&mailbox, 1), Err(Closed));
+        assert!(!mailbox.has_entries() && mailbox.take_all().next().is_none());
         assert_eq!(post(&mailbox, 1), Err(Closed));
     });
 }

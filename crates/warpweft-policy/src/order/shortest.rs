@@ -138,7 +138,7 @@ impl Order for ShortestOrder {
             times: Arc::clone(&self.times),
             longer: longer.local_queue(capacity)?,
             waits: [None; LEVELS],
-            took: [u64::MAX; LEVELS],
+            last: [(u64::MAX, 0); LEVELS],
             turn: None,
             taken_from: 0,
             short: [0; 2],
@@ -201,8 +201,8 @@ pub struct ShortestLocalQueue {
     longer: PriorityLocalQueue<LevelQueue>,
     /// When a level that has tasks, and is not the first, is due; `None` if it had none at the last look.
     waits: [Option<u64>; LEVELS],
-    /// What the last turn of a level took, in nanoseconds.
-    took: [u64; LEVELS],
+    /// What the last turn of a level took, and until when the level waits for it, in nanoseconds.
+    last: [(u64, u64); LEVELS],
     turn: Option<Measured>,
     /// The level from which the last task was taken. Its turn is charged to that one, also if its code has
     /// another level by then: otherwise the level would be due at each look.
@@ -317,11 +317,12 @@ impl ShortestLocalQueue {
             let most = if is_only_step {
                 KEPT_NS
             } else {
-                self.times.expected(turn.code).unwrap_or_default()
+                self.times.expected(turn.code).unwrap_or_default().min(KEPT_NS)
             };
             let took = took.min(most.max(least_of(turn.level)));
-            self.took[turn.level] = took;
-            self.waits[turn.level] = Some(now_ns.saturating_add(took.saturating_mul(PATIENCE)));
+            let until_ns = now_ns.saturating_add(took.saturating_mul(PATIENCE));
+            self.last[turn.level] = (took, until_ns);
+            self.waits[turn.level] = Some(until_ns);
         }
     }
 
@@ -377,9 +378,10 @@ impl ShortestLocalQueue {
             if self.longer.is_level_empty(level - 1) {
                 self.waits[level] = None;
             } else if self.waits[level].is_none() {
-                // A kind that is there for its first step only, in which it prepared something, is soon over.
-                let took = self.took[level].min(least_of(level));
-                self.waits[level] = Some(now_ns.saturating_add(took * PATIENCE));
+                // A kind that is here for its first step only, in which it prepared something, is soon over.
+                let (took, until_ns) = self.last[level];
+                let due_ns = now_ns.saturating_add(took.min(least_of(level)) * PATIENCE);
+                self.waits[level] = Some(due_ns.max(until_ns));
             }
         }
         let waiting = self.waits.iter().enumerate();

@@ -144,9 +144,9 @@ impl FiberWaker {
     }
 
     /// Returns true if it was notified on another thread since the last call. For the own thread in a forked
-    /// child, whose mailbox may be lost.
+    /// child, whose mailbox is closed.
     pub(crate) fn was_entered(&self) -> bool {
-        // Ordering: as in `answer`.
+        // Ordering: Acquire, as in `answer`. The mailbox is closed, so nobody writes the link.
         let entered = self.entered.swap(false, Ordering::Acquire);
         if entered {
             self.heard();

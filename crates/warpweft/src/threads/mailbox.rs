@@ -200,7 +200,8 @@ impl Mailbox {
         let mut seen = carrying.load(Ordering::Relaxed);
         loop {
             match seen & KIND {
-                // Ordering: Acquire. The thread is OPEN or a spare, as it was before it noted that it waits.
+                // Ordering: Acquire. The thread is OPEN or a spare, as it was before it noted that it waits. If
+                // another thread noted that too early, the thread does so again, and looks.
                 NOTHING => match carrying.compare_exchange(seen, ASKED, Ordering::Acquire, Ordering::Relaxed)
                 {
                     Ok(_) => return Call::Thread,
@@ -214,36 +215,23 @@ impl Mailbox {
 
     /// Takes all entries, on the thread itself, and hands them out, the oldest first.
     pub(crate) fn take_all(&self) -> impl Iterator<Item = MailboxEntry> + use<> {
-        self.take_and_leave(ptr::null_mut())
+        // A closed one stays closed.
+        let newest = if self.has_entries() {
+            self.take_and_leave(ptr::null_mut())
+        } else {
+            ptr::null_mut()
+        };
+        oldest_first(newest)
     }
 
     /// Takes all entries, on the thread itself. From now on nothing is posted.
     pub(crate) fn close(&self) -> impl Iterator<Item = MailboxEntry> + use<> {
-        self.take_and_leave(ptr::without_provenance_mut(CLOSED))
+        oldest_first(self.take_and_leave(ptr::without_provenance_mut(CLOSED)))
     }
 
-    fn take_and_leave(&self, head: *mut Link) -> impl Iterator<Item = MailboxEntry> + use<> {
+    fn take_and_leave(&self, head: *mut Link) -> *mut Link {
         // Ordering: Acquire gives the thread the links, and what the fibers waited for.
-        let mut newest = self.0.head.swap(head, Ordering::Acquire);
-        let mut oldest = ptr::null_mut();
-        while !newest.is_null() && newest.addr() != CLOSED {
-            // SAFETY: it was posted, and is this thread's now.
-            let link = unsafe { &*address_of(newest) };
-            let older = link.next.load(Ordering::Relaxed);
-            link.next.store(oldest, Ordering::Relaxed);
-            (oldest, newest) = (newest, older);
-        }
-        iter::from_fn(move || {
-            let entry = NonNull::new(oldest)?;
-            // SAFETY: as above.
-            oldest = unsafe { &*address_of(oldest) }.next.load(Ordering::Relaxed);
-            if entry.addr().get() & KEY == 0 {
-                return Some(MailboxEntry::Notified(entry));
-            }
-            let posted = address_of(entry.as_ptr()).cast::<PostedKey>();
-            // SAFETY: the bit says that `post_key` made it, in a box, and it is handed out once.
-            Some(MailboxEntry::Key(unsafe { Box::from_raw(posted) }.key))
-        })
+        self.0.head.swap(head, Ordering::Acquire)
     }
 
     /// Returns true if something may be in the mailbox, or ready on the thread. The loop calls it before each
@@ -268,7 +256,7 @@ impl Mailbox {
     /// Returns true if something may be in the mailbox. A hint.
     #[inline]
     pub(crate) fn has_entries(&self) -> bool {
-        !self.0.head.load(Ordering::Relaxed).is_null()
+        self.0.head.load(Ordering::Relaxed).addr() > CLOSED
     }
 
     /// Notes that something is ready: a poster behind its fence, or the thread itself.
@@ -294,8 +282,8 @@ impl Mailbox {
     /// Notes that the thread carries a worker, or none any more.
     pub(crate) fn carry(&self, worker: Option<usize>) {
         let carried = worker.map_or(BETWEEN, |worker| worker << NUMBER | WORKER);
-        // Ordering: Relaxed. The thread looks at its mailbox before it waits, behind a note of that. A swap,
-        // which is behind what another thread noted, or before it and seen.
+        // Ordering: Relaxed. The thread looks at its mailbox before it waits, behind a note of that. A swap
+        // because loom orders a store and another thread's read-modify-write either way.
         self.0.carrying.swap(carried, Ordering::Relaxed);
     }
 
@@ -327,8 +315,9 @@ impl Mailbox {
         }
         fence(Ordering::SeqCst);
         let asks = (needed || self.is_ready())
+            // Ordering: Acquire, as for a poster. The note may be that of another call.
             && carrying
-                .compare_exchange(NOTHING, ASKED, Ordering::Relaxed, Ordering::Relaxed)
+                .compare_exchange(NOTHING, ASKED, Ordering::Acquire, Ordering::Relaxed)
                 .is_ok();
         Some(asks)
     }
@@ -347,6 +336,29 @@ impl Drop for Mailbox {
             debug_assert!(matches!(entry, MailboxEntry::Key(_)), "a waker is left");
         }
     }
+}
+
+/// Hands out the entries that the mailbox had, the oldest first.
+fn oldest_first(mut newest: *mut Link) -> impl Iterator<Item = MailboxEntry> + use<> {
+    let mut oldest = ptr::null_mut();
+    while !newest.is_null() && newest.addr() != CLOSED {
+        // SAFETY: it was posted, and is this thread's now.
+        let link = unsafe { &*address_of(newest) };
+        let older = link.next.load(Ordering::Relaxed);
+        link.next.store(oldest, Ordering::Relaxed);
+        (oldest, newest) = (newest, older);
+    }
+    iter::from_fn(move || {
+        let entry = NonNull::new(oldest)?;
+        // SAFETY: as above.
+        oldest = unsafe { &*address_of(oldest) }.next.load(Ordering::Relaxed);
+        if entry.addr().get() & KEY == 0 {
+            return Some(MailboxEntry::Notified(entry));
+        }
+        let posted = address_of(entry.as_ptr()).cast::<PostedKey>();
+        // SAFETY: the bit says that `post_key` made it, in a box, and it is handed out once.
+        Some(MailboxEntry::Key(unsafe { Box::from_raw(posted) }.key))
+    })
 }
 
 /// Returns the address of the link.

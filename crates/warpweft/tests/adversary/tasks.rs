@@ -26,8 +26,14 @@ fn cancelled_before_the_start_is_never_ok() {
         let other = world.runtime();
         for _ in 0..world.count(200) {
             let (open, gate) = std::sync::mpsc::channel::<()>();
-            // Holds the worker, so that nothing behind it starts.
-            let plug = runtime.spawn_job(move || gate.recv().is_err());
+            let (begin, begun) = std::sync::mpsc::channel();
+            // Holds the worker, so that nothing behind it starts: once it has begun, whatever the policy has
+            // learned of its kind.
+            let plug = runtime.spawn_job(move || {
+                begin.send(()).expect("it is waited for");
+                gate.recv().is_err()
+            });
+            begun.recv().expect("it begins");
             let handles = [
                 runtime.spawn_job(|| ()),
                 runtime.spawn(async {}),
