@@ -200,8 +200,8 @@ impl Mailbox {
         let mut seen = carrying.load(Ordering::Relaxed);
         loop {
             match seen & KIND {
-                // Ordering: Acquire. The thread is OPEN or a spare, as it was before it noted that it waits. If
-                // another thread noted that too early, the thread does so again, and looks.
+                // Ordering: Acquire. The thread is OPEN or a spare, as it was before it noted that it waits.
+                // If another thread noted that too early, the thread does so again, and looks.
                 NOTHING => match carrying.compare_exchange(seen, ASKED, Ordering::Acquire, Ordering::Relaxed)
                 {
                     Ok(_) => return Call::Thread,
