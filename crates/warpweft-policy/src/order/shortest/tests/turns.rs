@@ -94,6 +94,7 @@ fn long_ones_have_a_tenth_also_if_they_come_one_by_one() {
         while kinds.queued(0) > 0 {
             kinds.run(20 * US, LONG);
         }
+        assert_eq!(kinds.step(0), None);
     }
     let share = 100 * time[1] / (time[0] + time[1]);
     assert!((8..=11).contains(&share), "{share} %");
