@@ -38,6 +38,7 @@ fn post(mailbox: &Mailbox, said: u32) -> Result<Call, Closed> {
 }
 
 /// What an entry says.
+#[allow(clippy::needless_pass_by_value, reason = "it frees what the entry is")]
 fn said(entry: MailboxEntry) -> u32 {
     match entry {
         MailboxEntry::Key(key) => key.slot,
