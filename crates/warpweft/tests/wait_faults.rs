@@ -152,6 +152,8 @@ fn a_waker_that_panics_is_its_callers_alone() {
             std::panic::resume_unwind(Box::new("in a waker"));
         }
     }
+    /// So long that it is not over before it is polled.
+    const LONG: Duration = Duration::from_millis(300);
     for workers in [1, 2] {
         let runtime = builder(workers, "fifo").build().expect("workers");
         let waker = Waker::from(Arc::new(Panics));
@@ -159,10 +161,10 @@ fn a_waker_that_panics_is_its_callers_alone() {
         let mut byte = [0];
         let mut read = Box::pin(here.read(&mut byte));
         assert!(read.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
-        let mut timed_park = Box::pin(sleep(Duration::from_millis(1)));
+        let mut timed_park = Box::pin(sleep(LONG));
         let polled = runtime.block_on(async { timed_park.as_mut().poll(&mut Context::from_waker(&waker)) });
         assert!(polled.is_pending());
-        let mut handle = Box::pin(runtime.spawn_fiber(|| block_on(sleep(Duration::from_millis(1)))));
+        let mut handle = Box::pin(runtime.spawn_fiber(|| block_on(sleep(LONG))));
         assert!(
             handle
                 .as_mut()
@@ -170,7 +172,7 @@ fn a_waker_that_panics_is_its_callers_alone() {
                 .is_pending()
         );
         block_on(there.write_all(&[7])).expect("room");
-        let after = runtime.spawn_fiber(|| block_on(sleep(Duration::from_millis(20))));
+        let after = runtime.spawn_fiber(|| block_on(sleep(LONG + LONG / 4)));
         after.wait().expect("it is woken all the same");
         assert_eq!(block_on(read).expect("a byte"), 1);
         runtime.block_on(timed_park);
