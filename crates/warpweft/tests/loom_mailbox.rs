@@ -1,4 +1,4 @@
-//! What other threads post to a thread, and whom they call, under loom.
+//! What other threads post to a thread, and what they must wake, under loom.
 #![cfg(warpweft_loom)]
 
 #[allow(dead_code, reason = "the models use a part of it")]
@@ -6,7 +6,7 @@
 mod mailbox;
 
 use loom::thread;
-use mailbox::{Call, Closed, FiberKey, Link, Mailbox, MailboxEntry};
+use mailbox::{Closed, FiberKey, Link, Mailbox, MailboxEntry, RequiredWake};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use warpweft_platform::atomic::{AtomicBool, Ordering};
@@ -20,7 +20,7 @@ struct Waker {
 }
 
 /// Posts a waker that says so, and gives it back if it was refused.
-fn post(mailbox: &Mailbox, said: u32) -> Result<Call, Closed> {
+fn post(mailbox: &Mailbox, said: u32) -> Result<RequiredWake, Closed> {
     let waker = Box::new(Waker {
         link: Link::new(),
         said: UnsafeCell::new(0),
@@ -58,8 +58,8 @@ fn model(body: impl Fn() + Send + Sync + 'static) {
 }
 
 /// Lets two threads post while `own` does what the mailbox's thread does. Returns what that returned, and
-/// whom the posters were to call.
-fn with_posters<R>(mailbox: &Arc<Mailbox>, own: impl FnOnce(&Mailbox) -> R) -> (R, [Call; 2]) {
+/// what the posters had to wake.
+fn with_posters<R>(mailbox: &Arc<Mailbox>, own: impl FnOnce(&Mailbox) -> R) -> (R, [RequiredWake; 2]) {
     let posters = [1, 2].map(|number| {
         let mailbox = Arc::clone(mailbox);
         thread::spawn(move || match number {
@@ -111,7 +111,7 @@ fn a_worker_that_went_to_sleep_is_called() {
             mailbox.set_rests(true);
             !mailbox.is_ready()
         });
-        assert!(!sleeps || calls == [Call::Worker(3); 2], "{calls:?}");
+        assert!(!sleeps || calls == [RequiredWake::Worker(3); 2], "{calls:?}");
         assert_eq!(mailbox.take_all().map(said).count(), 2);
         mailbox.set_rests(false);
         assert_eq!(mailbox.carried(), Some(3));
@@ -133,12 +133,12 @@ fn who_notes_that_a_thread_waits_sees_that_it_does_not() {
         other.join().expect("no panic");
         assert!(sleeps);
         assert_eq!(mailbox.carried(), Some(3));
-        assert_eq!(post(&mailbox, 1), Ok(Call::Worker(3)));
+        assert_eq!(post(&mailbox, 1), Ok(RequiredWake::Worker(3)));
         assert_eq!(mailbox.take_all().map(said).count(), 1);
     });
 }
 
-/// What the thread did before it noted that it waits is there for the one who asks.
+/// A poster that asks for a worker sees what the thread did before it noted that it waits.
 #[test]
 fn who_asks_sees_that_the_thread_may_be_given_a_worker() {
     model(|| {
@@ -147,7 +147,7 @@ fn who_asks_sees_that_the_thread_may_be_given_a_worker() {
         let poster = {
             let (mailbox, is_open) = (Arc::clone(&mailbox), Arc::clone(&is_open));
             thread::spawn(move || {
-                if post(&mailbox, 1) == Ok(Call::Thread) {
+                if post(&mailbox, 1) == Ok(RequiredWake::NewWorker) {
                     assert!(is_open.load(Ordering::Relaxed));
                 }
             })
@@ -159,13 +159,14 @@ fn who_asks_sees_that_the_thread_may_be_given_a_worker() {
     });
 }
 
-/// The thread notes that it waits, and so does another thread for it. Whoever asks sees what it was behind.
+/// The thread notes that it waits, and so does another thread for it. The one that asks sees what the thread
+/// did before its note.
 #[test]
 fn one_of_two_that_note_a_wait_asks() {
     model(|| {
         let mailbox = Arc::new(Mailbox::new());
         let is_open = Arc::new(AtomicBool::new(false));
-        assert_eq!(post(&mailbox, 1), Ok(Call::None));
+        assert_eq!(post(&mailbox, 1), Ok(RequiredWake::None));
         let other = {
             let (mailbox, is_open) = (Arc::clone(&mailbox), Arc::clone(&is_open));
             thread::spawn(move || (mailbox.wait(false), is_open.load(Ordering::Relaxed)))
@@ -185,7 +186,7 @@ fn a_waker_that_is_posted_again_is_taken_again() {
         link: UnsafeCell<Link>,
         flag: AtomicBool,
     }
-    // SAFETY: the flag says who uses the link; loom checks it.
+    // SAFETY: the flag says which thread uses the link; loom checks it.
     unsafe impl Sync for Entered {}
     model(|| {
         let mailbox = Arc::new(Mailbox::new());
@@ -229,7 +230,10 @@ fn a_thread_without_worker_gets_one_asker() {
     model(|| {
         let mailbox = Arc::new(Mailbox::new());
         let (own, calls) = with_posters(&mailbox, |mailbox| mailbox.wait(false));
-        let by_others = calls.iter().filter(|call| **call == Call::Thread).count();
+        let by_others = calls
+            .iter()
+            .filter(|call| **call == RequiredWake::NewWorker)
+            .count();
         assert_eq!(
             by_others + usize::from(own == Some(true)),
             1,
@@ -248,7 +252,7 @@ fn the_flag_is_set_while_an_entry_is_there() {
             mailbox.set_ready();
             mailbox.clear_ready();
         });
-        assert_eq!(calls, [Call::None; 2]);
+        assert_eq!(calls, [RequiredWake::None; 2]);
         assert!(mailbox.may_be_ready());
         assert_eq!(mailbox.take_all().map(said).count(), 2);
         mailbox.clear_ready();

@@ -14,7 +14,7 @@
 use super::fiber::Fiber;
 use super::fiber_probe::EnteredWaker;
 use super::stack_context::{self, StackContext};
-use crate::threads::mailbox::{Call, Closed, FiberKey, Link, Mailbox};
+use crate::threads::mailbox::{Closed, FiberKey, Link, Mailbox, RequiredWake};
 use crate::threads::thread_handle::ThreadHandle;
 use std::cell::Cell;
 use std::mem::ManuallyDrop;
@@ -113,13 +113,13 @@ impl FiberWaker {
         let link = NonNull::new(share.cast_mut().cast::<Link>()).unwrap_or_else(|| unreachable!("a share"));
         // SAFETY: `entered` was clear, so it is in no mailbox. The share keeps it.
         match unsafe { self.mailbox.post_waker(link) } {
-            Ok(Call::None) => {}
-            Ok(call) => {
+            Ok(RequiredWake::None) => {}
+            Ok(required) => {
                 if let Some(thread_handle) = self.thread_handle.upgrade() {
-                    thread_handle.call_for(call);
+                    thread_handle.wake_as_required(required);
                 }
             }
-            // SAFETY: the share from above, which nobody has taken.
+            // SAFETY: the share from above, which was not posted.
             Err(Closed) => drop(unsafe { Arc::from_raw(share) }),
         }
     }
@@ -146,7 +146,7 @@ impl FiberWaker {
     /// Returns true if it was notified on another thread since the last call. For the own thread in a forked
     /// child, whose mailbox is closed.
     pub(crate) fn was_entered(&self) -> bool {
-        // Ordering: Acquire, as in `answer`. The mailbox is closed, so nobody writes the link.
+        // Ordering: Acquire, as in `answer`. The mailbox is closed, so no thread writes the link.
         let entered = self.entered.swap(false, Ordering::Acquire);
         if entered {
             self.heard();
@@ -214,7 +214,7 @@ impl Drop for Wake {
             Some(context) => context.fibers().wake(*key),
             None => {
                 note_woken(thread, *task);
-                thread.call_for(thread.mailbox().post_key(*key));
+                thread.wake_as_required(thread.mailbox().post_key(*key));
             }
         }
     }

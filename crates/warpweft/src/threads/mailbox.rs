@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Beside the entries is what a poster has to know: whether the thread sees the entry by itself, or which
-//! worker, or whether a worker at all, must be called.
+//! worker must be woken, or whether the thread needs a worker first.
 //!
 //! ```text
 //!                    ┌───────────── takes a worker ────────────┐
@@ -25,10 +25,10 @@
 //! - Of two threads that each write and then read, at least one sees the other. A poster adds its entry and
 //!   then looks at what the thread carries. The thread notes that it rests, or has no worker, and then looks
 //!   at the entries, before it sleeps. Each has a full fence in between.
-//! - A poster that finds [`Nothing`](NOTHING) turns it into [`ASKED`]: one of them asks for a worker.
+//! - A poster that finds [`Nothing`](NOTHING) turns it into [`ASKED`]. So one poster asks for a worker.
 //! - While the thread carries a worker, only the thread changes that word. Another thread may note for one
 //!   without a worker that it waits.
-//! - Nothing is posted after [`close`](Mailbox::close). Whoever posts keeps the entry then.
+//! - Nothing is posted after [`close`](Mailbox::close). The poster keeps its entry then.
 
 use std::fmt;
 use std::iter;
@@ -92,15 +92,15 @@ const KIND: usize = 3;
 const RESTS: usize = 4;
 const NUMBER: u32 = 3;
 
-/// Whom a poster must call, so that the thread sees the entry.
+/// What a poster must wake, so that the thread sees the entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Call {
+pub(crate) enum RequiredWake {
     /// The thread looks at its mailbox before each task, and before it waits.
     None,
     /// This worker may sleep.
     Worker(usize),
-    /// The thread needs a worker, and nobody has asked for one.
-    Thread,
+    /// The thread needs a worker, and no other poster has asked for one.
+    NewWorker,
 }
 
 /// The mailbox is closed: the entry was not posted.
@@ -135,22 +135,22 @@ impl Mailbox {
         }))
     }
 
-    /// Posts a key. Returns whom to call: nobody, if the mailbox is closed.
-    pub(crate) fn post_key(&self, key: FiberKey) -> Call {
+    /// Posts a key. Returns what must be woken: nothing, if the mailbox is closed.
+    pub(crate) fn post_key(&self, key: FiberKey) -> RequiredWake {
         let link = Link::new();
         let posted = Box::into_raw(Box::new(PostedKey { link, key })).cast::<Link>();
         // SAFETY: the box is the mailbox's from here on.
         match unsafe { self.push(posted.map_addr(|address| address | KEY)) } {
-            Ok(()) => self.whom_to_call(),
+            Ok(()) => self.required_wake(),
             Err(Closed) => {
-                // SAFETY: the box from above, which nobody else has.
+                // SAFETY: the box from above, which was not posted.
                 drop(unsafe { Box::from_raw(posted.cast::<PostedKey>()) });
-                Call::None
+                RequiredWake::None
             }
         }
     }
 
-    /// Posts a waker by its link. Returns whom to call.
+    /// Posts a waker by its link. Returns what must be woken.
     ///
     /// # Errors
     ///
@@ -159,9 +159,9 @@ impl Mailbox {
     /// # Safety
     ///
     /// The waker is in no mailbox, and it stays where it is until the thread has taken it out.
-    pub(crate) unsafe fn post_waker(&self, link: NonNull<Link>) -> Result<Call, Closed> {
+    pub(crate) unsafe fn post_waker(&self, link: NonNull<Link>) -> Result<RequiredWake, Closed> {
         // SAFETY: by contract.
-        unsafe { self.push(link.as_ptr()) }.map(|()| self.whom_to_call())
+        unsafe { self.push(link.as_ptr()) }.map(|()| self.required_wake())
     }
 
     /// # Safety
@@ -193,8 +193,8 @@ impl Mailbox {
         Ok(())
     }
 
-    /// Returns whom the caller must call, who has posted something.
-    fn whom_to_call(&self) -> Call {
+    /// Returns what must be woken for an entry that the caller has just posted.
+    fn required_wake(&self) -> RequiredWake {
         let carrying = &self.0.carrying;
         // Ordering: Relaxed, behind the fence of `push`.
         let mut seen = carrying.load(Ordering::Relaxed);
@@ -204,11 +204,11 @@ impl Mailbox {
                 // If another thread noted that too early, the thread does so again, and looks.
                 NOTHING => match carrying.compare_exchange(seen, ASKED, Ordering::Acquire, Ordering::Relaxed)
                 {
-                    Ok(_) => return Call::Thread,
+                    Ok(_) => return RequiredWake::NewWorker,
                     Err(now) => seen = now,
                 },
-                WORKER if seen & RESTS != 0 => return Call::Worker(seen >> NUMBER),
-                _ => return Call::None,
+                WORKER if seen & RESTS != 0 => return RequiredWake::Worker(seen >> NUMBER),
+                _ => return RequiredWake::None,
             }
         }
     }
@@ -262,7 +262,7 @@ impl Mailbox {
     /// Notes that something is ready: a poster behind its fence, or the thread itself.
     #[inline]
     pub(crate) fn set_ready(&self) {
-        // Ordering: Release, so that whoever sees it finds the entry.
+        // Ordering: Release, so that a thread that sees it finds the entry.
         if !self.0.ready.load(Ordering::Relaxed) {
             self.0.ready.swap(true, Ordering::Release);
         }

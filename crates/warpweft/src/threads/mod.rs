@@ -7,7 +7,7 @@
 //! | `thread_context` | values that each thread has while it runs code of the pool |
 //! | `thread_set` | all threads of a pool, and the spares |
 //! | `thread_handle` | a thread's address: its worker and its mailbox |
-//! | `mailbox` | the wake-ups of a thread's fibers, and whom their posters call |
+//! | `mailbox` | the wake-ups of a thread's fibers, and what their posters must wake |
 //! | `handoff` | the word through which a thread without a worker is given one |
 //! | `affinity` | on which CPUs the workers run |
 //! | `monitor` | which workers are stuck, and how many compensating workers are needed |

@@ -5,10 +5,10 @@
 //!
 //! - A fiber that has started is resumed by its own thread. Its wake-ups are in the [`Mailbox`]. Each names
 //!   the suspension that it ends, so one that comes too late does nothing.
-//! - Whoever posts to a thread calls whom the mailbox says.
+//! - A poster wakes what the mailbox returns.
 
 use super::handoff::Handoff;
-use super::mailbox::{Call, Mailbox};
+use super::mailbox::{Mailbox, RequiredWake};
 use super::pool_ref::PoolRef;
 use std::fmt;
 use std::panic::Location;
@@ -160,11 +160,11 @@ impl ThreadHandle {
 
     /// Makes sure that the thread sees what was posted to it. The caller is another thread, or this one
     /// without a worker.
-    pub(crate) fn call_for(self: &Arc<Self>, call: Call) {
-        match call {
-            Call::None => {}
-            Call::Worker(worker) => self.pool.wake_worker(worker),
-            Call::Thread => self.pool.send_worker_to(self),
+    pub(crate) fn wake_as_required(self: &Arc<Self>, required: RequiredWake) {
+        match required {
+            RequiredWake::None => {}
+            RequiredWake::Worker(worker) => self.pool.wake_worker(worker),
+            RequiredWake::NewWorker => self.pool.send_worker_to(self),
         }
     }
 
@@ -213,7 +213,7 @@ impl ThreadHandle {
     }
 }
 
-/// While it is there, the worker that the thread carries may sleep: who posts must wake it.
+/// While this value exists, the worker that the thread carries may sleep: a poster must wake it.
 pub(crate) struct Rests<'thread>(&'thread Mailbox);
 
 impl<'thread> Rests<'thread> {

@@ -83,7 +83,7 @@ impl ThreadFibers {
         found.filter(|fiber| unsafe { fiber.as_ref() }.waits_in(key.turn))
     }
 
-    /// Closes the mailbox in a forked child, where nobody empties it any more. What is in it is lost.
+    /// Closes the mailbox in a forked child, where no thread empties it any more. What is in it is lost.
     pub(crate) fn lose_mailbox(&self) {
         self.mailbox.carry(None);
         drop(self.mailbox.close());
