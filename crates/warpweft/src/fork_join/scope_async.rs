@@ -126,7 +126,9 @@ struct Inside {
 impl Drop for Inside {
     fn drop(&mut self) {
         let (handle, waiting) = {
-            let mut state = self.scope.state.lock();
+            let Some(mut state) = self.scope.state.lock_unless_lost() else {
+                return;
+            };
             state.cut_short |= !self.ended;
             let handle = state.inside.remove(&self.number);
             let last = state.inside.is_empty();

@@ -74,7 +74,8 @@ impl Shared {
             return Ok(Arc::clone(shared));
         }
         let started = Arc::new(Self::start(|room| io::stdin().lock().read(room))?);
-        *shared = Some(Arc::clone(&started));
+        // What stayed in the parent is not dropped here: its locks may be lost, which takes a while to see.
+        std::mem::forget(shared.replace(Arc::clone(&started)));
         Ok(started)
     }
 

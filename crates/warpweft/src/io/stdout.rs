@@ -42,7 +42,8 @@ fn writer<W: Write>(
     let writer = Arc::new(OnThread::start(name, move |bytes: Vec<u8>| {
         write_whole(&mut stream(), &bytes)
     })?);
-    *kept = Some(Arc::clone(&writer));
+    // What stayed in the parent is not dropped here: its locks may be lost, which takes a while to see.
+    std::mem::forget(kept.replace(Arc::clone(&writer)));
     Ok(writer)
 }
 

@@ -90,7 +90,10 @@ impl<V> Clone for SendEnd<V> {
 
 impl<V> Drop for SendEnd<V> {
     fn drop(&mut self) {
-        let mut state = self.lock();
+        // As all destructors here in a forked child whose parent's thread has the lock, it does nothing.
+        let Some(mut state) = self.0.state.lock_unless_lost() else {
+            return;
+        };
         state.senders -= 1;
         let last = state.senders == 0;
         drop(state);
@@ -131,6 +134,8 @@ impl<V> Clone for ReceiveEnd<V> {
 
 impl<V> Drop for ReceiveEnd<V> {
     fn drop(&mut self) {
-        self.lock().receivers -= 1;
+        if let Some(mut state) = self.shared.state.lock_unless_lost() {
+            state.receivers -= 1;
+        }
     }
 }

@@ -46,6 +46,9 @@
 //! - **Memory.** A waiter costs one slot in its list, less than 100 bytes and its value, from its first poll
 //!   until it is over. Waking all takes time in proportion to their number.
 //! - **Foreign code**, such as wakers and values, never runs under a lock of this module.
+//! - **Forked children.** If a thread that stayed in the parent was changing something at the fork, then in a
+//!   child of a process with a runtime all that ends a wait does nothing, destructors too, and the rest
+//!   panics.
 //!
 //! # Files
 //!

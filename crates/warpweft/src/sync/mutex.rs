@@ -192,7 +192,9 @@ impl<T> Mutex<T> {
             }
         }
         let mut wakers = Wakers::new();
-        let mut list = self.list.node().state.lock();
+        let Some(mut list) = self.list.node().state.lock_unless_lost() else {
+            return;
+        };
         self.release(&mut list, &mut wakers);
         drop(list);
         delay::point("mutex.unlock: released");

@@ -121,7 +121,9 @@ impl Notify {
     /// Ends the oldest wait. If there is none, `store` ends the next one.
     pub(super) fn tell_one(&self, store: bool) {
         let mut wakers = Wakers::new();
-        let mut state = self.state.node().state.lock();
+        let Some(mut state) = self.state.node().state.lock_unless_lost() else {
+            return;
+        };
         state.last = current_task();
         state.tell_one(store, &mut wakers);
         drop(state);
@@ -131,7 +133,9 @@ impl Notify {
     /// Ends all waits that have begun. Takes time in proportion to their number.
     pub fn notify_all(&self) {
         let mut wakers = Wakers::new();
-        let mut state = self.state.node().state.lock();
+        let Some(mut state) = self.state.node().state.lock_unless_lost() else {
+            return;
+        };
         // Ordering: Release passes on what happened to waiters that see the new epoch. Only this function
         // writes it, under the lock.
         self.epoch

@@ -353,7 +353,9 @@ impl Semaphore {
     #[cold]
     fn release_to_others(&self, permits: usize, mark: u8) {
         let mut wakers = Wakers::new();
-        let mut list = self.list.node().state.lock();
+        let Some(mut list) = self.list.node().state.lock_unless_lost() else {
+            return;
+        };
         self.serve(&mut list, permits, mark, &mut wakers);
         drop(list);
         wakers.wake();

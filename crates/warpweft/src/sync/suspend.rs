@@ -215,7 +215,9 @@ impl<A: WaitOp> Suspend<A> {
     fn give_up(&mut self) {
         if let Some(place) = self.place.take() {
             lend_no_more(&self.ask, &place, false);
-            leave(&self.ask, place, self.ask.state().lock());
+            if let Some(state) = self.ask.state().lock_unless_lost() {
+                leave(&self.ask, place, state);
+            }
         }
     }
 }

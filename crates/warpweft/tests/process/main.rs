@@ -5,6 +5,7 @@
 mod children;
 
 mod busy_parent;
+mod drops;
 mod in_callbacks;
 mod in_child;
 mod in_tasks;
