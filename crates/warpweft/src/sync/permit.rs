@@ -23,7 +23,7 @@ pub struct Permit<'a> {
 }
 
 /// Where the mark is in the count.
-const MARK_SHIFT: u32 = usize::BITS - 8;
+pub(super) const MARK_SHIFT: u32 = usize::BITS - 8;
 pub(super) const COUNT: usize = (1 << MARK_SHIFT) - 1;
 const _: () = assert!(Semaphore::MAX_PERMITS <= COUNT);
 

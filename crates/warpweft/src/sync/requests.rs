@@ -2,17 +2,56 @@
 
 use super::lazy_state::WaitState;
 use super::owner::Holders;
+use super::permit::MARK_SHIFT;
+use super::semaphore::Semaphore;
 use super::wait_list::WaitList;
 use crate::observe::raw::{BOUNDED_SCOPE, LIMIT, POOL, RawWait, RawWhat};
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-/// How many permits a waiter wants, or that it will get none.
+/// How many permits a waiter wants, and what became of it, in one word: each waiter has two copies.
+///
+/// ```text
+///   ┌─ mark ─┬─────┬─────────┬──────────── wanted ┐     REFUSED: it will get none
+///   └────────┴─ 1 ─┴ REFUSED ┴────────────────────┘
+/// ```
 #[derive(Debug)]
-pub(crate) struct PermitRequest {
-    pub(super) wanted: usize,
-    pub(super) refused: bool,
-    /// The mark of its slot, once it was given permits.
-    pub(super) mark: u8,
+pub(crate) struct PermitRequest(NonZeroUsize);
+
+/// Always set: the word is never 0.
+const SET: NonZeroUsize = NonZeroUsize::new(1 << (MARK_SHIFT - 1)).expect("a bit is set");
+const REFUSED: usize = 1 << (MARK_SHIFT - 2);
+const _: () = assert!(Semaphore::MAX_PERMITS < REFUSED);
+
+impl PermitRequest {
+    /// At most [`MAX_PERMITS`](Semaphore::MAX_PERMITS).
+    #[inline]
+    pub(super) fn new(wanted: usize) -> Self {
+        Self(SET | wanted)
+    }
+
+    #[inline]
+    pub(super) fn wanted(&self) -> usize {
+        self.0.get() & (REFUSED - 1)
+    }
+
+    pub(super) fn refuse(&mut self) {
+        self.0 |= REFUSED;
+    }
+
+    pub(super) fn is_refused(&self) -> bool {
+        self.0.get() & REFUSED != 0
+    }
+
+    /// Notes that it was given permits which have the slot with that mark, or none.
+    pub(super) fn give(&mut self, mark: u8) {
+        self.0 |= usize::from(mark) << MARK_SHIFT;
+    }
+
+    /// Returns the mark of its slot, once it was given permits.
+    pub(super) fn mark(&self) -> u8 {
+        (self.0.get() >> MARK_SHIFT) as u8
+    }
 }
 
 /// The requests that wait.
@@ -45,11 +84,11 @@ impl WaitState for Requests {
     }
 
     fn each(&self, holders: &Holders, object: usize, see: &mut dyn FnMut(RawWait)) {
-        let first = self.list.front().map_or(0, |request| request.wanted);
+        let first = self.list.front().map_or(0, PermitRequest::wanted);
         let noted: Arc<[_]> = holders.marked(self.marks).collect();
         let what = |request: &PermitRequest| RawWhat::Permits {
             kind: self.kind,
-            wanted: request.wanted,
+            wanted: request.wanted(),
             free: self.free,
             // Where a task takes permits for others, it is not known which tasks have them.
             all: if holders.are_passed_on() { 0 } else { self.all },

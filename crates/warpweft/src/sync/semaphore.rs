@@ -135,12 +135,7 @@ impl Semaphore {
     /// Returns the wait itself.
     #[inline]
     pub(crate) fn claim(&self, wanted: usize) -> Suspend<Acquiring<'_>> {
-        let claim = PermitRequest {
-            wanted,
-            refused: false,
-            mark: 0,
-        };
-        Suspend::new(Acquiring(self), claim)
+        Suspend::new(Acquiring(self), PermitRequest::new(wanted))
     }
 
     /// Takes permits if enough are free and no task waits.
@@ -293,7 +288,7 @@ impl Semaphore {
         self.word.fetch_or(CLOSED | LINE, Ordering::Release);
         wakers.reserve(list.list.at_most());
         while let Some((claim, waker)) = list.list.grant_front() {
-            claim.refused = true;
+            claim.refuse();
             wakers.push(waker);
         }
         drop(list);
@@ -377,15 +372,16 @@ impl Semaphore {
         }
         let list = &mut requests.list;
         let mut notes = requests.notes_waiters;
-        while list.front().is_some_and(|claim| claim.wanted <= free) {
+        while list.front().is_some_and(|claim| claim.wanted() <= free) {
             if let Some((claim, waker)) = list.grant_front() {
-                claim.mark = vacant(marks);
-                marks |= in_word(claim.mark);
-                if claim.mark == 0 && notes {
-                    claim.mark = self.reserve(claim.wanted);
-                    notes = claim.mark != 0;
+                let mut mark = vacant(marks);
+                marks |= in_word(mark);
+                if mark == 0 && notes {
+                    mark = self.reserve(claim.wanted());
+                    notes = mark != 0;
                 }
-                free -= claim.wanted;
+                claim.give(mark);
+                free -= claim.wanted();
                 wakers.push(waker);
             }
         }
@@ -422,7 +418,7 @@ impl<'a> WaitOp for Acquiring<'a> {
 
     #[inline]
     fn try_now(&self, claim: PermitRequest) -> Result<Self::Output, PermitRequest> {
-        match self.0.try_take(claim.wanted) {
+        match self.0.try_take(claim.wanted()) {
             Some(permit) => Ok(Ok(permit)),
             None => Err(claim),
         }
@@ -440,7 +436,7 @@ impl<'a> WaitOp for Acquiring<'a> {
         if !requests.list.is_empty() {
             return Err(claim);
         }
-        match self.0.take_first(requests, claim.wanted) {
+        match self.0.take_first(requests, claim.wanted()) {
             Ok(permit) => Ok(Ok(permit)),
             Err(word) => {
                 if word & in_word(FIRST) != 0
@@ -454,11 +450,11 @@ impl<'a> WaitOp for Acquiring<'a> {
     }
 
     fn granted(&self, claim: PermitRequest) -> Self::Output {
-        if claim.refused {
+        if claim.is_refused() {
             Err(Closed)
         } else {
-            self.0.note_given(claim.wanted, claim.mark);
-            Ok(Permit::new(self.0, claim.wanted, claim.mark))
+            self.0.note_given(claim.wanted(), claim.mark());
+            Ok(Permit::new(self.0, claim.wanted(), claim.mark()))
         }
     }
 
@@ -469,8 +465,8 @@ impl<'a> WaitOp for Acquiring<'a> {
         granted: bool,
         wakers: &mut Wakers,
     ) -> Option<PermitRequest> {
-        let (back, mut mark) = if granted && !claim.refused {
-            (claim.wanted, claim.mark)
+        let (back, mut mark) = if granted && !claim.is_refused() {
+            (claim.wanted(), claim.mark())
         } else {
             (0, 0)
         };

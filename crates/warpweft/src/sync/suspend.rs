@@ -103,9 +103,27 @@ pub(crate) trait WaitOp {
 #[derive(Debug)]
 pub(crate) struct Suspend<A: WaitOp> {
     ask: A,
-    /// What it brings, until it enters the list.
-    item: Option<A::Item>,
-    place: Option<WaiterId>,
+    stage: Stage<A::Item>,
+}
+
+/// How far a wait is.
+#[derive(Debug)]
+enum Stage<I> {
+    /// It has not been polled, and brings this.
+    New(I),
+    /// It has this place in the list.
+    Waits(WaiterId),
+    Over,
+}
+
+impl<I> Stage<I> {
+    /// Takes the place, which the caller leaves: the wait is over.
+    fn take_place(&mut self) -> WaiterId {
+        match std::mem::replace(self, Self::Over) {
+            Self::Waits(place) => place,
+            Self::New(_) | Self::Over => unreachable!("the caller has looked"),
+        }
+    }
 }
 
 // Nothing is pinned: no pointer refers to this.
@@ -116,8 +134,7 @@ impl<A: WaitOp> Suspend<A> {
     pub(crate) fn new(ask: A, item: A::Item) -> Self {
         Self {
             ask,
-            item: Some(item),
-            place: None,
+            stage: Stage::New(item),
         }
     }
 
@@ -136,7 +153,7 @@ impl<A: WaitOp> Suspend<A> {
                 Poll::Ready(output)
             }
             Err(item) => {
-                self.place = Some(A::list(&mut state).push(waker, item));
+                self.stage = Stage::Waits(A::list(&mut state).push(waker, item));
                 drop(state);
                 wakers.wake();
                 self.lend();
@@ -149,17 +166,14 @@ impl<A: WaitOp> Suspend<A> {
     fn resume(&mut self, cx: &Context<'_>) -> Poll<A::Output> {
         let mut fresh = None;
         loop {
-            let Some(place) = &self.place else {
+            let Stage::Waits(place) = &self.stage else {
                 panic!("a wait was polled again after it was over");
             };
             let mut wakers = Wakers::new();
             let mut state = self.ask.state().lock();
             let will_wake = match A::list(&mut state).look(place, cx.waker()) {
                 WaiterState::Granted => {
-                    let place = self
-                        .place
-                        .take()
-                        .unwrap_or_else(|| unreachable!("just looked at"));
+                    let place = self.stage.take_place();
                     lend_no_more(&self.ask, &place, true);
                     let left = A::list(&mut state).leave(place);
                     self.ask.taken(&mut state, &left.item, &mut wakers);
@@ -170,10 +184,7 @@ impl<A: WaitOp> Suspend<A> {
                 WaiterState::InLine { will_wake } => will_wake,
             };
             if let Some(output) = self.ask.again(&mut state, place) {
-                let place = self
-                    .place
-                    .take()
-                    .unwrap_or_else(|| unreachable!("just looked at"));
+                let place = self.stage.take_place();
                 lend_no_more(&self.ask, &place, true);
                 leave(&self.ask, place, state);
                 return Poll::Ready(output);
@@ -205,7 +216,7 @@ impl<A: WaitOp> Suspend<A> {
 
     /// Lends the priority of this task to the owner of what it waits for.
     fn lend(&self) {
-        let (Some(place), Some(owner)) = (&self.place, A::OWNER) else {
+        let (Stage::Waits(place), Some(owner)) = (&self.stage, A::OWNER) else {
             return;
         };
         lend(lock_of(&self.ask), place.number(), owner(&self.ask));
@@ -213,11 +224,10 @@ impl<A: WaitOp> Suspend<A> {
 
     #[cold]
     fn give_up(&mut self) {
-        if let Some(place) = self.place.take() {
-            lend_no_more(&self.ask, &place, false);
-            if let Some(state) = self.ask.state().lock_unless_lost() {
-                leave(&self.ask, place, state);
-            }
+        let place = self.stage.take_place();
+        lend_no_more(&self.ask, &place, false);
+        if let Some(state) = self.ask.state().lock_unless_lost() {
+            leave(&self.ask, place, state);
         }
     }
 }
@@ -252,12 +262,15 @@ impl<A: WaitOp> Future for Suspend<A> {
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<A::Output> {
         let this = self.get_mut();
-        match this.item.take() {
-            Some(item) => match this.ask.try_now(item) {
+        if !matches!(this.stage, Stage::New(_)) {
+            return this.resume(cx);
+        }
+        match std::mem::replace(&mut this.stage, Stage::Over) {
+            Stage::New(item) => match this.ask.try_now(item) {
                 Ok(output) => Poll::Ready(output),
                 Err(item) => this.begin(item, cx),
             },
-            None => this.resume(cx),
+            Stage::Waits(_) | Stage::Over => unreachable!("it was new"),
         }
     }
 }
@@ -265,7 +278,7 @@ impl<A: WaitOp> Future for Suspend<A> {
 impl<A: WaitOp> Drop for Suspend<A> {
     #[inline]
     fn drop(&mut self) {
-        if self.place.is_some() {
+        if matches!(self.stage, Stage::Waits(_)) {
             self.give_up();
         }
     }
