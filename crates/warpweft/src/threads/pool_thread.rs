@@ -9,6 +9,7 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use warpweft_platform::panics::{contain, discard};
+use warpweft_platform::process::generation;
 use warpweft_platform::sync::{Condvar, Mutex};
 use warpweft_platform::thread::{JoinHandle, spawn_named};
 
@@ -134,7 +135,8 @@ impl PoolThread {
     /// Dropping the result panics in a frame whose code needs the worker afterwards: in a fiber or a handled
     /// body of the thread, in [`blocking`](crate::blocking()), in a task or a part of another thread's fork
     /// that the thread runs while it waits, and in a hook of a policy or a waker that the worker calls. The
-    /// thread then stays in the pool, as if the value had been leaked, and the pool does not end.
+    /// thread then stays in the pool, as if the value had been leaked, and the pool does not end. In a forked
+    /// child the drop does nothing: the worker and its tasks are the parent's.
     ///
     /// ```
     /// use std::sync::Mutex;
@@ -167,6 +169,7 @@ impl PoolThread {
         assert!(!entered, "the calling thread belongs to a pool already");
         EnteredThread {
             leave: self.body.take().map(Body::enter),
+            here: generation(),
         }
     }
 
@@ -215,11 +218,18 @@ impl fmt::Debug for PoolThread {
 pub struct EnteredThread {
     /// Not `Send`: the thread itself must leave.
     leave: Option<Box<dyn FnOnce()>>,
+    here: u64,
 }
 
 impl Drop for EnteredThread {
     fn drop(&mut self) {
-        self.leave.take().into_iter().for_each(|leave| leave());
+        let leave = self.leave.take();
+        if generation() == self.here {
+            leave.into_iter().for_each(|leave| leave());
+        } else {
+            // The worker and the fibers of this thread are the parent's, which drops what they own.
+            std::mem::forget(leave);
+        }
     }
 }
 

@@ -1,12 +1,14 @@
 //! Destructors in a forked child, of what another thread of the parent uses at the fork: it may have left a
 //! lock locked.
 
-use crate::children::{RETURNED, end_of, fork, leave};
+use crate::children::{RETURNED, Shared, end_of, fork, leave};
 use crate::runtime;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
 use std::task::{Context, Waker};
+use warpweft::Runtime;
 use warpweft::sync::{Mutex, Notify, Semaphore, broadcast, channel, watch};
 
 /// Each fork finds the other thread at some place of its loop: many of them find each lock locked.
@@ -112,4 +114,41 @@ fn waits_for_a_mutex_and_its_guard() {
     let busy = || drop((begun(mutex.lock()), begun(mutex.lock())));
     let take = || (mutex.try_lock(), begun(mutex.lock()), begun(mutex.lock()));
     dropped_in_children(busy, take);
+}
+
+/// The fibers of a thread are the parent's: what they own is dropped there, and once.
+#[test]
+fn a_thread_that_left_its_pool_in_the_child_unwinds_no_fiber_of_the_parent() {
+    let (send, threads) = mpsc::channel();
+    let send = std::sync::Mutex::new(send);
+    let runtime = Runtime::builder()
+        .workers(1)
+        .start_threads(move |thread| {
+            let send = send.lock().map_err(|_| std::io::ErrorKind::Other)?;
+            send.send(thread).map_err(std::io::Error::other)
+        })
+        .build()
+        .expect("a worker");
+    let thread = threads.recv().expect("one is started");
+    drop(threads);
+    let entered = thread.enter();
+    let drops = Shared::new(1);
+    let ends: &Notify = Box::leak(Box::new(Notify::new()));
+    let (begins, begun) = channel::bounded(1);
+    let fiber = runtime.spawn_fiber(move || {
+        let _guard = drops.guard(0);
+        begins.try_send(()).expect("there is room");
+        ends.notified().wait();
+    });
+    begun.recv().wait().expect("it begins");
+    let child = fork();
+    if child == 0 {
+        drop(entered);
+        leave(drops.get(0) == 0);
+    }
+    assert_eq!(end_of(child), RETURNED);
+    ends.notify_one();
+    fiber.wait().expect("it returns in the parent");
+    assert_eq!(drops.get(0), 1);
+    drop(entered);
 }
