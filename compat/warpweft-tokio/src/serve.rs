@@ -22,13 +22,14 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 use warpweft::AdmissionControl;
+use warpweft::io::os_error;
 use warpweft::time::sleep;
 
 /// How long the server pauses after an error of `accept` that may pass, such as a lack of descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
 /// How long the end of a server waits for one look at the poller.
 const LOOK: Duration = Duration::from_millis(1);
-/// A client that takes longer for the head of its request is disconnected.
+/// A client that takes longer for the head of its request, or for its first request, is disconnected.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 type BoxError = Box<dyn Error + Send + Sync>;
@@ -47,7 +48,8 @@ type OnError<A> = Arc<dyn Fn(&ServeError<A>) + Send + Sync>;
 /// use crates that need tokio, the pool needs [`tokio_context`](crate::BuilderExt::tokio_context).
 ///
 /// A client that takes 30 seconds for the head of a request of HTTP/1 is disconnected; [`Serve::configure`]
-/// changes that. One that connects and sends nothing at all is kept, as long as nothing else times it out.
+/// changes that. So is one that has not made its first request 30 seconds after it has connected: see
+/// [`Serve::first_request_within`].
 ///
 /// # Errors
 ///
@@ -122,6 +124,7 @@ where
         listener,
         service,
         http,
+        first_within: PATIENCE,
         on_error: Arc::new(|_| ()),
         signal: pending(),
     }
@@ -175,6 +178,7 @@ pub struct Serve<L: Listener, S, F = Pending<()>> {
     listener: L,
     service: S,
     http: auto::Builder<WarpweftExecutor>,
+    first_within: Duration,
     on_error: OnError<L::Address>,
     signal: F,
 }
@@ -195,6 +199,7 @@ impl<L: Listener, S, F> Serve<L, S, F> {
             listener: self.listener,
             service: self.service,
             http: self.http,
+            first_within: self.first_within,
             on_error: self.on_error,
             signal,
         }
@@ -226,6 +231,7 @@ impl<L: Listener, S, F> Serve<L, S, F> {
             listener: self.listener,
             service: Admitting::new(self.service, admission),
             http: self.http,
+            first_within: self.first_within,
             on_error: self.on_error,
             signal: self.signal,
         }
@@ -248,6 +254,26 @@ impl<L: Listener, S, F> Serve<L, S, F> {
     /// ```
     pub fn configure(mut self, change: impl FnOnce(&mut auto::Builder<WarpweftExecutor>)) -> Self {
         change(&mut self.http);
+        self
+    }
+
+    /// Sets how long a client may take from its connection to its first request; 30 seconds by default. After
+    /// that, a connection on which too little was sent to tell its protocol is closed, and one of HTTP/2 is
+    /// told to go away, which its client answers by a new one when it has a request. A head of HTTP/1 that
+    /// has begun has the time-out of [`configure`](Self::configure). The end is no error for
+    /// [`on_error`](Self::on_error).
+    ///
+    /// ```
+    /// # use warpweft::net::TcpListener;
+    /// # let listener = TcpListener::bind(([127, 0, 0, 1], 0))?;
+    /// # let service = ();
+    /// use std::time::Duration;
+    /// let server = warpweft_tokio::serve(listener, service).first_request_within(Duration::from_secs(5));
+    /// # drop(server);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn first_request_within(mut self, limit: Duration) -> Self {
+        self.first_within = limit;
         self
     }
 
@@ -309,6 +335,7 @@ where
         mut listener,
         service,
         http,
+        first_within,
         on_error,
         signal,
     } = server;
@@ -318,11 +345,13 @@ where
         match unless(signal.as_mut(), listener.accept()).await {
             None => break Ok(()),
             Some(Ok((io, peer))) => {
-                let service = connection::WithPeer::new(service.clone(), Peer(peer.clone()));
+                let (first, asks) = connection::first_request(first_within);
+                let service = connection::WithPeer::new(service.clone(), Peer(peer.clone()), asks);
                 let (mut http, ending, on_error) = (http.clone(), ending.clone(), Arc::clone(&on_error));
                 http.http1().timer(ConnectionTimer::new());
                 let connection = async move {
-                    if let Err(source) = connection::serve_connection(&http, io, service, ending).await {
+                    if let Err(source) = connection::serve_connection(&http, io, service, first, ending).await
+                    {
                         on_error(&ServeError::Connection { peer, source });
                     }
                 };
@@ -379,7 +408,7 @@ impl About {
             }
             Kind::InvalidInput | Kind::NotConnected => Self::Listener,
             // What does not come from the system comes from a runtime that has shut down.
-            _ if error.raw_os_error().is_none() => Self::Listener,
+            _ if os_error(error).is_none() => Self::Listener,
             _ => Self::System,
         }
     }

@@ -1,5 +1,6 @@
 //! The kinds of work: a job (closure), a future, and a closure that runs on another stack.
 
+use crate::budget;
 use crate::header::Header;
 use crate::on_stack::{OnStackJob, StackRunner};
 use crate::running::{JobRuns, Running};
@@ -113,6 +114,7 @@ impl<F: Future<Output: Send + 'static> + Send + 'static> Work for Async<F> {
         let future = unsafe { &mut (*this).0 };
         // SAFETY: the allocation never moves, and the future is dropped in place.
         let future = unsafe { Pin::new_unchecked(future) };
+        budget::begin();
         future.poll(&mut Context::from_waker(&waker))
     }
 }

@@ -30,6 +30,7 @@
 #![deny(missing_docs)]
 
 mod block_on;
+pub mod budget;
 mod cell;
 pub mod frame;
 mod header;

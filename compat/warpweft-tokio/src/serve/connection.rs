@@ -15,10 +15,12 @@ use hyper_util::server::conn::auto;
 use std::error::Error;
 use std::future::poll_fn;
 use std::io;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll};
+use std::time::Duration;
 use warpweft::sync::{channel, watch};
+use warpweft::time::{Sleep, sleep};
 use warpweft_platform::atomic::{AtomicBool, Ordering};
 
 /// The end of a server, for its connections.
@@ -61,11 +63,43 @@ pub(super) fn ending() -> (EndOnDrop, Ending, channel::Receiver<()>) {
     (end, ending, ended)
 }
 
-/// Serves one connection. When the server ends, it answers the request under way and closes.
+/// The time in which the first request must come.
+pub(super) struct FirstRequest {
+    limit: Sleep,
+    has_come: Arc<AtomicBool>,
+}
+
+/// What the service sets at its first call.
+pub(super) struct Asks(Arc<AtomicBool>);
+
+/// Returns the limit for a connection that begins now, and what its service has.
+pub(super) fn first_request(within: Duration) -> (FirstRequest, Asks) {
+    let has_come = Arc::new(AtomicBool::new(false));
+    let first = FirstRequest {
+        limit: sleep(within),
+        has_come: Arc::clone(&has_come),
+    };
+    (first, Asks(has_come))
+}
+
+impl FirstRequest {
+    /// Returns true if the time is over and there was no request; false if there was one.
+    fn poll_late(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
+        // Relaxed: the service is called by the task that reads it.
+        if self.has_come.load(Ordering::Relaxed) {
+            return Poll::Ready(false);
+        }
+        Pin::new(&mut self.limit).poll(cx).map(|()| true)
+    }
+}
+
+/// Serves one connection. When the server ends, it answers the request under way and closes. So it does if no
+/// request comes in time.
 pub(super) async fn serve_connection<I, S, B>(
     http: &auto::Builder<WarpweftExecutor>,
     io: I,
     service: S,
+    first: FirstRequest,
     mut ending: Ending,
 ) -> Result<(), BoxError>
 where
@@ -81,7 +115,17 @@ where
     let has_come = Arc::clone(&ending.has_come);
     let mut told = pin!(ending.told.changed());
     let (mut registered, mut ends) = (false, false);
+    let mut first = Some(first);
     poll_fn(|cx| {
+        if let Some(limit) = &mut first
+            && let Poll::Ready(is_late) = limit.poll_late(cx)
+        {
+            first = None;
+            if is_late && !ends {
+                ends = true;
+                connection.as_mut().graceful_shutdown();
+            }
+        }
         if !ends {
             // The waker of this task never changes, so it is registered once.
             ends = if registered {
@@ -115,15 +159,16 @@ fn is_interrupted(error: &(dyn Error + 'static)) -> bool {
     error.is_some_and(|error| error.kind() == io::ErrorKind::Interrupted)
 }
 
-/// Adds the peer to each request.
+/// Adds the peer to each request, and notes that there was one.
 pub(super) struct WithPeer<S, A> {
     service: S,
     peer: Peer<A>,
+    asks: Asks,
 }
 
 impl<S, A> WithPeer<S, A> {
-    pub(super) fn new(service: S, peer: Peer<A>) -> Self {
-        Self { service, peer }
+    pub(super) fn new(service: S, peer: Peer<A>, asks: Asks) -> Self {
+        Self { service, peer, asks }
     }
 }
 
@@ -137,6 +182,7 @@ where
     type Future = S::Future;
 
     fn call(&self, mut request: Request<Incoming>) -> S::Future {
+        self.asks.0.store(true, Ordering::Relaxed);
         request.extensions_mut().insert(self.peer.clone());
         self.service.call(request)
     }
@@ -144,7 +190,7 @@ where
 
 #[cfg(test)]
 mod tests {
-    use super::{ending, serve_connection};
+    use super::{ending, first_request, serve_connection};
     use crate::{FromTokio, Io, WarpweftExecutor};
     use bytes::Bytes;
     use http_body_util::Full;
@@ -154,6 +200,7 @@ mod tests {
     use std::convert::Infallible;
     use std::pin::pin;
     use std::task::{Context, Poll, Waker};
+    use std::time::Duration;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     /// The second request and the end come between two polls, so the connection learns of both at once.
@@ -168,6 +215,7 @@ mod tests {
             &http,
             Io::new(FromTokio::new(io)),
             service,
+            first_request(Duration::MAX).0,
             ending
         ));
         let mut cx = Context::from_waker(Waker::noop());

@@ -97,7 +97,8 @@ impl CancelToken {
 
     /// Waits until the token is cancelled: `.await` it, or [`wait`](Wait::wait) in a fiber or on a thread.
     ///
-    /// A future that waits for this under the token gets a [grace](Self::with_grace) when it is cancelled.
+    /// A future that waits for this under the token gets a [grace](Self::with_grace) when it is cancelled,
+    /// also if it waits for another token than its own: it is not known which one makes it say goodbye.
     /// [`current`] returns the token to wait for:
     ///
     /// ```

@@ -23,10 +23,11 @@
 use crate::observe::raw::{RawWait, RawWhat};
 use std::collections::HashSet;
 use std::io;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 use warpweft_platform::atomic::{AtomicU64, Ordering};
 use warpweft_platform::clock::coarse_ns;
 use warpweft_platform::sync::Mutex;
+use warpweft_task::budget::poll_budget;
 
 const READY: u64 = 1;
 const CLOSED: u64 = 2;
@@ -183,9 +184,10 @@ impl Source {
         }
     }
 
-    /// Attempts `operation` until it does not block. `waiter_id` is the caller's place meanwhile, 0 for none.
-    /// `check` prepares the poller for a wait. It returns an error if that would never end. `emptied` returns
-    /// true if a result shows that the next attempt would block.
+    /// Attempts `operation` until it does not block, within the [budget](warpweft_task::budget). `waiter_id`
+    /// is the caller's place meanwhile, 0 for none. `check` prepares the poller for a wait. It returns an
+    /// error if that would never end. `emptied` returns true if a result shows that the next attempt would
+    /// block.
     fn poll<R>(
         &self,
         direction: Direction,
@@ -195,6 +197,7 @@ impl Source {
         mut operation: impl FnMut() -> io::Result<R>,
         emptied: impl Fn(&R) -> bool,
     ) -> Poll<io::Result<R>> {
+        ready!(poll_budget(cx));
         let direction = self.direction(direction);
         let mut waiter_id = waiter_id;
         loop {

@@ -23,10 +23,9 @@
 //! # Errors
 //!
 //! All functions return the system's errors, of the same kind as those of `std::fs`. Functions that take a
-//! path name it: ``open `/x`: No such file or directory (os error 2)``. The system's error itself, with its
-//! number, is the [source](std::error::Error::source) of what [`get_ref`](io::Error::get_ref) returns. The
-//! functions also return [`NotConnected`](io::ErrorKind::NotConnected) if the runtime shuts down before the
-//! call was made, and an error if there is no thread for it.
+//! path name it: ``open `/x`: No such file or directory (os error 2)``. [`os_error`](crate::io::os_error)
+//! finds the system's number. The functions also return [`NotConnected`](io::ErrorKind::NotConnected) if the
+//! runtime shuts down before the call was made, and an error if there is no thread for it.
 //!
 //! # Panics
 //!

@@ -7,6 +7,7 @@ use std::io::{self, ErrorKind};
 use std::mem::take;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use warpweft_task::budget::poll_budget;
 
 /// How many bytes one read may return.
 const ROOM: usize = 8 << 10;
@@ -83,6 +84,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     ///
     /// As `next`.
     pub fn poll_line(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<String>>> {
+        ready!(poll_budget(cx));
         loop {
             let found = self.bytes[self.searched..].iter().position(|&byte| byte == b'\n');
             if let Some(place) = found.map(|place| self.searched + place) {

@@ -5,6 +5,12 @@
 //! reader reads. [`Io`] chooses which threads block in the system's poller: the workers, or a separate
 //! thread.
 //!
+//! Errors of the system that name what they concern have no [`raw_os_error`](std::io::Error::raw_os_error):
+//! [`os_error`] finds their number.
+//!
+//! An operation that is ready 128 times within one poll is pending once, so that time limits and
+//! cancellations around a future that never has to wait are looked at. The same holds for channels.
+//!
 //! An attempt that succeeds costs a load and its system call. One that would block also costs a
 //! compare-and-swap and a lock, and no further system call.
 
@@ -28,5 +34,6 @@ pub use crate::driver::Io;
 pub use crate::driver::progress::{Progress, ProgressNotifier, Rest};
 pub use handle::Async;
 pub use lines::Lines;
+pub use named::os_error;
 pub use stdin::{Stdin, stdin};
 pub use stdout::{Stderr, Stdout, stderr, stdout};

@@ -24,6 +24,25 @@ impl Error for Named {
     }
 }
 
+/// Returns the number that the system gave an error, also if the error says what was attempted.
+///
+/// [`raw_os_error`](io::Error::raw_os_error) has none for such an error: connecting, binding, sending to an
+/// address, starting a program, and all of [`fs`](crate::fs) name what they concern.
+///
+/// ```
+/// let runtime = warpweft::Runtime::builder().workers(1).build()?;
+/// let error = runtime.block_on(warpweft::fs::read("/there/is/none")).expect_err("there is none");
+/// assert_eq!(error.raw_os_error(), None);
+/// # #[cfg(unix)]
+/// assert_eq!(warpweft::io::os_error(&error), Some(2)); // ENOENT
+/// # Ok::<(), warpweft::BuildError>(())
+/// ```
+#[must_use]
+pub fn os_error(error: &io::Error) -> Option<i32> {
+    let named = || error.get_ref()?.downcast_ref::<Named>();
+    error.raw_os_error().or_else(|| os_error(&named()?.error))
+}
+
 /// Returns the error with what was attempted in front of its text. The kind stays.
 pub(crate) fn named(error: io::Error, attempt: String) -> io::Error {
     named_as(error.kind(), error, attempt)
@@ -36,7 +55,7 @@ pub(crate) fn named_as(kind: io::ErrorKind, error: io::Error, attempt: String) -
 
 #[cfg(test)]
 mod tests {
-    use super::named;
+    use super::{named, os_error};
     use std::io;
 
     #[test]
@@ -46,8 +65,10 @@ mod tests {
         let error = named(system, String::from("open `/x`"));
         assert_eq!(error.kind(), kind);
         assert_eq!(error.to_string(), format!("open `/x`: {text}"));
-        let source = error.get_ref().and_then(|named| named.source());
-        let number = source.and_then(|source| source.downcast_ref::<io::Error>());
-        assert_eq!(number.and_then(io::Error::raw_os_error), Some(2));
+        assert_eq!(os_error(&error), Some(2));
+        let twice = named(error, String::from("read the settings"));
+        assert_eq!(os_error(&twice), Some(2));
+        let source = twice.get_ref().and_then(|named| named.source());
+        assert!(source.is_some_and(<dyn std::error::Error>::is::<io::Error>));
     }
 }

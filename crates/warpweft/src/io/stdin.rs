@@ -13,6 +13,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 use warpweft_platform::sync::Mutex;
 use warpweft_platform::thread::pause;
+use warpweft_task::budget::poll_budget;
 
 /// How many bytes the thread reads at a time.
 const ROOM: usize = 64 << 10;
@@ -140,6 +141,7 @@ impl Shared {
         cx: &mut Context<'_>,
         buffer: &mut [u8],
     ) -> Poll<io::Result<usize>> {
+        ready!(poll_budget(cx));
         loop {
             let taken = self.take(buffer);
             if taken > 0 || buffer.is_empty() {

@@ -40,6 +40,9 @@
 //! - Where an address is wanted, a text `"host:port"` or a pair `("host", port)` does, too: see [`Target`].
 //! - [`SocketOptions`] sets what a socket has to know before it is bound or connected.
 //!
+//! Errors name the address that was bound, connected or sent to. [`os_error`](crate::io::os_error) finds the
+//! system's number in them.
+//!
 //! All kinds have the same verbs:
 //!
 //! | | TCP | UDP | Unix stream | Unix datagram |

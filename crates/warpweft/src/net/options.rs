@@ -11,6 +11,9 @@ use std::time::Duration;
 /// The largest buffer that can be asked for.
 const MOST_BUFFERED: usize = i32::MAX as usize;
 
+/// The longest silence that Linux takes, in seconds.
+const LONGEST_SILENCE: u64 = 32767;
+
 /// Makes sockets with options. Options that are not set are those of `std` or of the system.
 ///
 /// ```
@@ -96,9 +99,9 @@ impl SocketOptions {
         self
     }
 
-    /// Sets after how long a silence the system asks a TCP peer whether it is still there; systems count in
-    /// seconds. A connection whose peer does not answer ends with an error. Connections that a listener
-    /// accepts inherit it on Linux and BSD.
+    /// Sets after how long a silence the system asks a TCP peer whether it is still there: whole seconds,
+    /// rounded up, of which systems take 1 to 32767. A connection whose peer does not answer ends with an
+    /// error. Connections that a listener accepts inherit it on Linux and BSD.
     #[must_use]
     pub fn keepalive(mut self, silence: Duration) -> Self {
         self.keepalive = Some(silence);
@@ -210,6 +213,10 @@ impl SocketOptions {
             socket.set_tcp_nodelay(nodelay)?;
         }
         if let Some(silence) = self.keepalive {
+            let whole = silence
+                .as_secs()
+                .saturating_add(u64::from(silence.subsec_nanos() > 0));
+            let silence = Duration::from_secs(whole.clamp(1, LONGEST_SILENCE));
             socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(silence))?;
         }
         Ok(())

@@ -302,7 +302,12 @@ impl<S: Socket> AsyncWrite for &Stream<S> {
     }
 
     fn poll_close(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(self.shutdown(Shutdown::Write))
+        // A connection that its peer has reset is closed already.
+        let closed = self.shutdown(Shutdown::Write);
+        Poll::Ready(closed.or_else(|error| match error.kind() {
+            io::ErrorKind::NotConnected => Ok(()),
+            _ => Err(error),
+        }))
     }
 }
 

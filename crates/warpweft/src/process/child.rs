@@ -183,8 +183,12 @@ impl Child {
     ///
     /// # Errors
     ///
-    /// The system's error, for instance that the program has changed its user.
+    /// The system's error, for instance that the program has changed its user. In a forked child: the program
+    /// is the parent's, and its number may be that of another one by now.
     pub fn kill(&mut self) -> io::Result<()> {
+        if generation() != self.here {
+            return Err(forked());
+        }
         self.running().child.kill()
     }
 }

@@ -145,14 +145,20 @@ impl Command {
     }
 
     /// Starts the program, and waits until it has ended. If the future is dropped, the program lives on,
-    /// unless [`kill_on_drop`](Self::kill_on_drop) was set.
+    /// unless [`kill_on_drop`](Self::kill_on_drop) was set. Pipes for its output are closed at once: no
+    /// caller has them.
     ///
     /// # Errors
     ///
     /// As [`spawn`](Self::spawn) and [`Child::wait`].
     pub fn status(&mut self) -> impl Future<Output = io::Result<ExitStatus>> + Send + use<> {
         let child = self.spawn();
-        async move { child?.wait().await }
+        async move {
+            let mut child = child?;
+            // Nobody reads them: the program must not wait for room.
+            drop((child.stdout.take(), child.stderr.take()));
+            child.wait().await
+        }
     }
 
     /// Starts the program, and collects what it writes until it has ended. If the future is dropped, the

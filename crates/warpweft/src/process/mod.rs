@@ -24,6 +24,9 @@
 //! (before Linux 5.3, in some sandboxes, on other systems) by the signal `SIGCHLD`. Both cost no thread, and
 //! nothing polls. A wait costs a descriptor per child, or two with the signal.
 //!
+//! A program that does not start is an error that names it. [`os_error`](crate::io::os_error) finds the
+//! system's number.
+//!
 //! # Cancellation
 //!
 //! A wait that is dropped loses nothing: the next one returns the same status. **A child lives on when its

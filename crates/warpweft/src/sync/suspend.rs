@@ -32,8 +32,9 @@ use crate::execution::class::lend;
 use crate::execution::current_task::current_task;
 use crate::pool::lending;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use warpweft_platform::sync::{Mutex, MutexGuard};
+use warpweft_task::budget::poll_budget;
 use warpweft_task::frame::Who;
 
 /// One kind of wait: how to test its condition, and what a waiter gets.
@@ -46,6 +47,8 @@ pub(crate) trait WaitOp {
     /// Returns the task that has what a waiter wants, if the waiter's priority is to be lent to it; the
     /// address is 0 if it is not known. Called without the lock.
     const OWNER: Option<fn(&Self) -> Who> = None;
+    /// True for what a future may do in a loop for ever without waiting. See [`warpweft_task::budget`].
+    const HAS_BUDGET: bool = false;
 
     fn state(&self) -> &Mutex<Self::State>;
 
@@ -264,6 +267,9 @@ impl<A: WaitOp> Future for Suspend<A> {
         let this = self.get_mut();
         if !matches!(this.stage, Stage::New(_)) {
             return this.resume(cx);
+        }
+        if A::HAS_BUDGET {
+            ready!(poll_budget(cx));
         }
         match std::mem::replace(&mut this.stage, Stage::Over) {
             Stage::New(item) => match this.ask.try_now(item) {

@@ -266,3 +266,15 @@ fn direct_style_binds_too() {
     });
     assert_eq!(sent.expect("no panic").expect("sent"), 6);
 }
+
+#[test]
+fn a_silence_is_whole_seconds_that_the_system_takes() {
+    run(async {
+        let listener = TcpListener::bind(HERE)?;
+        for silence in [Duration::ZERO, Duration::from_millis(500), Duration::MAX] {
+            let options = SocketOptions::new().keepalive(silence);
+            options.connect(listener.local_addr()?).await?;
+        }
+        Ok(())
+    });
+}

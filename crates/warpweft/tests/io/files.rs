@@ -7,7 +7,9 @@ use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::mpsc;
 use std::task::Poll;
+use warpweft::cancel::{self, CancelToken};
 use warpweft::fs::{self, File};
+use warpweft::sync::oneshot;
 use warpweft::{Runtime, fiber, spawn, spawn_job};
 
 /// A folder of its own for a test, gone afterwards.
@@ -192,4 +194,24 @@ fn errors_panics_and_the_end_arrive() {
         .block_on(fs::read(&path))
         .expect_err("no thread");
     assert!(error.to_string().contains("thread"), "{error}");
+}
+
+/// In the grace of its token, after the cancellation.
+#[test]
+fn a_future_that_says_goodbye_may_use_files() {
+    let runtime = Runtime::builder().workers(1).build().expect("a worker");
+    let token = CancelToken::new();
+    let (begins, begun) = oneshot::channel();
+    let session = token.run(|| {
+        runtime.spawn(async move {
+            let token = cancel::current().expect("it is spawned under one");
+            let _ = begins.send(());
+            token.cancelled().await;
+            fs::metadata(".").await.map(|about| about.is_dir())
+        })
+    });
+    begun.wait().expect("it begins");
+    token.cancel();
+    let session = session.expect("not cancelled yet").wait();
+    assert!(matches!(session, Ok(Ok(true))), "{session:?}");
 }

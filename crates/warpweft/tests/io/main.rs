@@ -8,6 +8,8 @@ mod everywhere;
 mod inout;
 
 mod binding;
+#[cfg(feature = "net")]
+mod budget;
 mod files;
 mod folders;
 mod retries;

@@ -2,7 +2,7 @@
 #![cfg(feature = "net")]
 
 use crate::inout::both_ways;
-use futures_io::AsyncRead as _;
+use futures_io::{AsyncRead as _, AsyncWrite as _};
 use std::future::poll_fn;
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr};
@@ -581,5 +581,25 @@ fn a_full_socket_is_closed_at_once() {
         assert!(full.is_err(), "there is no room");
         let closed = timeout(LONG, poll_fn(|cx| Pin::new(&mut io).poll_close(cx))).await;
         closed.expect("it does not wait").expect("no error");
+    });
+}
+
+#[test]
+fn a_connection_that_its_peer_has_reset_is_closed_without_an_error() {
+    let runtime = Runtime::builder().workers(1).build().expect("a worker");
+    runtime.block_on(async {
+        let listener = TcpListener::bind(([127, 0, 0, 1], 0)).expect("a port");
+        let mut stream = TcpStream::connect(listener.local_addr().expect("bound"))
+            .await
+            .expect("it listens");
+        let (peer, _) = listener.accept().await.expect("it connects");
+        stream.write_all(b"unread").await.expect("there is room");
+        peer.peek(&mut [0]).await.expect("it comes");
+        // What it has not read makes this a reset.
+        drop(peer);
+        let read = stream.read(&mut [0]).await.expect_err("it was reset");
+        assert_eq!(read.kind(), ErrorKind::ConnectionReset);
+        let close = poll_fn(|cx| Pin::new(&mut stream).poll_close(cx));
+        close.await.expect("it is closed already");
     });
 }

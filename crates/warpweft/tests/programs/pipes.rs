@@ -148,3 +148,16 @@ fn the_input_is_closed_before_the_wait() {
         Ok(())
     });
 }
+
+/// A caller that asks for the status alone has no end of the pipes.
+#[test]
+fn pipes_that_no_caller_has_do_not_hold_up_a_program() {
+    let runtime = one();
+    run(&runtime, async {
+        let mut writes = Command::new("sh");
+        writes.args(["-c", "head -c 200000 /dev/zero; exit 3"]);
+        let ended = writes.stdout(Stdio::piped()).stderr(Stdio::piped()).status();
+        assert_eq!(ended.await?.code(), Some(3));
+        Ok(())
+    });
+}

@@ -290,6 +290,7 @@ impl<T> WaitOp for Sending<'_, T> {
     type State = ChannelState<T>;
     type Item = Option<T>;
     type Output = Result<(), SendError<T>>;
+    const HAS_BUDGET: bool = true;
 
     fn state(&self) -> &Mutex<ChannelState<T>> {
         &self.0.state
@@ -353,6 +354,7 @@ impl<T, S: Deref<Target = Channel<T>>> WaitOp for Receiving<S> {
     type State = ChannelState<T>;
     type Item = Option<T>;
     type Output = Result<T, Closed>;
+    const HAS_BUDGET: bool = true;
 
     fn state(&self) -> &Mutex<ChannelState<T>> {
         &self.0.state

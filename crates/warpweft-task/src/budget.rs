@@ -1,0 +1,53 @@
+//! How many operations in a row may be ready within one poll before the future lets others go.
+//!
+//! A future whose input never runs dry would never return to its worker: a time limit around it would not be
+//! looked at, a cancellation would not reach it, and the tasks behind it would wait. So the last operation of
+//! a long row is pending, and wakes its task.
+//!
+//! The count is that of the thread. It begins anew with each step of a task, and when a row was ended here: a
+//! future that is polled by something else is pending once in so many operations. A poll within a poll begins
+//! it anew as well: then a row is longer.
+//!
+//! The source is the cooperative budget of tokio.
+
+use std::cell::Cell;
+use std::task::{Context, Poll};
+use warpweft_platform::thread_word;
+
+/// The length of a row. Models have none: a further poll would multiply their executions.
+const MOST: u32 = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
+    u32::MAX
+} else {
+    128
+};
+
+thread_word!(static LEFT: u32 = MOST);
+
+/// Begins anew: a future is about to be polled.
+#[inline]
+pub(crate) fn begin() {
+    #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+    LEFT.with(|left| left.set(MOST));
+}
+
+/// Spends a part of the budget on an operation that may be ready. Returns pending, after it has woken the
+/// task, if nothing is left: the operation is not begun then.
+#[inline]
+pub fn poll_budget(cx: &Context<'_>) -> Poll<()> {
+    if cfg!(any(warpweft_loom, warpweft_shuttle)) {
+        return Poll::Ready(());
+    }
+    let left = LEFT.with(Cell::get);
+    if left == 0 {
+        return pause(cx);
+    }
+    LEFT.with(|place| place.set(left - 1));
+    Poll::Ready(())
+}
+
+#[cold]
+fn pause(cx: &Context<'_>) -> Poll<()> {
+    begin();
+    cx.waker().wake_by_ref();
+    Poll::Pending
+}

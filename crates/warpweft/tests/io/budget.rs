@@ -1,0 +1,85 @@
+//! Operations that are always ready do not keep a future from what is beside and behind it.
+
+use futures_io::AsyncRead;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use warpweft::io::Lines;
+use warpweft::net::UdpSocket;
+use warpweft::sync::channel;
+use warpweft::time::timeout;
+use warpweft::{JoinError, Runtime, spawn};
+
+const SHORT: Duration = Duration::from_millis(20);
+
+fn one_worker() -> Runtime {
+    Runtime::builder().workers(1).build().expect("a worker")
+}
+
+/// Sends to itself for ever. The system drops what has no room, so no send ever waits.
+async fn sends() -> io::Result<()> {
+    let socket = UdpSocket::bind("127.0.0.1:0")?;
+    let to = socket.local_addr()?;
+    loop {
+        socket.send_to(b"x", to).await?;
+    }
+}
+
+async fn passes_on() {
+    let (sender, receiver) = channel::bounded(1);
+    loop {
+        sender.send(1).await.expect("it is open");
+        assert_eq!(receiver.recv().await, Ok(1));
+    }
+}
+
+async fn reads_lines() {
+    struct Endless;
+    impl AsyncRead for Endless {
+        fn poll_read(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            buffer: &mut [u8],
+        ) -> Poll<io::Result<usize>> {
+            buffer.fill(b'\n');
+            Poll::Ready(Ok(buffer.len()))
+        }
+    }
+    let mut lines = Lines::new(Endless);
+    while let Some(line) = lines.next().await.expect("no error") {
+        assert_eq!(line, "");
+    }
+}
+
+#[test]
+fn a_time_limit_ends_them() {
+    let runtime = one_worker();
+    assert!(runtime.block_on(timeout(SHORT, sends())).is_err());
+    assert!(runtime.block_on(timeout(SHORT, passes_on())).is_err());
+    assert!(runtime.block_on(timeout(SHORT, reads_lines())).is_err());
+    let all = runtime.spawn(async {
+        let sends = timeout(SHORT, sends()).await.is_err();
+        let passes_on = timeout(SHORT, passes_on()).await.is_err();
+        sends && passes_on && timeout(SHORT, reads_lines()).await.is_err()
+    });
+    assert!(all.wait().expect("no panic"));
+}
+
+#[test]
+fn a_cancellation_reaches_them_and_others_run_beside_them() {
+    let runtime = one_worker();
+    let task = runtime.spawn(sends());
+    let other = runtime.spawn(async { spawn(async { 1 }).await });
+    assert!(matches!(other.wait(), Ok(Ok(1))));
+    task.cancel();
+    assert!(matches!(task.wait(), Err(JoinError::Cancelled)));
+}
+
+#[test]
+fn the_end_of_the_runtime_ends_them() {
+    let runtime = one_worker();
+    let task = runtime.spawn(passes_on());
+    drop(runtime);
+    assert!(matches!(task.wait(), Err(JoinError::Shutdown)));
+}
