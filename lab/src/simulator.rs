@@ -86,8 +86,13 @@ mod elsewhere {
         FLAGS.lines().for_each(|flag| flags.extend([" ", flag]));
         let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let target = target()?;
+        // Cargo tells on the standard error how far it is.
+        eprintln!(
+            "the simulator is built once, in some minutes, into {}",
+            products.display()
+        );
         let status = Command::new(&cargo)
-            .args(["build", "--release", "--quiet", "--bin", "warpweft", "--manifest-path"])
+            .args(["build", "--release", "--bin", "warpweft", "--manifest-path"])
             .arg(sources.join("Cargo.toml"))
             // The flags are for the target alone: build scripts do not have what the compiler calls.
             .args(["--target", &target])
@@ -155,7 +160,7 @@ mod here {
     /// Reads a machine, with its changed costs.
     fn machine(simulation: &Simulation) -> Result<Machine, LabError> {
         let name = &simulation.machine;
-        let wrong = |error: warpweft::sim::MachineError| LabError::Usage(error.to_string());
+        let wrong = |error: warpweft::sim::MachineError| LabError::Usage(format!("--set: {error}"));
         let mut machine = match Machine::named(name) {
             Some(machine) => machine,
             None => {
@@ -164,7 +169,8 @@ mod here {
                     let reason = format!("{error}; the machines that are built in: {known}");
                     LabError::file("read the machine", Path::new(name), &reason)
                 })?;
-                Machine::parse(&text).map_err(wrong)?
+                Machine::parse(&text)
+                    .map_err(|error| LabError::file("read the machine", Path::new(name), &error))?
             }
         };
         for setting in &simulation.set {

@@ -229,7 +229,11 @@ impl Machine {
     /// There is no such number, or the machine makes no sense with it.
     pub fn set(&mut self, name: &str, value: f64) -> Result<(), MachineError> {
         let known = self.cost.all_mut().find(|(known, _)| *known == name);
-        let (_, cost) = known.ok_or_else(|| MachineError(format!("there is no cost {name:?}")))?;
+        let Some((_, cost)) = known else {
+            let names: Vec<_> = self.cost.all_mut().map(|(known, _)| known).collect();
+            let text = format!("there is no cost {name:?}; the costs are {}", names.join(", "));
+            return Err(MachineError(text));
+        };
         *cost = Cost {
             value,
             source: "set by hand".into(),
@@ -262,7 +266,10 @@ impl Machine {
             || cost.same_cache.value > cost.same_socket.value
             || cost.same_socket.value > cost.other_socket.value
         {
-            return wrong("0 < same_cache <= same_socket <= other_socket does not hold".into());
+            return wrong(format!(
+                "0 < same_cache <= same_socket <= other_socket does not hold: they are {}, {} and {}",
+                cost.same_cache.value, cost.same_socket.value, cost.other_socket.value
+            ));
         }
         if cost.smt.value < 1.0 || cost.jitter.value > 0.5 || cost.slice.value < 1000.0 {
             return wrong("smt is at least 1, jitter at most 0.5, and a slice at least 1000 ns".into());

@@ -172,6 +172,9 @@ pub fn nothing_lost<P: Policy>(name: &str, policy: &P) -> Verdict {
 }
 
 fn tell(workers: usize, events: &[Event]) -> String {
+    if events.is_empty() {
+        return format!(" No event is needed to show it, with {workers} workers.");
+    }
     let mut text = format!(" The shortest history that shows it, with {workers} workers:");
     for event in events {
         let _ = write!(text, "\n  {event:?}");

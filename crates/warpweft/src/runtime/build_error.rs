@@ -154,6 +154,9 @@ impl fmt::Display for EnvironmentError {
             ),
             Self::Policy(error) => write!(f, "which is no policy of this build: {error}"),
             Self::Switch => f.write_str("which is neither 0 nor 1"),
+            Self::File(io::ErrorKind::NotFound) => {
+                f.write_str("which is no file that can be written: its folder does not exist")
+            }
             Self::File(kind) => write!(f, "which is no file that can be written: {kind}"),
         }
     }
@@ -173,6 +176,15 @@ impl BuildError {
     /// the caller to try again later.
     pub(crate) fn into_io(self) -> io::Error {
         io::Error::other(format!("the default runtime: {self}"))
+    }
+}
+
+/// Returns what helps where the system has no more threads.
+fn advice(error: &io::Error) -> &'static str {
+    match error.kind() {
+        // The name is wrong.
+        io::ErrorKind::InvalidInput => "",
+        _ => "; ask for fewer workers or a smaller stack",
     }
 }
 
@@ -221,7 +233,8 @@ impl fmt::Display for BuildError {
             } => {
                 write!(
                     f,
-                    "no thread for worker {worker} of {workers}: {source}; ask for fewer workers or a smaller stack"
+                    "no thread for worker {worker} of {workers}: {source}{}",
+                    advice(source)
                 )
             }
             Self::Build { source } => {

@@ -10,6 +10,7 @@ mod timeline;
 
 use std::fs;
 use std::io::{self, Write};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
@@ -48,9 +49,9 @@ struct ViewArgs {
 struct SlowestArgs {
     /// A file that `Snapshot::write_perfetto` has written
     file: PathBuf,
-    /// How many tasks
-    #[arg(long, short = 'n', value_name = "N", default_value_t = 10)]
-    top: usize,
+    /// How many tasks, at least one
+    #[arg(long, short = 'n', value_name = "N", default_value_t = NonZeroUsize::MIN.saturating_add(9))]
+    top: NonZeroUsize,
 }
 
 #[derive(Debug, Args)]
@@ -105,7 +106,7 @@ pub(crate) fn run(arguments: &TraceArgs) -> Result<(), LabError> {
         }
         TraceCommand::Slowest(SlowestArgs { file, top }) => {
             let (timeline, _) = read(file)?;
-            say(slowest::slowest(&timeline, *top).text().trim_end())
+            say(slowest::slowest(&timeline, top.get()).text().trim_end())
         }
         TraceCommand::Svg(SvgArgs {
             file,
