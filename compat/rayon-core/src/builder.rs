@@ -369,7 +369,8 @@ impl<S> ThreadPoolBuilder<S> {
     }
 
     /// Sets the function that each thread calls last, with the index that it has called the start handler
-    /// with.
+    /// with. The thread has left the pool then: [`current_thread_index`](crate::current_thread_index) is
+    /// `None`, where the original still has one.
     pub fn exit_handler<H>(mut self, exit_handler: H) -> Self
     where
         H: Fn(usize) + Send + Sync + 'static,

@@ -2,7 +2,6 @@
 
 use crate::registry::Registry;
 use std::cell::{Cell, RefCell};
-use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use warpweft::{EnteredThread, PoolThread};
 
@@ -15,14 +14,10 @@ struct Entered {
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        // If the thread may not leave here, that panics and the thread stays: so does its share, by which
-        // free functions find the pool.
-        let share = ManuallyDrop::new(Arc::clone(&self.registry));
         // Another thread takes its place, if there is one to be had.
         self.registry.let_start();
         drop(self.thread.take());
         IS_HERE.set(false);
-        drop(ManuallyDrop::into_inner(share));
     }
 }
 
@@ -48,13 +43,17 @@ pub(crate) fn enter(registry: &Arc<Registry>, thread: PoolThread) {
     ENTERED.set(Some(entered));
 }
 
-/// Lets the calling thread leave the pool of that registry, if it has entered that.
+/// Lets the calling thread leave the pool of that registry, if it has entered that and may leave here.
 pub(crate) fn leave(registry: &Registry) {
     // The other variable may be gone in a destructor of a thread-local.
     if !is_here() {
         return;
     }
-    let is_that = |entered: &mut Entered| std::ptr::eq(Arc::as_ptr(&entered.registry), registry);
+    // In a closure of the pool the thread stays, until it ends.
+    let is_that = |entered: &mut Entered| {
+        let may_leave = entered.thread.as_ref().is_none_or(EnteredThread::may_leave);
+        may_leave && std::ptr::eq(Arc::as_ptr(&entered.registry), registry)
+    };
     drop(ENTERED.with_borrow_mut(|entered| entered.take_if(is_that)));
 }
 

@@ -22,6 +22,9 @@
 //! # In a task of a Warpweft runtime
 //!
 //! The free functions use the runtime of the calling task, whatever its policy is, and no other threads.
+//! There [`current_num_threads`] counts the compensating workers as well, so that each index is below it, and
+//! [`broadcast`] calls its closure on the workers that were asked for, which are fewer: a barrier for all is
+//! for `Pool::workers` of them.
 //! Outside of any pool they use the global one, as in rayon.
 //!
 //! # Indices and threads

@@ -6,7 +6,7 @@
 //!   closures and scopes are used for no longer than `'scope`, although their types do not say so.
 
 use crate::broadcast::BroadcastContext;
-use crate::fifo::Fifos;
+use crate::fifo::{Fifos, QueueIndex};
 use crate::global::{self, with_target};
 use crate::registry::{Target, abort};
 use std::any::Any;
@@ -190,13 +190,13 @@ impl Drop for Counted {
 /// The right to one closure of a queue: if it is dropped, so is the closure.
 struct FifoClaim<'scope> {
     fifos: Option<Arc<Fifos<'scope>>>,
-    thread: usize,
+    place: QueueIndex,
 }
 
 impl FifoClaim<'_> {
     fn run(mut self) {
         if let Some(fifos) = self.fifos.take() {
-            fifos.run_oldest(self.thread);
+            fifos.run_oldest(self.place);
         }
     }
 }
@@ -204,7 +204,7 @@ impl FifoClaim<'_> {
 impl Drop for FifoClaim<'_> {
     fn drop(&mut self) {
         if let Some(fifos) = self.fifos.take() {
-            fifos.drop_oldest(self.thread);
+            fifos.drop_oldest(self.place);
         }
     }
 }
@@ -363,14 +363,10 @@ impl<'scope> ScopeFifo<'scope> {
     {
         let inner = self.inner(&self.scope);
         let thread = Pool::current_worker().filter(|_| self.scope.is_here());
-        let Some(thread) = thread else {
-            // From outside, the pool runs them oldest first.
-            return self.scope.spawn(move |_| body(&inner));
-        };
-        self.fifos.push(thread, Box::new(move || body(&inner)));
+        let place = self.fifos.push(thread, Box::new(move || body(&inner)));
         let claim = FifoClaim {
             fifos: Some(Arc::clone(&self.fifos)),
-            thread,
+            place,
         };
         self.scope.spawn(move |_| claim.run());
     }

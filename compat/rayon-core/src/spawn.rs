@@ -1,5 +1,6 @@
 //! `spawn`: closures that nobody waits for.
 
+use crate::fifo::QueueIndex;
 use crate::global::with_target;
 use crate::registry::{OnPanic, Registry, Target};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -7,7 +8,8 @@ use std::sync::Arc;
 use warpweft::{Pool, TaskBuilder};
 
 /// Puts a closure into the queue of the calling thread; on a thread of no pool, into the global pool. The
-/// newest one of a thread runs first; other threads take the oldest.
+/// newest one of a thread runs first; other threads take the oldest. Those from outside have no order, where
+/// the original has their own: see [`spawn_fifo`].
 ///
 /// # Panics
 ///
@@ -20,7 +22,7 @@ where
     with_target(|target| spawn_in(&target, func));
 }
 
-/// As [`spawn`], but those of one thread run oldest first.
+/// As [`spawn`], but those of one thread run oldest first, and so do those from outside.
 pub fn spawn_fifo<F>(func: F)
 where
     F: FnOnce() + Send + 'static,
@@ -34,21 +36,19 @@ pub(crate) fn spawn_in(target: &Target<'_>, func: impl FnOnce() + Send + 'static
 }
 
 pub(crate) fn spawn_fifo_in(target: &Target<'_>, func: impl FnOnce() + Send + 'static) {
-    // Elsewhere they are pushed from outside, and the pool runs those oldest first.
-    let Some(registry) = target.registry.filter(|registry| registry.is_here()) else {
+    // A task of a Warpweft runtime: its policy is the user's.
+    let Some(registry) = target.registry else {
         return spawn_in(target, func);
     };
-    let Some(thread) = Pool::current_worker() else {
-        return spawn_in(target, func);
-    };
-    registry.fifos().push(thread, Box::new(func));
+    let thread = Pool::current_worker().filter(|_| registry.is_here());
+    let place = registry.fifos().push(thread, Box::new(func));
     // Under no token: the job runs another closure than its own, and must not be dropped instead.
-    warpweft::cancel::detached(|| spawn_in(target, move || run_oldest(thread)));
+    warpweft::cancel::detached(|| spawn_in(target, move || run_oldest(place)));
 }
 
-fn run_oldest(thread: usize) {
+fn run_oldest(place: QueueIndex) {
     crate::registry::with_current(|current| match current.and_then(|target| target.registry) {
-        Some(registry) => registry.fifos().run_oldest(thread),
+        Some(registry) => registry.fifos().run_oldest(place),
         None => unreachable!("the job was spawned in a pool of this crate"),
     });
 }

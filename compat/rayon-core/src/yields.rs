@@ -1,8 +1,7 @@
 //! Yielding: letting other closures run while this one waits for nothing.
 
 use crate::registry::with_current;
-use std::future::Future;
-use warpweft::{ForkCx, TaskBuilder, yield_now as yield_as_usual, yield_soft};
+use warpweft::{ForkCx, TaskBuilder, yield_now as yield_as_usual};
 
 /// What a yield has done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,12 +18,12 @@ pub enum Yield {
 /// The calling frame waits meanwhile, and another thread runs it: nothing runs on top of the frame. The
 /// answer is [`Executed`](Yield::Executed) if there was something to run, also if another thread was faster.
 pub fn yield_now() -> Option<Yield> {
-    yield_by(yield_as_usual, |cx| cx.has_own_work() || cx.fetch_work())
+    yield_by(|cx| cx.has_own_work() || cx.fetch_work())
 }
 
-/// As [`yield_now`], but lets only closures of the calling thread's own queue run.
+/// As [`yield_now`], but only if the calling thread's own queue has a closure.
 pub fn yield_local() -> Option<Yield> {
-    yield_by(yield_soft, has_own_work)
+    yield_by(has_own_work)
 }
 
 /// As [`ForkCx::has_own_work`], for stacks of all lifetimes.
@@ -32,11 +31,8 @@ fn has_own_work(cx: ForkCx<'_>) -> bool {
     cx.has_own_work()
 }
 
-/// Yields by `way`, if `has_work` finds something that can run meanwhile.
-fn yield_by<F>(way: fn() -> F, has_work: fn(ForkCx<'_>) -> bool) -> Option<Yield>
-where
-    F: Future<Output = ()> + Send + 'static,
-{
+/// Yields, if `has_work` finds something that can run meanwhile.
+fn yield_by(has_work: fn(ForkCx<'_>) -> bool) -> Option<Yield> {
     warpweft::Pool::current_worker()?;
     if !ForkCx::with(|cx| cx.is_some_and(has_work)) {
         return Some(Yield::Idle);
@@ -45,8 +41,8 @@ where
     let turn = with_current(|current| {
         let builder = TaskBuilder::new();
         match &current {
-            Some(target) => builder.on_pool(target.pool).spawn(way()),
-            None => builder.spawn(way()),
+            Some(target) => builder.on_pool(target.pool).spawn(yield_as_usual()),
+            None => builder.spawn(yield_as_usual()),
         }
     });
     // The task ends without a result if the pool ends.

@@ -191,3 +191,26 @@ fn forks_of_the_same_stack_are_its_own() {
         });
     });
 }
+
+/// Each waits until all have begun.
+#[test]
+fn closures_that_yield_to_their_own_queue_let_all_of_it_begin() {
+    let pool = ThreadPoolBuilder::new().num_threads(1).build().expect("a pool");
+    let begun = Arc::new(AtomicUsize::new(0));
+    let (ended, ends) = mpsc::channel();
+    pool.install(|| {
+        for _ in 0..4 {
+            let (begun, ended) = (Arc::clone(&begun), ended.clone());
+            rayon_core::spawn(move || {
+                begun.fetch_add(1, Ordering::SeqCst);
+                while begun.load(Ordering::SeqCst) < 4 {
+                    rayon_core::yield_local();
+                }
+                ended.send(()).expect("it is received");
+            });
+        }
+    });
+    for _ in 0..4 {
+        ends.recv_timeout(Duration::from_secs(60)).expect("all begin");
+    }
+}

@@ -9,8 +9,9 @@
 use crate::execution::block_on::block_on;
 use crate::fork_join::scope::{Scope, scope};
 use crate::observe::raw::BOUNDED_SCOPE;
+use crate::pool::at_close::ClosesWithPool;
 use crate::runtime::pool_error::ConcurrencyLimitError;
-use crate::sync::Semaphore;
+use crate::sync::{Permit, Semaphore};
 use crate::time::timeout;
 use std::fmt;
 use std::sync::Arc;
@@ -31,22 +32,50 @@ impl Drop for JobPermit {
     }
 }
 
+impl ClosesWithPool for Semaphore {
+    fn close_with_pool(&self) {
+        self.close();
+    }
+}
+
 impl<'scope> BoundedScope<'scope, '_> {
     /// Spawns a job, after waiting until fewer than the limit have not ended. The worker runs other tasks
     /// meanwhile, the scope's jobs among them.
     ///
     /// If the job panics, the scope panics when all have ended. The wait unwinds if the
-    /// [token](crate::cancel) that counts here is cancelled. Costs as much as [`Scope::spawn`], and a permit
-    /// of a [`Semaphore`].
+    /// [token](crate::cancel) that counts here is cancelled. If the runtime shuts down, it runs jobs of the
+    /// scope that no other thread has taken, in place of waiting. Costs as much as [`Scope::spawn`], and a
+    /// permit of a [`Semaphore`].
     pub fn spawn<F>(&self, job: F)
     where
         F: FnOnce() + Send + 'scope,
     {
-        match self.places.acquire(1).wait() {
-            Ok(permit) => permit.forget(),
-            Err(_) => unreachable!("it is not closed while the scope is there"),
+        if !self.try_place() {
+            self.wait_for_place();
         }
         self.go(job);
+    }
+
+    /// Takes a place, if there is one.
+    fn try_place(&self) -> bool {
+        self.places.try_acquire(1).map(Permit::forget).is_ok()
+    }
+
+    /// Waits for a place. A closing pool drops the tasks of the scope's jobs, and then only this stack can
+    /// run them. So the places end with the pool, and this runs what other threads have not taken.
+    #[cold]
+    fn wait_for_place(&self) {
+        let pool = self.scope.pool();
+        let _entered = pool
+            .any()
+            .core()
+            .info
+            .at_close
+            .enter(Arc::clone(&self.places) as _);
+        match self.places.acquire(1).wait() {
+            Ok(permit) => permit.forget(),
+            Err(_) => while self.scope.run_one() {},
+        }
     }
 
     /// Spawns a job if fewer than the limit have not ended.
@@ -58,10 +87,9 @@ impl<'scope> BoundedScope<'scope, '_> {
     where
         F: FnOnce() + Send + 'scope,
     {
-        let Ok(permit) = self.places.try_acquire(1) else {
+        if !self.try_place() {
             return Err(job);
-        };
-        permit.forget();
+        }
         self.go(job);
         Ok(())
     }

@@ -282,6 +282,31 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         }
     }
 
+    /// Runs a job that no thread has taken, on the stack that opened the scope. Returns false if there is
+    /// none, or this is another stack.
+    pub(crate) fn run_one(&self) -> bool {
+        if !stack_context::here().is_some_and(|context| std::ptr::eq(context, self.owner)) {
+            return false;
+        }
+        // Each borrow ends before the job runs: it may spawn others.
+        let latent = self.jobs.latent.borrow_mut().pop_back();
+        if let Some(job) = latent {
+            // SAFETY: the job was never published.
+            unsafe { run_own(job) };
+            return true;
+        }
+        loop {
+            let claim = self.jobs.claims.borrow_mut().pop();
+            let Some(claim) = claim else {
+                return false;
+            };
+            if let Some(job) = claim.steal() {
+                job.run();
+                return true;
+            }
+        }
+    }
+
     /// Returns what identifies the jobs that other threads run, as reports and the owners of locks say it.
     pub(crate) fn parts(&self) -> Who {
         Who {

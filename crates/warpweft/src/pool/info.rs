@@ -9,6 +9,7 @@
 //! A task with a place in one bounded pool may wait for a place in another only if that pool comes later in
 //! the same runtime. So no circle of tasks wait for each other's places.
 
+use super::at_close::AtClose;
 use crate::admission::controller::Controller;
 use std::any::Any;
 use std::fmt;
@@ -32,6 +33,8 @@ pub(crate) struct PoolInfo {
     pub(crate) places: Option<Box<dyn PlaceLimit>>,
     /// What decides whether tasks that ask for it are admitted, by how long others waited.
     pub(crate) admission: Option<Arc<Controller>>,
+    /// What closes with the pool.
+    pub(crate) at_close: AtClose,
 }
 
 /// Where a setting comes from.
@@ -109,5 +112,6 @@ impl PoolInfo {
             // As above; the pool continues to close.
             contain(|| places.close());
         }
+        self.at_close.close();
     }
 }

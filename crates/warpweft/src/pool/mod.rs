@@ -2,6 +2,7 @@
 //!
 //! | file | job |
 //! |---|---|
+//! | `at_close` | what closes with a pool |
 //! | `core` | the state of a pool that does not depend on its policy's type |
 //! | `draining` | which spawns a pool refuses while it drains |
 //! | `dyn_pool` | a pool of any policy |
@@ -16,6 +17,7 @@
 //! | `ledger` | for how long a pool's memory stays if its policy keeps tasks |
 //! | `transfer_request` | a task's request to continue in another pool |
 
+pub(crate) mod at_close;
 pub(crate) mod core;
 pub(crate) mod current;
 pub(crate) mod draining;

@@ -20,6 +20,7 @@ use crate::pool::transfer_request::Destination;
 use crate::threads::thread_context::ThreadRole;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
+use warpweft_platform::panics::discard;
 use warpweft_platform::thread::yield_now;
 use warpweft_task::{JoinError, JoinHandle};
 
@@ -105,15 +106,22 @@ impl TaskBuilder<'_> {
             .collect();
         let ends: Vec<_> = jobs.into_iter().map(warpweft_task::block_on).collect();
         stay.end();
-        for end in ends {
-            match end {
-                Ok(()) => {}
-                Err(JoinError::Panicked(panic)) => resume_unwind(panic.into_payload()),
-                Err(JoinError::Forked) => return Err(SpawnError::Forked),
-                // The jobs had the token of this frame.
-                Err(JoinError::Cancelled) => token::unwind(),
-                Err(_) => return Err(SpawnError::Closed),
+        // The first one counts. The payload of a panic may panic in its own `Drop`, so none is dropped while
+        // another one unwinds.
+        let mut errors = ends.into_iter().filter_map(Result::err);
+        let first = errors.next();
+        for error in errors {
+            if let JoinError::Panicked(panic) = error {
+                discard(panic.into_payload());
             }
+        }
+        match first {
+            None => {}
+            Some(JoinError::Panicked(panic)) => resume_unwind(panic.into_payload()),
+            Some(JoinError::Forked) => return Err(SpawnError::Forked),
+            // The jobs had the token of this frame.
+            Some(JoinError::Cancelled) => token::unwind(),
+            Some(_) => return Err(SpawnError::Closed),
         }
         Ok(results.into_iter().flatten().collect())
     }

@@ -15,7 +15,7 @@ mod ending;
 mod quiet;
 
 use super::worker::Worker;
-use super::worker_loop::{abandon, enter, exit, leave, run_thread};
+use super::worker_loop::{Entered, abandon, enter, leave, run_thread};
 use crate::driver::core::Driver;
 use crate::execution::class::lend_to_awaited;
 use crate::execution::enter_guard::EnterGuard;
@@ -33,7 +33,7 @@ use crate::pool::draining::refuses_caller;
 use crate::pool::dyn_pool::DynPool;
 use crate::pool::owned_tasks::OwnedTasks;
 use crate::pool::size::ResizeError;
-use crate::threads::pool_ref::PoolRef;
+use crate::threads::pool_ref::{LeavesPool, PoolRef};
 use crate::threads::thread_context::ThreadRole;
 use crate::threads::thread_handle::ThreadHandle;
 use std::cell::{Cell, UnsafeCell};
@@ -44,7 +44,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 use std::sync::{Arc, Weak};
 use warpweft_platform::panics::discard;
-use warpweft_platform::thread::keep_until_exit;
 use warpweft_platform::{CachePadded, hook, thread_word};
 use warpweft_policy::{Clock, Count, Cx, Policy};
 use warpweft_queue::Locked;
@@ -337,25 +336,20 @@ impl<P: Policy> PoolRef for TypedPool<P> {
         self.core.threads.retire(&thread);
     }
 
-    fn enter_thread(self: Arc<Self>, thread: Arc<ThreadHandle>) -> Box<dyn FnOnce()> {
+    fn enter_thread(self: Arc<Self>, thread: Arc<ThreadHandle>) -> Box<dyn LeavesPool> {
         let pool: Arc<dyn DynPool> = Arc::clone(&self) as _;
         let fibers = Box::new(ThreadFibers::new(pool, Arc::clone(&thread), &BLOCKING_HOOKS));
-        // SAFETY: the fibers belong to this thread, and outlive the context: they are kept below.
+        // SAFETY: the fibers belong to this thread, and outlive the context: they are kept by `leave`.
         let context = Box::new(unsafe { StackContext::new(NonNull::from(&*fibers), std::ptr::null()) });
         let occupied = context.enter_thread();
         let contexts = enter(&*self, &context);
-        Box::new(move || {
-            if !context.may_leave_pool() {
-                // As if the program had leaked what it drops.
-                std::mem::forget((self, thread, contexts, occupied, context, fibers));
-                panic!("a thread leaves its pool in a frame that needs the worker: see PoolThread::enter");
-            }
-            exit(&self, &context, contexts);
-            drop(occupied);
-            // Frames of this thread may still refer to them: nothing keeps a program from leaving the pool
-            // inside of a fork. The context is dropped first.
-            keep_until_exit(Box::new((context, fibers)));
-            self.core.threads.retire(&thread);
+        Box::new(Entered {
+            pool: self,
+            thread,
+            contexts,
+            occupied,
+            context,
+            fibers,
         })
     }
 

@@ -13,13 +13,16 @@
 use super::poll_interval::PollInterval;
 use super::pool::TypedPool;
 use super::worker::{Work, Worker};
-use crate::execution::stack_context::StackContext;
-use crate::threads::pool_ref::PoolRef;
+use crate::execution::stack_context::{Occupied, StackContext};
+use crate::execution::thread_fibers::ThreadFibers;
+use crate::threads::pool_ref::{LeavesPool, PoolRef};
 use crate::threads::thread_context::{EnteredContexts, ThreadRole};
+use crate::threads::thread_handle::ThreadHandle;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use warpweft_platform::panics::discard;
 use warpweft_platform::process::end_child_if;
+use warpweft_platform::thread::keep_until_exit;
 use warpweft_policy::{Count, Policy};
 use warpweft_task::TaskRef;
 
@@ -368,6 +371,45 @@ pub(crate) fn exit<P: Policy>(pool: &Arc<TypedPool<P>>, context: &StackContext, 
     drop(contexts);
     if pool.core.lifecycle.is_closing() {
         pool.core.lifecycle.wait_for_accesses();
+    }
+}
+
+/// What a thread that has [entered](enter) a pool has of it, and how it leaves.
+pub(super) struct Entered<P: Policy> {
+    pub(super) pool: Arc<TypedPool<P>>,
+    pub(super) thread: Arc<ThreadHandle>,
+    pub(super) contexts: EnteredContexts,
+    pub(super) occupied: Occupied,
+    /// Dropped before the fibers, to which it refers.
+    pub(super) context: Box<StackContext>,
+    pub(super) fibers: Box<ThreadFibers>,
+}
+
+impl<P: Policy> LeavesPool for Entered<P> {
+    fn may_leave(&self) -> bool {
+        self.context.may_leave_pool()
+    }
+
+    fn leave(self: Box<Self>) {
+        if !self.may_leave() {
+            // As if the program had leaked what it drops.
+            std::mem::forget(self);
+            panic!("a thread leaves its pool in a frame that needs the worker: see PoolThread::enter");
+        }
+        let Self {
+            pool,
+            thread,
+            contexts,
+            occupied,
+            context,
+            fibers,
+        } = *self;
+        exit(&pool, &context, contexts);
+        drop(occupied);
+        // Frames of this thread may still refer to them: nothing keeps a program from leaving the pool inside
+        // of a fork. The context is dropped first.
+        keep_until_exit(Box::new((context, fibers)));
+        pool.core.threads.retire(&thread);
     }
 }
 

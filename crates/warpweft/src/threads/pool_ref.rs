@@ -6,6 +6,15 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use warpweft_task::pool::PoolHeader;
 
+/// What a thread that has entered a pool leaves it by.
+pub(crate) trait LeavesPool {
+    /// Returns true if no frame of the calling thread, which has entered, needs the worker afterwards.
+    fn may_leave(&self) -> bool;
+
+    /// Leaves, or panics in a frame that may not: then the thread stays.
+    fn leave(self: Box<Self>);
+}
+
 /// A pool, as its threads see it.
 pub(crate) trait PoolRef: Send + Sync {
     /// Returns the header of the pool, for its tasks. The pointer is valid for access to the whole pool.
@@ -26,7 +35,7 @@ pub(crate) trait PoolRef: Send + Sync {
     fn run_thread(self: Arc<Self>, thread: Arc<ThreadHandle>);
     /// Makes the calling thread carry the worker that `thread` is given. The result ends this, on the same
     /// thread.
-    fn enter_thread(self: Arc<Self>, thread: Arc<ThreadHandle>) -> Box<dyn FnOnce()>;
+    fn enter_thread(self: Arc<Self>, thread: Arc<ThreadHandle>) -> Box<dyn LeavesPool>;
     /// Closes the pool, because `thread` will never run. The calling thread ends the worker that it is given,
     /// and calls no hook of the program.
     fn abandon_thread(self: Arc<Self>, thread: &Arc<ThreadHandle>);

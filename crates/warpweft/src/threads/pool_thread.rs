@@ -1,7 +1,7 @@
 //! What a program decides about the threads of a pool: their names, what runs as they start and end, and how
 //! they are started.
 
-use super::pool_ref::PoolRef;
+use super::pool_ref::{LeavesPool, PoolRef};
 use super::thread_context::ThreadContexts;
 use super::thread_handle::ThreadHandle;
 use std::fmt;
@@ -132,7 +132,8 @@ impl PoolThread {
     ///
     /// If the calling thread belongs to a pool. The pool of this thread closes then.
     ///
-    /// Dropping the result panics in a frame whose code needs the worker afterwards: in a fiber or a handled
+    /// Dropping the result panics in a frame whose code needs the worker afterwards, which
+    /// [`may_leave`](EnteredThread::may_leave) tells: in a fiber or a handled
     /// body of the thread, in [`blocking`](crate::blocking()), in a task or a part of another thread's fork
     /// that the thread runs while it waits, and in a hook of a policy or a waker that the worker calls. The
     /// thread then stays in the pool, as if the value had been leaked, and the pool does not end. In a forked
@@ -216,16 +217,27 @@ impl fmt::Debug for PoolThread {
 /// The calling thread as a thread of a pool: see [`PoolThread::enter`].
 #[must_use = "the thread leaves the pool when this is dropped"]
 pub struct EnteredThread {
-    /// Not `Send`: the thread itself must leave.
-    leave: Option<Box<dyn FnOnce()>>,
+    /// Not `Send`: the thread itself must leave. Then the end is noted.
+    leave: Option<(Box<dyn LeavesPool>, Ended)>,
     here: u64,
+}
+
+impl EnteredThread {
+    /// Returns true if the thread may leave its pool here: dropping this does not panic.
+    #[must_use]
+    pub fn may_leave(&self) -> bool {
+        generation() != self.here || self.leave.as_ref().is_none_or(|(leave, _)| leave.may_leave())
+    }
 }
 
 impl Drop for EnteredThread {
     fn drop(&mut self) {
         let leave = self.leave.take();
         if generation() == self.here {
-            leave.into_iter().for_each(|leave| leave());
+            if let Some((leave, ended)) = leave {
+                leave.leave();
+                ended.set(ThreadStage::Over);
+            }
         } else {
             // The worker and the fibers of this thread are the parent's, which drops what they own.
             std::mem::forget(leave);
@@ -259,14 +271,10 @@ impl Body {
         self.ended.set(ThreadStage::Over);
     }
 
-    fn enter(self) -> Box<dyn FnOnce()> {
+    fn enter(self) -> (Box<dyn LeavesPool>, Ended) {
         let Self { pool, handle, ended } = self;
         handle.set_os_thread();
-        let leave = pool.enter_thread(handle);
-        Box::new(move || {
-            leave();
-            ended.set(ThreadStage::Over);
-        })
+        (pool.enter_thread(handle), ended)
     }
 }
 

@@ -170,3 +170,34 @@ fn a_cancelled_body_does_not_wait_for_ever() {
     assert!(filled.wait().expect("it ended").is_err());
     assert_eq!(Arc::strong_count(&used), 1, "no job is left");
 }
+
+/// The body waits for places of jobs that a closing pool drops.
+#[test]
+fn the_end_of_the_runtime_leaves_no_body_waiting() {
+    for workers in [1, 2] {
+        let runtime = Runtime::builder().workers(workers).build().expect("workers");
+        let (begins, begun) = mpsc::channel();
+        let ran = AtomicUsize::new(0);
+        let (ran, runtime) = (&ran, &runtime);
+        thread::scope(|threads| {
+            threads.spawn(move || {
+                let all = runtime.install(|_| {
+                    scope_bounded(4, |scope| {
+                        for _ in 0..200 {
+                            let begins = begins.clone();
+                            scope.spawn(move || {
+                                let _ = begins.send(());
+                                thread::sleep(Duration::from_millis(1));
+                                ran.fetch_add(1, SeqCst);
+                            });
+                        }
+                    })
+                });
+                assert!(matches!(all, Ok(Ok(()))), "{all:?}");
+            });
+            begun.recv().expect("one begins");
+            runtime.shutdown();
+        });
+        assert_eq!(ran.load(SeqCst), 200, "all jobs run in any case");
+    }
+}

@@ -1,6 +1,7 @@
 //! The kinds of tasks, and the ways to panic.
 
-use std::panic::{Location, resume_unwind};
+use std::mem::forget;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind, panic_any, resume_unwind};
 use std::sync::Arc;
 use warpweft::{Builder, JoinError, JoinHandle, PanicReport, Runtime, TaskBuilder, TaskKind};
 use warpweft_platform::sync::Mutex;
@@ -138,4 +139,19 @@ pub(crate) fn builder(log: &Log) -> Builder {
 )]
 pub(crate) fn assert_panicked<T: std::fmt::Debug>(end: Result<T, JoinError>) {
     assert!(matches!(end, Err(JoinError::Panicked(_))), "{end:?}");
+}
+
+#[test]
+fn payloads_of_a_broadcast_may_panic_when_they_are_dropped() {
+    struct PanicsAgain;
+    impl Drop for PanicsAgain {
+        fn drop(&mut self) {
+            panic!("in a drop");
+        }
+    }
+    let runtime = Runtime::builder().workers(3).build().expect("workers");
+    let calls = || runtime.broadcast(|_| -> () { panic_any(PanicsAgain) });
+    let payload = catch_unwind(AssertUnwindSafe(calls)).expect_err("all panic");
+    assert!(payload.is::<PanicsAgain>());
+    forget(payload);
 }

@@ -4,6 +4,7 @@ use crate::admission::controller::Controller;
 use crate::coroutine::stack::{LEAST_BYTES, MOST_BYTES, Stacks};
 use crate::driver::owner::DriverOwner;
 use crate::execution::forked_child;
+use crate::pool::at_close::AtClose;
 use crate::pool::core::PoolParts;
 use crate::pool::dyn_pool::DynPool;
 use crate::pool::info::{PoolInfo, SettingSource};
@@ -209,6 +210,7 @@ impl Setup {
                 order: config.order,
                 places: places.map(|places| Box::new(places) as _),
                 admission,
+                at_close: AtClose::new(),
             },
         }
     }
