@@ -106,27 +106,9 @@ pub(crate) trait WaitOp {
 #[derive(Debug)]
 pub(crate) struct Suspend<A: WaitOp> {
     ask: A,
-    stage: Stage<A::Item>,
-}
-
-/// How far a wait is.
-#[derive(Debug)]
-enum Stage<I> {
-    /// It has not been polled, and brings this.
-    New(I),
-    /// It has this place in the list.
-    Waits(WaiterId),
-    Over,
-}
-
-impl<I> Stage<I> {
-    /// Takes the place, which the caller leaves: the wait is over.
-    fn take_place(&mut self) -> WaiterId {
-        match std::mem::replace(self, Self::Over) {
-            Self::Waits(place) => place,
-            Self::New(_) | Self::Over => unreachable!("the caller has looked"),
-        }
-    }
+    /// What it brings, until it enters the list.
+    item: Option<A::Item>,
+    place: Option<WaiterId>,
 }
 
 // Nothing is pinned: no pointer refers to this.
@@ -137,7 +119,8 @@ impl<A: WaitOp> Suspend<A> {
     pub(crate) fn new(ask: A, item: A::Item) -> Self {
         Self {
             ask,
-            stage: Stage::New(item),
+            item: Some(item),
+            place: None,
         }
     }
 
@@ -156,7 +139,7 @@ impl<A: WaitOp> Suspend<A> {
                 Poll::Ready(output)
             }
             Err(item) => {
-                self.stage = Stage::Waits(A::list(&mut state).push(waker, item));
+                self.place = Some(A::list(&mut state).push(waker, item));
                 drop(state);
                 wakers.wake();
                 self.lend();
@@ -169,14 +152,17 @@ impl<A: WaitOp> Suspend<A> {
     fn resume(&mut self, cx: &Context<'_>) -> Poll<A::Output> {
         let mut fresh = None;
         loop {
-            let Stage::Waits(place) = &self.stage else {
+            let Some(place) = &self.place else {
                 panic!("a wait was polled again after it was over");
             };
             let mut wakers = Wakers::new();
             let mut state = self.ask.state().lock();
             let will_wake = match A::list(&mut state).look(place, cx.waker()) {
                 WaiterState::Granted => {
-                    let place = self.stage.take_place();
+                    let place = self
+                        .place
+                        .take()
+                        .unwrap_or_else(|| unreachable!("just looked at"));
                     lend_no_more(&self.ask, &place, true);
                     let left = A::list(&mut state).leave(place);
                     self.ask.taken(&mut state, &left.item, &mut wakers);
@@ -187,7 +173,10 @@ impl<A: WaitOp> Suspend<A> {
                 WaiterState::InLine { will_wake } => will_wake,
             };
             if let Some(output) = self.ask.again(&mut state, place) {
-                let place = self.stage.take_place();
+                let place = self
+                    .place
+                    .take()
+                    .unwrap_or_else(|| unreachable!("just looked at"));
                 lend_no_more(&self.ask, &place, true);
                 leave(&self.ask, place, state);
                 return Poll::Ready(output);
@@ -219,7 +208,7 @@ impl<A: WaitOp> Suspend<A> {
 
     /// Lends the priority of this task to the owner of what it waits for.
     fn lend(&self) {
-        let (Stage::Waits(place), Some(owner)) = (&self.stage, A::OWNER) else {
+        let (Some(place), Some(owner)) = (&self.place, A::OWNER) else {
             return;
         };
         lend(lock_of(&self.ask), place.number(), owner(&self.ask));
@@ -227,10 +216,11 @@ impl<A: WaitOp> Suspend<A> {
 
     #[cold]
     fn give_up(&mut self) {
-        let place = self.stage.take_place();
-        lend_no_more(&self.ask, &place, false);
-        if let Some(state) = self.ask.state().lock_unless_lost() {
-            leave(&self.ask, place, state);
+        if let Some(place) = self.place.take() {
+            lend_no_more(&self.ask, &place, false);
+            if let Some(state) = self.ask.state().lock_unless_lost() {
+                leave(&self.ask, place, state);
+            }
         }
     }
 }
@@ -265,18 +255,15 @@ impl<A: WaitOp> Future for Suspend<A> {
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<A::Output> {
         let this = self.get_mut();
-        if !matches!(this.stage, Stage::New(_)) {
-            return this.resume(cx);
-        }
-        if A::HAS_BUDGET {
+        if A::HAS_BUDGET && this.item.is_some() {
             ready!(poll_budget(cx));
         }
-        match std::mem::replace(&mut this.stage, Stage::Over) {
-            Stage::New(item) => match this.ask.try_now(item) {
+        match this.item.take() {
+            Some(item) => match this.ask.try_now(item) {
                 Ok(output) => Poll::Ready(output),
                 Err(item) => this.begin(item, cx),
             },
-            Stage::Waits(_) | Stage::Over => unreachable!("it was new"),
+            None => this.resume(cx),
         }
     }
 }
@@ -284,7 +271,7 @@ impl<A: WaitOp> Future for Suspend<A> {
 impl<A: WaitOp> Drop for Suspend<A> {
     #[inline]
     fn drop(&mut self) {
-        if matches!(self.stage, Stage::Waits(_)) {
+        if self.place.is_some() {
             self.give_up();
         }
     }

@@ -23,7 +23,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::panic::Location;
 use warpweft_platform::atomic::{AtomicBool, Ordering};
-use warpweft_platform::sync::{Mutex, MutexGuard};
+use warpweft_platform::sync::Mutex;
 use warpweft_task::frame::Who;
 
 pub(crate) struct Channel<T> {
@@ -102,27 +102,8 @@ impl<T> Channel<T> {
     /// Changes the state, and wakes the waiters concerned after the lock is released.
     #[inline]
     fn change<R>(&self, change: impl FnOnce(&mut ChannelState<T>, &mut Wakers) -> R) -> R {
-        self.change_locked(self.state.lock(), change)
-    }
-
-    /// As [`change`](Self::change), for destructors. Does nothing in a forked child whose parent's thread has
-    /// the lock: that thread has a share of the channel, too, so that its state is never dropped here.
-    fn change_unless_lost<R>(
-        &self,
-        change: impl FnOnce(&mut ChannelState<T>, &mut Wakers) -> R,
-    ) -> Option<R> {
-        self.state
-            .lock_unless_lost()
-            .map(|state| self.change_locked(state, change))
-    }
-
-    #[inline]
-    fn change_locked<R>(
-        &self,
-        mut state: MutexGuard<'_, ChannelState<T>>,
-        change: impl FnOnce(&mut ChannelState<T>, &mut Wakers) -> R,
-    ) -> R {
         let mut wakers = Wakers::new();
+        let mut state = self.state.lock();
         let result = change(&mut state, &mut wakers);
         let empty = state.queue.is_empty() && state.sending.is_empty() && !state.closed;
         let full = state.queue.len() >= state.capacity && state.receiving.is_empty() && !state.closed;
@@ -131,6 +112,17 @@ impl<T> Channel<T> {
         drop(state);
         wakers.wake();
         result
+    }
+
+    /// As [`change`](Self::change), for destructors. Does nothing in a forked child whose parent's thread has
+    /// the lock: that thread has a share of the channel, too, so that its state is never dropped here.
+    fn change_unless_lost<R>(
+        &self,
+        change: impl FnOnce(&mut ChannelState<T>, &mut Wakers) -> R,
+    ) -> Option<R> {
+        // What can be had once is not lost.
+        drop(self.state.lock_unless_lost()?);
+        Some(self.change(change))
     }
 
     #[inline]
