@@ -14,27 +14,26 @@ use std::cell::Cell;
 use std::task::{Context, Poll};
 use warpweft_platform::thread_word;
 
-/// The length of a row. Models have none: a further poll would multiply their executions.
-const MOST: u32 = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
-    u32::MAX
-} else {
-    128
-};
+/// The length of a row.
+const MOST: u32 = 128;
+/// Models have no rows: a further poll would multiply their executions.
+const COUNTS: bool = !cfg!(any(warpweft_loom, warpweft_shuttle));
 
 thread_word!(static LEFT: u32 = MOST);
 
 /// Begins anew: a future is about to be polled.
 #[inline]
 pub(crate) fn begin() {
-    #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
-    LEFT.with(|left| left.set(MOST));
+    if COUNTS {
+        LEFT.with(|left| left.set(MOST));
+    }
 }
 
 /// Spends a part of the budget on an operation that may be ready. Returns pending, after it has woken the
 /// task, if nothing is left: the operation is not begun then.
 #[inline]
 pub fn poll_budget(cx: &Context<'_>) -> Poll<()> {
-    if cfg!(any(warpweft_loom, warpweft_shuttle)) {
+    if !COUNTS {
         return Poll::Ready(());
     }
     let left = LEFT.with(Cell::get);

@@ -155,7 +155,7 @@ impl Command {
         let child = self.spawn();
         async move {
             let mut child = child?;
-            // Nobody reads them: the program must not wait for room.
+            // No caller has them, so the program must not wait for room in them.
             drop((child.stdout.take(), child.stderr.take()));
             child.wait().await
         }

@@ -1,5 +1,6 @@
 //! Scopes with a limit of jobs.
 
+use crate::in_time::in_time;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -174,30 +175,32 @@ fn a_cancelled_body_does_not_wait_for_ever() {
 /// The body waits for places of jobs that a closing pool drops.
 #[test]
 fn the_end_of_the_runtime_leaves_no_body_waiting() {
-    for workers in [1, 2] {
-        let runtime = Runtime::builder().workers(workers).build().expect("workers");
-        let (begins, begun) = mpsc::channel();
-        let ran = AtomicUsize::new(0);
-        let (ran, runtime) = (&ran, &runtime);
-        thread::scope(|threads| {
-            threads.spawn(move || {
-                let all = runtime.install(|_| {
-                    scope_bounded(4, |scope| {
-                        for _ in 0..200 {
-                            let begins = begins.clone();
-                            scope.spawn(move || {
-                                let _ = begins.send(());
-                                thread::sleep(Duration::from_millis(1));
-                                ran.fetch_add(1, SeqCst);
-                            });
-                        }
-                    })
+    in_time(|| {
+        for workers in [1, 2] {
+            let runtime = Runtime::builder().workers(workers).build().expect("workers");
+            let (begins, begun) = mpsc::channel();
+            let ran = AtomicUsize::new(0);
+            let (ran, runtime) = (&ran, &runtime);
+            thread::scope(|threads| {
+                threads.spawn(move || {
+                    let all = runtime.install(|_| {
+                        scope_bounded(4, |scope| {
+                            for _ in 0..200 {
+                                let begins = begins.clone();
+                                scope.spawn(move || {
+                                    let _ = begins.send(());
+                                    thread::sleep(Duration::from_millis(1));
+                                    ran.fetch_add(1, SeqCst);
+                                });
+                            }
+                        })
+                    });
+                    assert!(matches!(all, Ok(Ok(()))), "{all:?}");
                 });
-                assert!(matches!(all, Ok(Ok(()))), "{all:?}");
+                begun.recv().expect("one begins");
+                runtime.shutdown();
             });
-            begun.recv().expect("one begins");
-            runtime.shutdown();
-        });
-        assert_eq!(ran.load(SeqCst), 200, "all jobs run in any case");
-    }
+            assert_eq!(ran.load(SeqCst), 200, "all jobs run in any case");
+        }
+    });
 }

@@ -1,5 +1,6 @@
 //! Operations that are always ready do not keep a future from what is beside and behind it.
 
+use crate::in_time::in_time;
 use futures_io::AsyncRead;
 use std::io;
 use std::pin::Pin;
@@ -54,32 +55,38 @@ async fn reads_lines() {
 
 #[test]
 fn a_time_limit_ends_them() {
-    let runtime = one_worker();
-    assert!(runtime.block_on(timeout(SHORT, sends())).is_err());
-    assert!(runtime.block_on(timeout(SHORT, passes_on())).is_err());
-    assert!(runtime.block_on(timeout(SHORT, reads_lines())).is_err());
-    let all = runtime.spawn(async {
-        let sends = timeout(SHORT, sends()).await.is_err();
-        let passes_on = timeout(SHORT, passes_on()).await.is_err();
-        sends && passes_on && timeout(SHORT, reads_lines()).await.is_err()
+    in_time(|| {
+        let runtime = one_worker();
+        assert!(runtime.block_on(timeout(SHORT, sends())).is_err());
+        assert!(runtime.block_on(timeout(SHORT, passes_on())).is_err());
+        assert!(runtime.block_on(timeout(SHORT, reads_lines())).is_err());
+        let all = runtime.spawn(async {
+            let sends = timeout(SHORT, sends()).await.is_err();
+            let passes_on = timeout(SHORT, passes_on()).await.is_err();
+            sends && passes_on && timeout(SHORT, reads_lines()).await.is_err()
+        });
+        assert!(all.wait().expect("no panic"));
     });
-    assert!(all.wait().expect("no panic"));
 }
 
 #[test]
 fn a_cancellation_reaches_them_and_others_run_beside_them() {
-    let runtime = one_worker();
-    let task = runtime.spawn(sends());
-    let other = runtime.spawn(async { spawn(async { 1 }).await });
-    assert!(matches!(other.wait(), Ok(Ok(1))));
-    task.cancel();
-    assert!(matches!(task.wait(), Err(JoinError::Cancelled)));
+    in_time(|| {
+        let runtime = one_worker();
+        let task = runtime.spawn(sends());
+        let other = runtime.spawn(async { spawn(async { 1 }).await });
+        assert!(matches!(other.wait(), Ok(Ok(1))));
+        task.cancel();
+        assert!(matches!(task.wait(), Err(JoinError::Cancelled)));
+    });
 }
 
 #[test]
 fn the_end_of_the_runtime_ends_them() {
-    let runtime = one_worker();
-    let task = runtime.spawn(passes_on());
-    drop(runtime);
-    assert!(matches!(task.wait(), Err(JoinError::Shutdown)));
+    in_time(|| {
+        let runtime = one_worker();
+        let task = runtime.spawn(passes_on());
+        drop(runtime);
+        assert!(matches!(task.wait(), Err(JoinError::Shutdown)));
+    });
 }

@@ -4,6 +4,9 @@
 #[path = "../support/everywhere.rs"]
 mod everywhere;
 #[cfg(feature = "net")]
+#[path = "../support/in_time.rs"]
+mod in_time;
+#[cfg(feature = "net")]
 #[path = "../support/inout.rs"]
 mod inout;
 
