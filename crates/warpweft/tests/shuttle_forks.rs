@@ -23,6 +23,12 @@ fn fib(cx: ForkCx<'_>, n: u64) -> u64 {
     a + b
 }
 
+fn until_done(done: &AtomicUsize) {
+    while done.load(Ordering::Relaxed) == 0 {
+        thread::yield_now();
+    }
+}
+
 #[test]
 fn a_tree_on_two_workers() {
     check(|| assert_eq!(runtime(2, "fifo").install(|cx| fib(cx, 6)), Ok(8)));
@@ -223,11 +229,6 @@ fn a_stealable_and_its_joiner_meet() {
 fn an_offer_is_noticed_when_its_watcher_gets_other_work() {
     support::check_fairly(|| {
         let done = Arc::new(AtomicUsize::new(0));
-        let until_done = |done: &AtomicUsize| {
-            while done.load(Ordering::Relaxed) == 0 {
-                thread::yield_now();
-            }
-        };
         let runtime = runtime(3, "fifo");
         // Forks come and go, so that one worker watches.
         assert_eq!(runtime.install(|cx| fib(cx, 2)), Ok(1));
@@ -248,11 +249,6 @@ fn an_offer_is_noticed_when_its_watcher_gets_other_work() {
 fn an_offer_is_noticed_when_its_watcher_takes_a_task() {
     support::check_fairly(|| {
         let done = Arc::new(AtomicUsize::new(0));
-        let until_done = |done: &AtomicUsize| {
-            while done.load(Ordering::Relaxed) == 0 {
-                thread::yield_now();
-            }
-        };
         let both = runtime(3, "fifo").install(|cx| {
             (0..40).for_each(|_| thread::yield_now());
             // A worker is woken, and watches from now on.
@@ -299,4 +295,81 @@ fn a_lock_is_held_across_a_join_while_all_workers_want_it() {
         }
         assert_eq!(*lock.lock().expect("unpoisoned"), 2);
     });
+}
+
+/// Waits with a fork, one of whose parts is `part`, and for which this frame itself waits as a rule.
+fn wait_with_part(part: impl FnOnce() + Send) {
+    let (has_fork, has_part) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    warpweft::join(
+        || until_done(&has_fork),
+        || {
+            warpweft::join(
+                || {
+                    has_fork.store(1, Ordering::Relaxed);
+                    until_done(&has_part);
+                },
+                || {
+                    has_part.store(1, Ordering::Relaxed);
+                    part();
+                    // The owner of this part begins to wait for it.
+                    (0..10).for_each(|_| thread::yield_now());
+                },
+            );
+        },
+    );
+}
+
+/// A frame that holds a lock runs a part of its fork. The owner of the part waits for it, and then continues
+/// with the frame's worker, ends the fork, and takes a job that wants the lock. The frame continues all the
+/// same.
+#[test]
+fn a_lock_is_held_while_the_owner_of_a_part_ends_the_fork() {
+    check(|| {
+        let lock = Arc::new(Mutex::new(0));
+        let done = Arc::new(AtomicUsize::new(0));
+        let runtime = runtime(2, "fifo");
+        let (held, wanted, jobs) = (Arc::clone(&lock), Arc::clone(&lock), Arc::clone(&done));
+        let frame = runtime.spawn_job(move || {
+            let _guard = held.lock().expect("unpoisoned");
+            wait_with_part(|| {
+                for _ in 0..2 {
+                    let (wanted, done) = (Arc::clone(&wanted), Arc::clone(&jobs));
+                    spawn_job(move || {
+                        *wanted.lock().expect("unpoisoned") += 1;
+                        done.fetch_add(1, Ordering::Relaxed);
+                    })
+                    .detach();
+                }
+            });
+        });
+        frame.wait().expect("no panic");
+        while done.load(Ordering::Relaxed) < 2 {
+            thread::yield_now();
+        }
+        assert_eq!(*lock.lock().expect("unpoisoned"), 2);
+    });
+}
+
+/// The owner of the part has a worker already, for the fibers of its thread: the frame gives its own one to
+/// another thread, or goes on with it.
+#[test]
+fn the_owner_of_a_part_has_a_worker_for_its_fibers() {
+    for threads in [2, 3, 8] {
+        support::check_with(Arc::new(move || {
+            let runtime = Runtime::builder()
+                .workers(2)
+                .max_threads(threads)
+                .build()
+                .expect("a small pool");
+            let gates = [Gate::default(), Gate::default(), Gate::default()];
+            let fibers = gates
+                .clone()
+                .map(|gate| runtime.spawn_fiber(move || block_on(gate)));
+            let frame = runtime.spawn_job(move || wait_with_part(|| gates.iter().for_each(Gate::open)));
+            frame.wait().expect("no panic");
+            fibers
+                .into_iter()
+                .for_each(|fiber| fiber.wait().expect("no panic"));
+        }));
+    }
 }

@@ -7,6 +7,7 @@
 //! | `fiber_state`, `fiber_probe` | the state of a fiber, and what a report sees of it |
 //! | `fiber_start` | how a task that is a fiber begins |
 //! | `fork_cx` | the right to fork on a stack |
+//! | `run_part`, `part_of_fork` | a frame runs a part of the fork for which it waits |
 //! | `offer_fork` | how a stack offers its oldest fork |
 //! | `current_task` | which task runs on a stack |
 //! | `class`, `class_mix` | the priority of that task; those of a thread's fibers |
@@ -51,6 +52,8 @@ mod leaving;
 #[cfg(doctest)]
 mod must_not_compile;
 pub(crate) mod offer_fork;
+mod part_of_fork;
+pub(crate) mod run_part;
 pub(crate) mod spawn_here;
 pub(crate) mod stack_context;
 pub(crate) mod thread_fibers;

@@ -14,6 +14,7 @@
 use super::body_link::BodyLink;
 use super::covered::Covered;
 use super::fiber::Fiber;
+use super::part_of_fork::PartOfFork;
 use super::thread_fibers::ThreadFibers;
 use crate::coroutine::overflow::Label;
 use crate::fork::list::List;
@@ -58,6 +59,8 @@ pub(crate) struct StackContext {
     pub(super) is_under_task: Cell<bool>,
     /// The youngest frame that runs a part of another one's join or scope; null if there is none.
     pub(super) covered: Cell<*const Covered>,
+    /// The youngest frame that runs a part of its own fork while it waits for that; null if there is none.
+    pub(super) part: Cell<*const PartOfFork>,
     pub(super) late_end: Cell<*const ()>,
 }
 
@@ -97,17 +100,19 @@ impl StackContext {
     /// `fibers` belongs to the calling thread, and stays where it is for longer than the stack context; so
     /// does the fiber.
     pub(crate) unsafe fn new(fibers: NonNull<ThreadFibers>, fiber: *const Fiber) -> Self {
+        // SAFETY: by contract.
+        let offer_board = NonNull::from(&unsafe { fibers.as_ref() }.pool().core().offer_board);
         Self {
             fibers,
             worker_ref: Cell::new(std::ptr::null()),
-            // SAFETY: by contract.
-            offer_board: NonNull::from(&unsafe { fibers.as_ref() }.pool().core().offer_board),
+            offer_board,
             forks: List::new(),
             fiber,
             body: std::ptr::null(),
             host: Cell::new(std::ptr::null()),
             uncooperative: Cell::new(0),
             covered: Cell::new(std::ptr::null()),
+            part: Cell::new(std::ptr::null()),
             is_away: Cell::new(false),
             is_under_task: Cell::new(false),
             late_end: Cell::new(std::ptr::null()),
@@ -116,20 +121,10 @@ impl StackContext {
 
     /// Creates a context for the stack of a handled body of this thread. The stack does not move.
     pub(crate) fn of_body(&self, body: *const BodyLink) -> Self {
-        Self {
-            fibers: self.fibers,
-            worker_ref: Cell::new(std::ptr::null()),
-            offer_board: self.offer_board,
-            forks: List::new(),
-            fiber: std::ptr::null(),
-            body,
-            host: Cell::new(self),
-            uncooperative: Cell::new(0),
-            covered: Cell::new(std::ptr::null()),
-            is_away: Cell::new(false),
-            is_under_task: Cell::new(false),
-            late_end: Cell::new(std::ptr::null()),
-        }
+        // SAFETY: the thread's stacks share what it has, which is there for longer than any of them.
+        let context = unsafe { Self::new(self.fibers, std::ptr::null()) };
+        context.host.set(self);
+        Self { body, ..context }
     }
 
     /// Returns what all stacks of the thread share.

@@ -79,15 +79,19 @@ impl StackContext {
     }
 
     /// Waits until `latch` is set by the thread that took a fork of this stack, and until this thread carries
-    /// a worker again: with a part of that fork, which this frame ran, it has [resumed](resume) another
-    /// frame.
-    pub(crate) fn wait_for_fork_and_worker(&self, latch: &Latch) {
+    /// a worker again, which it has lost meanwhile.
+    pub(super) fn wait_for_fork_and_worker(&self, latch: &Latch) {
         if self.stayed_in_parent() {
             return self.wait_for_fork(latch);
         }
+        self.until_called(latch, || self.await_call(latch, None));
+    }
+
+    /// Calls `wait`, in which the frame that joins waits until it is called, while reports see it.
+    pub(super) fn until_called(&self, latch: &Latch, wait: impl FnOnce()) {
         let had_entered = (!self.is_in_own_pool()).then(current::get);
         let frame = self.frame(latch, FrameKind::Joins);
-        self.keep_class(|| self.visibly(&frame, || self.await_call(latch, None)));
+        self.keep_class(|| self.visibly(&frame, wait));
         self.continue_as(frame.who);
         had_entered.inspect(|&worker_ref| current::set(worker_ref));
     }
@@ -290,7 +294,7 @@ impl StackContext {
     }
 
     /// Returns the handle at which a frame of this stack waits to be called.
-    fn own_thread_handle(&self) -> Arc<ThreadHandle> {
+    pub(super) fn own_thread_handle(&self) -> Arc<ThreadHandle> {
         // A fiber that must not switch blocks its thread. No thread gives that thread a worker for another
         // purpose.
         if self.fiber().is_none() {
@@ -312,7 +316,7 @@ impl StackContext {
     }
 
     /// Sleeps until the runnable of this thread has run, or ended.
-    fn sleep(&self, thread_handle: &Arc<ThreadHandle>) {
+    pub(super) fn sleep(&self, thread_handle: &Arc<ThreadHandle>) {
         let pool = self.fibers().pool();
         let mut told = false;
         loop {
@@ -379,7 +383,7 @@ impl StackContext {
     /// Runs other tasks on top of this frame until it is `over`, or its thread has no worker any more. It is
     /// the last resort where no spare thread is available. It is counted, because it may deadlock where a
     /// task needs what a frame below it holds.
-    fn work_meanwhile(&self, over: impl Fn() -> bool) {
+    pub(super) fn work_meanwhile(&self, over: impl Fn() -> bool) {
         // Those of this frame, which do not concern the others: entered again when this returns.
         let _spans = LeftSpans::leave();
         let _under = UnderTask::new(self);
@@ -412,7 +416,7 @@ impl StackContext {
 
     /// Creates a task that calls the frame that waits at `thread_handle`, and gives it the worker that runs
     /// the task.
-    fn resume_runnable(&self, thread_handle: &Arc<ThreadHandle>, class: u64) -> Runnable {
+    pub(super) fn resume_runnable(&self, thread_handle: &Arc<ThreadHandle>, class: u64) -> Runnable {
         let resume = Resume(Some(Arc::clone(thread_handle)));
         self.job(class, move || resume.run())
     }
@@ -466,8 +470,8 @@ impl Drop for Resume {
 }
 
 /// Resumes the frame whose runnable this is, at once and with this thread's worker. The caller, a thread of
-/// this pool, has done what the frame waited for. Nothing is below it on its stack, or a frame that
-/// [waits for its worker](StackContext::wait_for_fork_and_worker) afterwards.
+/// this pool, has done what the frame waited for. Nothing is below it on its stack, or a frame that waits for
+/// its worker afterwards.
 ///
 /// It does not go through a queue, where other tasks come first. Each of them might block in a lock that the
 /// frame holds, until no worker is left to run the runnable (a variant of rayon#592).

@@ -164,12 +164,8 @@ fn wait(context: &StackContext, record: &ForkRecord) {
         let part = context.offer_board().steal_below(ancestor, &seen)?;
         worker_ref.counters.add(Count::ForksTaken, 1);
         let start = clock::now_ns();
-        context.forks().run_stolen(part);
-        if context.worker_ref().is_some() {
+        if context.run_part(part, done) {
             seen.learn(start);
-        } else {
-            // The owner of the part waited for it, and continues with the worker.
-            context.wait_for_fork_and_worker(done);
         }
         Some(())
     };

@@ -7,8 +7,8 @@
 
 use crate::execution::current_task::as_part_of;
 use crate::execution::fork_cx::{ForkCx, with_forks};
+use crate::execution::run_part::resume_after;
 use crate::execution::token::{drop_unstarted, never_starts, with_raw_token};
-use crate::execution::wait::resume;
 use crate::fork::record::ForkRecord;
 use crate::fork::stealable::{By, Stealable};
 use crate::observe::spans::SpawnSpan;
@@ -74,7 +74,9 @@ impl<R: Send, B: FnOnce(ForkCx<'_>) -> R + Send> LatentFork<B, R> {
         // SAFETY: the fork was taken by the thief that runs this.
         let waiter = unsafe { fork.record.done() }.set_and_take();
         // The frame may be gone from here on. Its thread continues with this worker at once.
-        waiter.into_iter().for_each(resume);
+        waiter
+            .into_iter()
+            .for_each(|waiter| resume_after(record.as_ptr(), waiter));
     }
 
     /// Moves the body out.

@@ -19,6 +19,7 @@ use crate::cancel_tree::node::Node;
 use crate::execution::current_task::as_part_of;
 use crate::execution::fiber_start::FiberStart;
 use crate::execution::fork_cx::ForkCx;
+use crate::execution::run_part::resume_after;
 use crate::execution::stack_context::{self, StackContext};
 use crate::execution::token::{drop_unstarted, never_starts, with_raw_token};
 use crate::execution::wait;
@@ -122,8 +123,8 @@ impl<F: FnOnce()> ScopeJob<F> {
     /// not ended.
     unsafe fn run(job: NonNull<Stealable>, by: By) {
         // SAFETY: by contract it is a box of this type, and only this thread has it.
-        let job = unsafe { Box::from_raw(job.cast::<Self>().as_ptr()) };
-        let Self { scope, body, .. } = *job;
+        let boxed = unsafe { Box::from_raw(job.cast::<Self>().as_ptr()) };
+        let Self { scope, body, .. } = *boxed;
         // SAFETY: the scope waits for this job.
         let jobs = unsafe { scope.as_ref() };
         // Unwind, twice: the panic continues in the scope's frame.
@@ -142,7 +143,10 @@ impl<F: FnOnce()> ScopeJob<F> {
             jobs.note(panic).into_iter().for_each(report_displaced);
         }
         if by == By::Taker && jobs.end_one() {
-            jobs.done.set_and_take().into_iter().for_each(wait::resume);
+            let waiter = jobs.done.set_and_take();
+            waiter
+                .into_iter()
+                .for_each(|waiter| resume_after(job.as_ptr(), waiter));
         }
     }
 }
