@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::models::Checker;
+use crate::models::{self, Checker};
 use crate::repo::Repo;
 use crate::{rules, run};
 use anyhow::Result;
@@ -14,7 +14,7 @@ type Step = (&'static str, fn(&Repo) -> Result<()>);
 pub(crate) fn all(repo: &Repo) -> Result<()> {
     let steps: [Step; 5] = [
         ("format", format),
-        ("clippy", clippy),
+        ("clippy", clippy_everywhere),
         ("features", features),
         ("documentation", documentation),
         ("rules", rules::run),
@@ -45,36 +45,17 @@ pub(crate) fn format(repo: &Repo) -> Result<()> {
 }
 
 /// No warning in any target, nor in what is compiled for the checkers only.
+fn clippy_everywhere(repo: &Repo) -> Result<()> {
+    clippy(repo)?;
+    Checker::OF_MODELS
+        .into_iter()
+        .try_for_each(|checker| models::clippy(repo, checker))
+}
+
+/// No warning in any target.
 pub(crate) fn clippy(repo: &Repo) -> Result<()> {
     let all = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
     run::run(run::cargo(&repo.root).args(all))?;
-    for checker in [Checker::Loom, Checker::Shuttle, Checker::Sim] {
-        let mut command = run::cargo(&repo.root);
-        command
-            .args(["clippy", "--tests"])
-            .args(repo.library().flat_map(|package| ["-p", &package.name]));
-        // The checkers' atomics and locks are large; that says nothing of the product.
-        let sizes = [
-            "-A",
-            "clippy::result_large_err",
-            "-A",
-            "clippy::large_enum_variant",
-        ];
-        command.args(["--", "-D", "warnings"]).args(sizes);
-        // The tests of a simulated machine deny this themselves: other tests are compiled for it, too.
-        if checker != Checker::Sim {
-            command.args([
-                "-D",
-                "clippy::disallowed_methods",
-                "-D",
-                "clippy::disallowed_types",
-            ]);
-        }
-        command
-            .env("RUSTFLAGS", run::rustflags(checker.cfg()))
-            .env("CARGO_TARGET_DIR", repo.target.join(checker.name()));
-        run::run(&mut command)?;
-    }
     Ok(())
 }
 

@@ -1,7 +1,8 @@
 //! All checks of continuous integration, each also when one before it failed, and real counts at the end.
 
+use crate::background::Background;
 use crate::counts::Tests;
-use crate::models::{self, Checker};
+use crate::models::Checker;
 use crate::repo::Repo;
 use crate::{asm, check, ecosystem, mpi, mutants, perfetto, publish, rayon, rules, run, targets};
 use anyhow::{Result, ensure};
@@ -12,11 +13,6 @@ const MUTANTS: usize = 4;
 
 /// Runs the checks and prints what each came to.
 pub(crate) fn run(repo: &Repo) -> Result<()> {
-    let models = models::Options {
-        filter: None,
-        jobs: None,
-        limit: 600,
-    };
     // All of them take hours: that is `cargo xtask deep`.
     let mutants = mutants::Options {
         name: None,
@@ -25,13 +21,14 @@ pub(crate) fn run(repo: &Repo) -> Result<()> {
         limit: 300,
         sample: Some(MUTANTS),
     };
+    let models = Background::start(repo);
     let mut summary = Vec::new();
     let mut failed = Vec::new();
     // The output is long and may be read in part: so its end says all of it again that matters.
     let mut again = Vec::new();
     let mut step = |name: &str, work: &mut dyn FnMut() -> (String, Result<()>)| {
         run::heading(name);
-        let (start, used) = (Instant::now(), run::children_seconds());
+        let (start, used, models_used) = (Instant::now(), run::children_seconds(), models.seconds());
         let (count, result) = work();
         if let Err(error) = &result {
             println!("{error:#}");
@@ -39,11 +36,8 @@ pub(crate) fn run(repo: &Repo) -> Result<()> {
             again.push(format!("{name}: {error:#}"));
         }
         let verdict = if result.is_ok() { "ok" } else { "FAILED" };
-        let used = run::children_seconds()
-            .zip(used)
-            .map_or_else(String::new, |(after, before)| {
-                format!("{:.0} s of CPU", after - before)
-            });
+        let used = run::cpu_since(used, models.seconds() - models_used)
+            .map_or_else(String::new, |used| format!("{used:.0} s of CPU"));
         summary.push(format!(
             "{name:14} {verdict:7} {:>10} {used:>14}  {count}",
             run::seconds(start.elapsed())
@@ -83,17 +77,8 @@ pub(crate) fn run(repo: &Repo) -> Result<()> {
         });
     }
     step("rules", &mut || (String::new(), rules::run(repo)));
-    for checker in [Checker::Loom, Checker::Shuttle, Checker::Sim] {
-        step(
-            checker.name(),
-            &mut || match models::run(repo, checker, &models) {
-                Ok(tally) => (
-                    format!("{} models passed, {} failed", tally.passed, tally.failures.len()),
-                    tally.verdict(),
-                ),
-                Err(error) => (String::new(), Err(error)),
-            },
-        );
+    for checker in Checker::OF_MODELS {
+        step(checker.name(), &mut || models.next());
     }
     step("mutants", &mut || match mutants::run(repo, &mutants) {
         Ok(tally) => (

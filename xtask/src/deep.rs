@@ -74,6 +74,7 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
         filter: None,
         jobs: None,
         limit: options.limit,
+        clippy: false,
     };
     let mutants = mutants::Options {
         name: None,

@@ -26,6 +26,7 @@
 mod adversary;
 mod anchors;
 mod asm;
+mod background;
 mod check;
 mod ci;
 mod counts;

@@ -25,6 +25,9 @@ pub(crate) enum Checker {
 }
 
 impl Checker {
+    /// Those that explore models.
+    pub(crate) const OF_MODELS: [Self; 3] = [Self::Loom, Self::Shuttle, Self::Sim];
+
     pub(crate) fn name(self) -> &'static str {
         match self {
             Checker::Loom => "loom",
@@ -55,6 +58,9 @@ pub(crate) struct Options {
     /// Seconds after which a model is stopped and counts as failed.
     #[arg(long, default_value_t = 600)]
     pub(crate) limit: u64,
+    /// Look at them, and at the library as they see it, with clippy first.
+    #[arg(long)]
+    pub(crate) clippy: bool,
 }
 
 /// A test executable.
@@ -118,6 +124,10 @@ pub(crate) fn run_with(
         wanted = all;
     }
     ensure!(!wanted.is_empty(), "there is no {prefix}*.rs in crates/*/tests");
+    let before = run::children_seconds();
+    if options.clippy {
+        clippy(repo, checker)?;
+    }
     let start = Instant::now();
     let wanted: Vec<_> = wanted
         .into_iter()
@@ -168,13 +178,44 @@ pub(crate) fn run_with(
         failures,
     };
     let time = run::seconds(start.elapsed());
+    // `background` reads this line.
     println!(
-        "{}: {} models passed, {} failed, {time}",
+        "{}: {} models passed, {} failed, in {time}{}",
         checker.name(),
         tally.passed,
-        tally.failures.len()
+        tally.failures.len(),
+        run::cpu_since(before, 0.0).map_or_else(String::new, |cpu| format!(", {cpu:.0} s of CPU"))
     );
     Ok(tally)
+}
+
+/// The library and its models, as they are compiled for a checker.
+pub(crate) fn clippy(repo: &Repo, checker: Checker) -> Result<()> {
+    let mut command = run::cargo(&repo.root);
+    command
+        .args(["clippy", "--tests"])
+        .args(repo.library().flat_map(|package| ["-p", &package.name]));
+    // The checkers' atomics and locks are large; that says nothing of the product.
+    let sizes = [
+        "-A",
+        "clippy::result_large_err",
+        "-A",
+        "clippy::large_enum_variant",
+    ];
+    command.args(["--", "-D", "warnings"]).args(sizes);
+    // The tests of a simulated machine deny this themselves: other tests are compiled for it, too.
+    if checker != Checker::Sim {
+        command.args([
+            "-D",
+            "clippy::disallowed_methods",
+            "-D",
+            "clippy::disallowed_types",
+        ]);
+    }
+    command
+        .env("RUSTFLAGS", run::rustflags(checker.cfg()))
+        .env("CARGO_TARGET_DIR", repo.target.join(checker.name()));
+    run::run(&mut command)
 }
 
 /// The compiler's flags for a program that reports its basic blocks to the simulator.

@@ -233,6 +233,11 @@ pub(crate) fn children_seconds() -> Option<f64> {
     Some((ticks(13)? + ticks(14)?) / 100.0)
 }
 
+/// Returns how much has been added to [`children_seconds`] since it was `before`, without `others`.
+pub(crate) fn cpu_since(before: Option<f64>, others: f64) -> Option<f64> {
+    Some(children_seconds()? - before? - others)
+}
+
 /// A duration for a table.
 pub(crate) fn seconds(time: Duration) -> String {
     format!("{:.2} s", time.as_secs_f64())

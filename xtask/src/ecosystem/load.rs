@@ -56,20 +56,20 @@ const QUANTITIES: [Quantity; 3] = [
     ("p99, µs", |outcome| outcome.percentile_99),
 ];
 
-/// Builds the program in `profile`.
-pub(super) fn build(repo: &Repo, profile: &str, folder: &str) -> Result<PathBuf> {
+/// Builds the program, optimised.
+fn build(repo: &Repo) -> Result<PathBuf> {
     let target = repo.target.join("ecosystem");
     run::run(
         run::cargo(&repo.root.join("compat/ecosystem"))
-            .args(["build", "--profile", profile, "--bin", "axum_contest"])
+            .args(["build", "--release", "--bin", "axum_contest"])
             .env("CARGO_TARGET_DIR", &target),
     )?;
-    Ok(target.join(folder).join("axum_contest"))
+    Ok(target.join("release").join("axum_contest"))
 }
 
 /// Runs all servers by turns, and prints the table.
 pub(super) fn compare(repo: &Repo, options: &Load) -> Result<String> {
-    compare_with(&build(repo, "release", "release")?, options)
+    compare_with(&build(repo)?, options)
 }
 
 pub(super) fn compare_with(program: &Path, options: &Load) -> Result<String> {
