@@ -6,7 +6,9 @@
 //!   notified. So a wait that begins before a look at the state misses nothing.
 
 use super::notify::Notify;
+use std::future::poll_fn;
 use warpweft_platform::sync::{Arc, Mutex, MutexGuard};
+use warpweft_task::budget::poll_budget;
 
 /// What is behind the lock. `V` is what a channel keeps of what was sent.
 pub(super) struct FeedState<V> {
@@ -108,8 +110,10 @@ impl<V> ReceiveEnd<V> {
         self.shared.state.lock()
     }
 
-    /// Waits until `look` returns something. It looks now, and after each notification.
+    /// Waits until `look` returns something. It looks now, and after each notification. A row of calls that
+    /// find something at once is pending now and then, so that others go on: see [`warpweft_task::budget`].
     pub(super) async fn wait_until<R>(&mut self, mut look: impl FnMut(&mut Self) -> Option<R>) -> R {
+        poll_fn(|cx| poll_budget(cx)).await;
         loop {
             let shared = Arc::clone(&self.shared);
             // The wait begins before the look, so that nothing is missed in between.

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use warpweft::io::Lines;
 use warpweft::net::UdpSocket;
-use warpweft::sync::channel;
+use warpweft::sync::{Mutex, RwLock, Semaphore, broadcast, channel, watch};
 use warpweft::time::timeout;
 use warpweft::{JoinError, Runtime, spawn};
 
@@ -32,6 +32,43 @@ async fn passes_on() {
     loop {
         sender.send(1).await.expect("it is open");
         assert_eq!(receiver.recv().await, Ok(1));
+    }
+}
+
+async fn tells_many() {
+    let (sender, mut receiver) = broadcast::channel(1);
+    loop {
+        sender.send(1).expect("a receiver");
+        assert_eq!(receiver.recv().await, Ok(1));
+    }
+}
+
+async fn changes() {
+    let (sender, mut receiver) = watch::channel(1);
+    loop {
+        sender.send(1).expect("a receiver");
+        receiver.changed().await.expect("it is open");
+    }
+}
+
+async fn locks() {
+    let lock = Mutex::new(0);
+    loop {
+        *lock.lock().await += 1;
+    }
+}
+
+async fn reads() {
+    let lock = RwLock::new(0);
+    loop {
+        assert_eq!(*lock.read().await, 0);
+    }
+}
+
+async fn acquires() {
+    let permits = Semaphore::new(1);
+    loop {
+        drop(permits.acquire(1).await);
     }
 }
 
@@ -59,6 +96,11 @@ fn a_time_limit_ends_them() {
         let runtime = one_worker();
         assert!(runtime.block_on(timeout(SHORT, sends())).is_err());
         assert!(runtime.block_on(timeout(SHORT, passes_on())).is_err());
+        assert!(runtime.block_on(timeout(SHORT, tells_many())).is_err());
+        assert!(runtime.block_on(timeout(SHORT, changes())).is_err());
+        assert!(runtime.block_on(timeout(SHORT, locks())).is_err());
+        assert!(runtime.block_on(timeout(SHORT, reads())).is_err());
+        assert!(runtime.block_on(timeout(SHORT, acquires())).is_err());
         assert!(runtime.block_on(timeout(SHORT, reads_lines())).is_err());
         let all = runtime.spawn(async {
             let sends = timeout(SHORT, sends()).await.is_err();
