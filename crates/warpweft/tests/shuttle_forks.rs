@@ -373,3 +373,132 @@ fn the_owner_of_a_part_has_a_worker_for_its_fibers() {
         }));
     }
 }
+
+/// Waits a while for the flag.
+fn until_some_time(flag: &AtomicUsize) {
+    for _ in 0..60 {
+        if flag.load(Ordering::SeqCst) != 0 {
+            return;
+        }
+        thread::yield_now();
+    }
+}
+
+/// Opens its gates after `turns`, and gives others some more.
+fn open_after(turns: usize, gates: &[Gate]) {
+    (0..turns).for_each(|_| thread::yield_now());
+    gates.iter().for_each(Gate::open);
+    (0..10).for_each(|_| thread::yield_now());
+}
+
+/// A frame that has no spare thread for its worker is given a second worker, by the owner of the part that it
+/// ran. It does not keep both.
+#[test]
+fn two_workers_come_to_one_thread() {
+    support::check_fairly(|| {
+        let runtime = Runtime::builder()
+            .workers(2)
+            .max_threads(3)
+            .build()
+            .expect("a small pool");
+        let began = Arc::new(AtomicUsize::new(0));
+        let flags: Arc<[AtomicUsize; 5]> = Arc::new(std::array::from_fn(|_| AtomicUsize::new(0)));
+        let apart = Gate::default();
+        let gates = [Gate::default(), Gate::default(), Gate::default()];
+        let fibers = gates.clone().map(|gate| {
+            let began = Arc::clone(&began);
+            runtime.spawn_fiber(move || {
+                began.fetch_add(1, Ordering::SeqCst);
+                block_on(gate);
+            })
+        });
+        while began.load(Ordering::SeqCst) < 3 {
+            thread::yield_now();
+        }
+        let on_top = apart.clone();
+        let frame = runtime.spawn_job(move || {
+            let threads = Arc::new(std::sync::Mutex::new(Vec::new()));
+            let note = || threads.lock().expect("no panic").push(thread::current().id());
+            let begin = |flag: usize| {
+                flags[flag].store(1, Ordering::SeqCst);
+                until_some_time(&flags[flag + 1]);
+            };
+            // In a thread of none of these frames it waits, so that no spare is left.
+            let job = || {
+                let (apart, threads, flags) = (apart.clone(), Arc::clone(&threads), Arc::clone(&flags));
+                move || {
+                    let is_apart = !threads
+                        .lock()
+                        .expect("no panic")
+                        .contains(&thread::current().id());
+                    flags[4].store(1, Ordering::SeqCst);
+                    if is_apart {
+                        block_on(apart);
+                    }
+                }
+            };
+            let innermost = || {
+                note();
+                flags[3].store(1, Ordering::SeqCst);
+                (0..10).for_each(|_| thread::yield_now());
+                spawn_job(job()).detach();
+                until_some_time(&flags[4]);
+                open_after(5, &gates);
+            };
+            let inner = || {
+                note();
+                warpweft::join(|| begin(2), innermost);
+            };
+            let outer = || {
+                note();
+                warpweft::join(|| begin(1), inner);
+            };
+            note();
+            warpweft::join(|| until_some_time(&flags[1]), outer);
+            on_top.open();
+        });
+        frame.wait().expect("no panic");
+        fibers
+            .into_iter()
+            .for_each(|fiber| fiber.wait().expect("no panic"));
+    });
+}
+
+/// The pool closes while a frame waits for a worker, and its thread has fibers that end.
+#[test]
+fn the_pool_closes_while_the_owner_of_a_part_has_fibers() {
+    for threads in [2, 3, 4] {
+        support::check_with(Arc::new(move || {
+            let runtime = Runtime::builder()
+                .workers(2)
+                .max_threads(threads)
+                .build()
+                .expect("a small pool");
+            let gates = [Gate::default(), Gate::default(), Gate::default()];
+            let flags: Arc<[AtomicUsize; 3]> = Arc::new(std::array::from_fn(|_| AtomicUsize::new(0)));
+            let fibers = gates
+                .clone()
+                .map(|gate| runtime.spawn_fiber(move || block_on(gate)));
+            let of_frame = Arc::clone(&flags);
+            let frame = runtime.spawn_job(move || {
+                let part = || {
+                    of_frame[1].store(1, Ordering::SeqCst);
+                    (0..6).for_each(|_| thread::yield_now());
+                    gates.iter().for_each(Gate::open);
+                    of_frame[2].store(1, Ordering::SeqCst);
+                    (0..6).for_each(|_| thread::yield_now());
+                };
+                let begin = || {
+                    of_frame[0].store(1, Ordering::SeqCst);
+                    until_some_time(&of_frame[1]);
+                };
+                let fork = || drop(warpweft::join(begin, part));
+                warpweft::join(|| until_some_time(&of_frame[0]), fork);
+            });
+            frame.detach();
+            fibers.into_iter().for_each(|fiber| fiber.detach());
+            until_some_time(&flags[2]);
+            drop(runtime);
+        }));
+    }
+}

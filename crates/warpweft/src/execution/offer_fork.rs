@@ -25,9 +25,12 @@ impl StackContext {
         false
     }
 
-    /// Does the same in a scope, or under a token. There each fork comes here.
+    /// Does the same in a scope, or under a token, or in a waker. There each fork comes here.
     #[inline(never)]
     fn offer_unusually(&self) -> bool {
+        if self.keeps_worker() {
+            return false;
+        }
         if self.is_stopped_at_fork() {
             return true;
         }

@@ -19,6 +19,12 @@ use warpweft_platform::thread::yield_now;
 use warpweft_task::{Latch, Runnable, Why};
 
 impl StackContext {
+    /// Returns true if a frame of this stack that waits for its fork may run parts of it: afterwards it may
+    /// have another worker. A fiber cannot have one, and a hook or a waker must keep its own.
+    pub(crate) fn may_run_parts(&self) -> bool {
+        self.is_of_thread() && !self.keeps_worker()
+    }
+
     /// Runs a part of the fork of this stack whose thief sets `latch`. If the owner of the part waits for it,
     /// the owner continues with this worker, and this frame waits for the latch and for a worker. Returns
     /// true if it has kept its own.
@@ -71,11 +77,12 @@ impl StackContext {
     }
 
     /// Gives the worker to a spare thread: the one for which it was meant has one, for its fibers. Returns
-    /// false if there is none, and this frame was called meanwhile, with its own worker.
+    /// false if the frame need not sleep: it was called meanwhile, and has its own worker, or the pool has
+    /// closed.
     #[cold]
     fn give_to_spare(&self, thread_handle: &ThreadHandle) -> bool {
         let threads = &self.fibers().pool().core().threads;
-        loop {
+        while self.worker_ref().is_some() {
             if let Ok(spare) = threads.reserve(self.thread_handle().pool()) {
                 spare.handoff.assign(self.release_worker());
                 return true;
@@ -85,10 +92,35 @@ impl StackContext {
                 if self.worker_ref().is_some() {
                     return false;
                 }
-                thread_handle.handoff.open();
-                return true;
+            } else if let Some(second) = thread_handle.handoff.wait() {
+                self.pass_on(second);
             }
-            // It was given a second one, which it takes once the first one has a thread.
+            thread_handle.handoff.open();
+        }
+        // OPEN first: what ends the runnable from here on finds it so.
+        !(thread_handle.is_dropped() && thread_handle.handoff.close())
+    }
+
+    /// Gives another worker than its own one away, which this thread was given while it still had that.
+    #[cold]
+    fn pass_on(&self, worker: usize) {
+        let pool = self.fibers().pool();
+        let threads = &pool.core().threads;
+        loop {
+            if let Ok(spare) = threads.reserve(self.thread_handle().pool()) {
+                spare.handoff.assign(Some(worker));
+                return;
+            }
+            // A thread in the middle of a task takes it for its fibers, or works meanwhile.
+            if threads.offer_to_any(worker) {
+                return;
+            }
+            if pool.is_closing() {
+                // Both have to leave.
+                self.work_meanwhile(|| false);
+                self.acquire_worker(Some(worker));
+                return self.work_meanwhile(|| false);
+            }
             yield_now();
         }
     }

@@ -469,17 +469,19 @@ pub(crate) fn hold(more: bool) {
 
 /// Calls `f`, which runs foreign code between two steps of this thread's worker: wakers, or a hook that takes
 /// a task from outside. A wait in it is refused by a panic, so that the thread carries the same worker
-/// afterwards.
+/// afterwards. Forks in it are not offered: their thief might need what this worker is about to do.
 pub(crate) fn with_worker_kept<R>(f: impl FnOnce() -> R) -> R {
-    struct Ends<'a>(&'a ThreadFibers);
+    struct Ends<'a>(&'a StackContext);
     impl Drop for Ends<'_> {
         fn drop(&mut self) {
-            self.0.keep_worker(false);
+            self.0.fibers().keep_worker(false);
+            self.0.forks().hold_back(false);
         }
     }
     let _ends = here().map(|context| {
         context.fibers().keep_worker(true);
-        Ends(context.fibers())
+        context.forks().hold_back(true);
+        Ends(context)
     });
     f()
 }

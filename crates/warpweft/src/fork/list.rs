@@ -65,14 +65,16 @@ pub(crate) struct List {
     scope: Cell<*const Jobs>,
     /// The open scopes of this stack, the outermost first.
     scopes: RefCell<Vec<NonNull<Jobs>>>,
-    /// The number of open scopes, and one more while the list is checked. If it is 0, the oldest latent fork
-    /// is all that can be offered.
+    /// The number of open scopes, and one more while the list is checked, and for each frame that
+    /// [holds forks back](Self::hold_back). If it is 0, the oldest latent fork is all that can be offered.
     unusual: Cell<usize>,
     watch: Cell<*const AtomicU64>,
     expect: Cell<u64>,
     always: AtomicU64,
     /// The stolen fork that this stack runs; null if it runs none.
     ancestor: Cell<*const Stealable>,
+    /// The number of scopes that were open when that fork began. Their jobs are no parts of it.
+    older_scopes: Cell<usize>,
     foot: ForkRecord,
     /// True while a token counts on this stack.
     checked: Cell<bool>,
@@ -103,6 +105,7 @@ impl List {
             unusual: Cell::new(0),
             always: AtomicU64::new(FREE),
             ancestor: Cell::new(ptr::null()),
+            older_scopes: Cell::new(0),
             foot: ForkRecord::foot(),
             checked: Cell::new(false),
             frame: Cell::new(ptr::null()),
@@ -220,7 +223,7 @@ impl List {
             return false;
         };
         debug_assert!(self.scope.get().is_null(), "an open scope looks after its offer");
-        self.publish(offer, self.make_public(record, ptr::null()));
+        self.publish(offer, self.make_public(record, ptr::null()), self.ancestor.get());
         true
     }
 
@@ -228,13 +231,28 @@ impl List {
     fn offer_with_scopes(&self, offer: &Offer<Stealable>) -> bool {
         self.nothing_on_offer();
         let (what, scope) = self.oldest().unzip();
-        self.scope.set(scope.unwrap_or(ptr::null()));
-        what.inspect(|&what| self.publish(offer, what)).is_some()
+        let scope = scope.unwrap_or(ptr::null());
+        self.scope.set(scope);
+        let ancestor = if self.is_older(scope) {
+            ptr::null()
+        } else {
+            self.ancestor.get()
+        };
+        what.inspect(|&what| self.publish(offer, what, ancestor))
+            .is_some()
+    }
+
+    /// Returns true if the scope was open before the stolen fork began that this stack runs. The fork may
+    /// have spawned into it, but the fork's owner does not wait for that.
+    fn is_older(&self, scope: *const Jobs) -> bool {
+        let scopes = self.scopes.borrow();
+        let mut older = scopes.iter().take(self.older_scopes.get());
+        older.any(|older| ptr::eq(older.as_ptr(), scope))
     }
 
     #[inline]
-    fn publish(&self, offer: &Offer<Stealable>, what: NonNull<Stealable>) {
-        let turn = offer.publish(what, self.ancestor.get());
+    fn publish(&self, offer: &Offer<Stealable>, what: NonNull<Stealable>, ancestor: *const Stealable) {
+        let turn = offer.publish(what, ancestor);
         self.offered.set(what.as_ptr());
         self.watch.set(offer.decision());
         self.expect.set(taken(turn));
@@ -386,6 +404,13 @@ impl List {
         self.unusual.set(self.unusual.get() + 1);
     }
 
+    /// Notes that a frame begins, or ends, above which nothing is to be offered. The caller of
+    /// `offer_unusually` looks after that.
+    pub(crate) fn hold_back(&self, begins: bool) {
+        let frames = self.unusual.get();
+        self.unusual.set(if begins { frames + 1 } else { frames - 1 });
+    }
+
     pub(crate) fn close_scope(&self) {
         self.scopes.borrow_mut().pop();
         self.unusual.set(self.unusual.get() - 1);
@@ -393,10 +418,18 @@ impl List {
 
     /// Runs a stolen fork on this stack. Until it is done, what the stack offers is a part of it.
     pub(crate) fn run_stolen(&self, fork: Stolen) {
-        let before = self.ancestor.replace(fork.address());
+        let scopes = self.older_scopes.replace(self.scopes.borrow().len());
+        let before = self.replace_ancestor(fork.address());
         // It never unwinds: its owner gets the panic.
         fork.run();
-        self.ancestor.set(before);
+        self.replace_ancestor(before);
+        self.older_scopes.set(scopes);
+    }
+
+    /// From here on, what this stack offers is a part of that fork, or of none if it is null. Returns of
+    /// which it was before.
+    pub(crate) fn replace_ancestor(&self, fork: *const Stealable) -> *const Stealable {
+        self.ancestor.replace(fork)
     }
 
     /// Returns true if this stack runs a stolen fork.

@@ -160,7 +160,7 @@ fn wait(context: &StackContext, record: &ForkRecord) {
     let ancestor = ptr::from_ref(record).cast::<Stealable>();
     let seen = OfferView::default();
     let run_part = || {
-        let worker_ref = context.worker_ref().filter(|_| context.is_of_thread())?;
+        let worker_ref = context.worker_ref().filter(|_| context.may_run_parts())?;
         let part = context.offer_board().steal_below(ancestor, &seen)?;
         worker_ref.counters.add(Count::ForksTaken, 1);
         let start = clock::now_ns();

@@ -396,17 +396,10 @@ impl ThreadSet {
 
     /// Returns the kernel's number of the thread that carries that worker. For reports.
     pub(crate) fn thread_with(&self, worker: usize) -> Option<u32> {
-        let thread_handles: Vec<_> = {
-            let state = self.state.lock();
-            state
-                .thread_handles
-                .iter()
-                .map(|(_, thread_handle)| Arc::clone(thread_handle))
-                .collect()
-        };
-        thread_handles
+        let handles = self.state.lock().thread_handles.clone();
+        handles
             .iter()
-            .find_map(|thread_handle| thread_handle.thread_with(worker))
+            .find_map(|(_, thread_handle)| thread_handle.thread_with(worker))
     }
 
     pub(crate) fn note(&self, note: ThreadEvent) {
@@ -441,6 +434,14 @@ impl ThreadSet {
         for (_, thread_handle) in thread_handles {
             thread_handle.end();
         }
+    }
+
+    /// Offers a worker to all threads that sleep in the middle of a task. Returns true if one took it.
+    #[cold]
+    pub(crate) fn offer_to_any(&self, worker: usize) -> bool {
+        let state = self.state.lock();
+        let mut handles = state.thread_handles.iter();
+        handles.any(|(_, thread_handle)| thread_handle.handoff.offer(Some(worker)))
     }
 
     /// Notes that the calling thread is about to end.

@@ -4,6 +4,7 @@
 #[path = "../support/in_time.rs"]
 mod in_time;
 
+mod chains;
 mod ending;
 mod graceful;
 mod last_waits;

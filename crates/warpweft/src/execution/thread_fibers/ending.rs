@@ -58,6 +58,11 @@ impl ThreadFibers {
                 return false;
             }
         }
+        // It takes what the mailbox has: a wake of a fiber that has ended. Otherwise the thread would ask for
+        // a worker again and again.
+        while self.resume_one(base) {
+            end_child_if(self.pool.is_in_forked_child());
+        }
         true
     }
 }

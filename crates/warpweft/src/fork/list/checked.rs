@@ -124,8 +124,9 @@ impl List {
             self.nothing_on_offer();
         }
         let published = if self.scopes.borrow().is_empty() {
-            self.oldest_latent()
-                .inspect(|&record| self.publish(offer, self.make_public(record, self.token_of(record))))
+            let what = self.oldest_latent();
+            let what = what.map(|record| self.make_public(record, self.token_of(record)));
+            what.inspect(|&what| self.publish(offer, what, self.ancestor.get()))
                 .is_some()
         } else {
             self.offer_with_scopes(offer)

@@ -306,7 +306,7 @@ impl<P: Policy> TypedPool<P> {
         }
         // The end of the pool waits for those who have access, and the destructor may wait for that end.
         drop(access);
-        end_late_of(ptr::from_ref(self).cast(), || task.abandon(Abandon::Shutdown));
+        end_late_of(ptr::from_ref(self).cast(), task);
         drop(keep);
     }
 
