@@ -20,6 +20,8 @@ const MOST: u32 = 128;
 const COUNTS: bool = !cfg!(any(warpweft_loom, warpweft_shuttle));
 
 thread_word!(static LEFT: u32 = MOST);
+// True if a row was ended, and `take_pause` has not been called since.
+thread_word!(static PAUSED: bool = false);
 
 /// Begins anew: a future is about to be polled.
 #[inline]
@@ -47,6 +49,15 @@ pub fn poll_budget(cx: &Context<'_>) -> Poll<()> {
 #[cold]
 fn pause(cx: &Context<'_>) -> Poll<()> {
     begin();
+    PAUSED.with(|paused| paused.set(true));
     cx.waker().wake_by_ref();
     Poll::Pending
+}
+
+/// Returns true if a row was ended on this thread since the last call. A stack that polls for itself, and
+/// finds that it was woken meanwhile, lets others go then.
+#[inline]
+#[must_use]
+pub fn take_pause() -> bool {
+    COUNTS && PAUSED.with(|paused| paused.replace(false))
 }

@@ -12,7 +12,7 @@ use shuttle::thread;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use support::{Gate, check, runtime};
-use warpweft::{ForkCx, Runtime, Scope, SpawnError, block_on, spawn_job};
+use warpweft::{ForkCx, JoinHandle, Runtime, Scope, SpawnError, block_on, spawn_job};
 
 fn fib(cx: ForkCx<'_>, n: u64) -> u64 {
     if n < 2 {
@@ -417,7 +417,7 @@ fn two_workers_come_to_one_thread() {
         }
         let on_top = apart.clone();
         let frame = runtime.spawn_job(move || {
-            let threads = Arc::new(std::sync::Mutex::new(Vec::new()));
+            let threads = Arc::new(Mutex::new(Vec::new()));
             let note = || threads.lock().expect("no panic").push(thread::current().id());
             let begin = |flag: usize| {
                 flags[flag].store(1, Ordering::SeqCst);
@@ -492,11 +492,13 @@ fn the_pool_closes_while_the_owner_of_a_part_has_fibers() {
                     of_frame[0].store(1, Ordering::SeqCst);
                     until_some_time(&of_frame[1]);
                 };
-                let fork = || drop(warpweft::join(begin, part));
+                let fork = || {
+                    warpweft::join(begin, part);
+                };
                 warpweft::join(|| until_some_time(&of_frame[0]), fork);
             });
             frame.detach();
-            fibers.into_iter().for_each(|fiber| fiber.detach());
+            fibers.into_iter().for_each(JoinHandle::detach);
             until_some_time(&flags[2]);
             drop(runtime);
         }));

@@ -51,7 +51,8 @@ impl<'scope> BoundedScope<'scope, '_> {
         F: FnOnce() + Send + 'scope,
     {
         if !self.try_place() {
-            self.wait_for_place();
+            // It ends with a place, or with the pool.
+            let _ = self.wait_for_place(Duration::MAX);
         }
         self.go(job);
     }
@@ -61,10 +62,11 @@ impl<'scope> BoundedScope<'scope, '_> {
         self.places.try_acquire(1).map(Permit::forget).is_ok()
     }
 
-    /// Waits for a place. A closing pool drops the tasks of the scope's jobs, and then only this stack can
-    /// run them. So the places end with the pool, and this runs what other threads have not taken.
+    /// Waits for a place, for that time at most. Returns false if there was none. A closing pool drops the
+    /// tasks of the scope's jobs, and then only this stack can run them. So the places end with the pool, and
+    /// this runs what other threads have not taken.
     #[cold]
-    fn wait_for_place(&self) {
+    fn wait_for_place(&self, most: Duration) -> bool {
         let pool = self.scope.pool();
         let _entered = pool
             .any()
@@ -72,10 +74,12 @@ impl<'scope> BoundedScope<'scope, '_> {
             .info
             .at_close
             .enter(Arc::clone(&self.places) as _);
-        match self.places.acquire(1).wait() {
-            Ok(permit) => permit.forget(),
-            Err(_) => while self.scope.run_one() {},
+        match block_on(timeout(most, self.places.acquire(1))) {
+            Ok(Ok(permit)) => permit.forget(),
+            Ok(Err(_)) => while self.scope.run_one() {},
+            Err(_) => return false,
         }
+        true
     }
 
     /// Spawns a job if fewer than the limit have not ended.
@@ -103,10 +107,9 @@ impl<'scope> BoundedScope<'scope, '_> {
     where
         F: FnOnce() + Send + 'scope,
     {
-        let Ok(Ok(permit)) = block_on(timeout(time, self.places.acquire(1))) else {
+        if !self.try_place() && !self.wait_for_place(time) {
             return Err(job);
-        };
-        permit.forget();
+        }
         self.go(job);
         Ok(())
     }

@@ -15,6 +15,7 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::task::{Context, Poll};
 use warpweft_task::PollOnce;
+use warpweft_task::budget::take_pause;
 
 impl StackContext {
     /// Yields to the other ready fibers of this thread, if this is a fiber. Returns true if it is.
@@ -71,6 +72,15 @@ impl StackContext {
         plain.then_some((fiber, worker_ref))
     }
 
+    /// The fiber was notified in its poll. If that was the end of a row of ready operations, others run
+    /// first.
+    #[inline(never)]
+    fn go_on(&self) {
+        if take_pause() {
+            self.give_way();
+        }
+    }
+
     /// Switches away until the waker of this fiber is notified, if it was not since that number of
     /// notifications. The fiber owns this stack, or runs below it.
     #[allow(
@@ -80,7 +90,7 @@ impl StackContext {
     #[inline(always)]
     fn listen(&self, fiber: &Fiber, notifications: u64) {
         if fiber.notifications() != notifications {
-            return;
+            return self.go_on();
         }
         match self.plain_fiber() {
             Some((fiber, worker_ref)) => {

@@ -16,6 +16,7 @@ use crate::fork_join::abort_on_drop::AbortOnDrop;
 use crate::sync::channel::incoming::Incoming;
 use crate::sync::channel::{self, Sender};
 use futures_core::Stream;
+use std::collections::VecDeque;
 use std::fmt;
 use std::panic::Location;
 use std::pin::Pin;
@@ -34,7 +35,7 @@ where
     slots: Vec<Option<AbortOnDrop<<S::Item as Future>::Output>>>,
     free: Vec<usize>,
     /// Slots whose tasks are about to end, or have ended.
-    ending: Vec<usize>,
+    ending: VecDeque<usize>,
     sender: Sender<usize>,
     announced: Incoming<usize>,
     limit: usize,
@@ -64,7 +65,7 @@ where
             source: Some(source),
             slots: Vec::new(),
             free: Vec::new(),
-            ending: Vec::new(),
+            ending: VecDeque::new(),
             sender,
             announced: receiver.into_stream(),
             limit,
@@ -133,7 +134,7 @@ where
             }
         }
         while let Poll::Ready(Some(slot)) = Pin::new(&mut this.announced).poll_next(cx) {
-            this.ending.push(slot);
+            this.ending.push_back(slot);
         }
         for at in 0..this.ending.len() {
             if let Poll::Ready(result) = this.result(this.ending[at], cx) {

@@ -120,7 +120,7 @@ impl<T> fmt::Debug for Sender<T> {
 pub struct Receiver<T>(ReceiveEnd<StoredValue<T>>);
 
 impl<T: Clone> Receiver<T> {
-    /// Waits for the next value, and returns a clone, or the value itself if no other receiver needs it.
+    /// Waits for the next value, and returns a clone.
     ///
     /// If the wait is dropped before it is ready, nothing was received.
     ///

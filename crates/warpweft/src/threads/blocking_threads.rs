@@ -190,8 +190,8 @@ impl BlockingThreads {
         let waker = waker.clone();
         let mut state = self.state.lock();
         if let AdmissionWaiter::Waiting(number) = waiter {
-            let place = state.waiting.iter_mut().find(|waits| waits.number == number)?;
-            let old = std::mem::replace(&mut place.waker, waker);
+            let place = state.place_of(number)?;
+            let old = std::mem::replace(&mut state.waiting[place].waker, waker);
             drop(state);
             drop(old);
             return Some(number);
@@ -413,7 +413,14 @@ impl BlockingState {
     }
 
     fn is_waiting(&self, number: u64) -> bool {
-        self.waiting.iter().any(|waits| waits.number == number)
+        self.place_of(number).is_some()
+    }
+
+    /// Finds a waiter. They came in the order of their numbers.
+    fn place_of(&self, number: u64) -> Option<usize> {
+        self.waiting
+            .binary_search_by_key(&number, |waits| waits.number)
+            .ok()
     }
 
     /// Promises a place to the task that has waited longest, if there is one. The caller wakes it without the
@@ -433,7 +440,7 @@ impl BlockingState {
         let AdmissionWaiter::Waiting(number) = waiter else {
             return None;
         };
-        let Some(place) = self.waiting.iter().position(|waits| waits.number == number) else {
+        let Some(place) = self.place_of(number) else {
             self.promised -= 1;
             return None;
         };

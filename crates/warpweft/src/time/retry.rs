@@ -151,7 +151,10 @@ impl Retry {
             };
             match result {
                 Ok(output) => return Ok(output),
-                Err(error) => wait(attempts.after(error, &mut is_worth_it)?).await,
+                Err(error) => {
+                    let delay = attempts.after(error, &mut is_worth_it)?;
+                    attempts.check(wait(delay).await)?;
+                }
             }
         }
     }
@@ -196,29 +199,46 @@ impl Retry {
         loop {
             match operation() {
                 Ok(output) => return Ok(output),
-                Err(error) => wait_here(attempts.after(error, &mut is_worth_it)?),
+                Err(error) => {
+                    let delay = attempts.after(error, &mut is_worth_it)?;
+                    attempts.check(wait_here(delay))?;
+                }
             }
         }
     }
 }
 
-/// Waits, and yields at least once: otherwise a task whose delays are zero keeps its worker for ever.
-async fn wait(delay: Duration) {
+/// How much too early a sleep may end, in nanoseconds. The sleeps of a runtime that shuts down end at once.
+const EARLY_NS: u64 = 1_000_000;
+
+/// Returns when a delay that begins now has passed, nearly.
+fn end_of(delay: Duration) -> u64 {
+    let delay = nanoseconds(delay).saturating_sub(EARLY_NS);
+    clock::now_ns().saturating_add(delay)
+}
+
+/// Waits, and yields at least once: otherwise a task whose delays are zero keeps its worker for ever. Returns
+/// false if the wait was cut short.
+async fn wait(delay: Duration) -> bool {
+    let end_ns = end_of(delay);
     let mut sleep = sleep(delay);
     if poll_fn(|cx| Poll::Ready(Pin::new(&mut sleep).poll(cx).is_ready())).await {
         pause().await;
     } else {
         sleep.await;
     }
+    clock::now_ns() >= end_ns
 }
 
 /// The shortest delay in a closure. A hand-over to another thread and back takes up to half of it.
 const SHORTEST: Duration = Duration::from_micros(50);
 
 /// Does what [`wait`] does in direct style. A stack that cannot yield sleeps.
-fn wait_here(delay: Duration) {
+fn wait_here(delay: Duration) -> bool {
+    let end_ns = end_of(delay);
     let is_long = delay >= SHORTEST || here().is_some_and(StackContext::give_way);
     block_on(sleep(if is_long { delay } else { SHORTEST }));
+    clock::now_ns() >= end_ns
 }
 
 /// The attempts of one call.
@@ -254,6 +274,18 @@ impl<'a, E> Attempts<'a, E> {
             last: self.last.take(),
             reason: GaveUp::Time,
         }
+    }
+
+    /// Returns the error of the whole if the delay has not passed: the runtime shuts down.
+    fn check(&mut self, has_passed: bool) -> Result<(), RetryError<E>> {
+        if has_passed {
+            return Ok(());
+        }
+        Err(RetryError {
+            attempts: self.made,
+            last: self.last.take(),
+            reason: GaveUp::Shutdown,
+        })
     }
 
     /// Returns the delay after an attempt that failed, or the error of the whole.
@@ -313,6 +345,8 @@ pub enum GaveUp {
     NextTooLate,
     /// The error is none that goes away.
     NotWorthIt,
+    /// The runtime shuts down: delays end at once.
+    Shutdown,
 }
 
 /// The error of an operation that was tried again and again: see [`Retry`].
@@ -336,6 +370,7 @@ impl<E: fmt::Display> fmt::Display for RetryError<E> {
             GaveUp::Time => ", because the time is over",
             GaveUp::NextTooLate => ", because the time would be over before the next attempt",
             GaveUp::NotWorthIt => ", because the error does not go away",
+            GaveUp::Shutdown => ", because the runtime shuts down",
         })?;
         match &self.last {
             Some(error) => write!(f, ": {error}"),

@@ -176,7 +176,12 @@ fn a_cancelled_body_does_not_wait_for_ever() {
 #[test]
 fn the_end_of_the_runtime_leaves_no_body_waiting() {
     in_time(|| {
-        for workers in [1, 2] {
+        for (workers, limit) in [
+            (1, None),
+            (2, None),
+            (1, Some(Duration::MAX)),
+            (2, Some(Duration::MAX)),
+        ] {
             let runtime = Runtime::builder().workers(workers).build().expect("workers");
             let (begins, begun) = mpsc::channel();
             let ran = AtomicUsize::new(0);
@@ -187,11 +192,15 @@ fn the_end_of_the_runtime_leaves_no_body_waiting() {
                         scope_bounded(4, |scope| {
                             for _ in 0..200 {
                                 let begins = begins.clone();
-                                scope.spawn(move || {
+                                let job = move || {
                                     let _ = begins.send(());
                                     thread::sleep(Duration::from_millis(1));
                                     ran.fetch_add(1, SeqCst);
-                                });
+                                };
+                                match limit {
+                                    Some(limit) => assert!(scope.spawn_within(limit, job).is_ok()),
+                                    None => scope.spawn(job),
+                                }
                             }
                         })
                     });

@@ -4,8 +4,11 @@ use crate::in_time::in_time;
 use futures_io::AsyncRead;
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
+use warpweft::fiber::spawn_here;
 use warpweft::io::Lines;
 use warpweft::net::UdpSocket;
 use warpweft::sync::{Mutex, RwLock, Semaphore, broadcast, channel, watch};
@@ -130,5 +133,25 @@ fn the_end_of_the_runtime_ends_them() {
         let task = runtime.spawn(passes_on());
         drop(runtime);
         assert!(matches!(task.wait(), Err(JoinError::Shutdown)));
+    });
+}
+
+/// Also in direct style: the fibers of a thread run on that thread alone.
+#[test]
+fn fibers_let_others_of_their_thread_run() {
+    in_time(|| {
+        let runtime = one_worker();
+        let fiber = runtime.spawn_fiber(|| {
+            let over = Arc::new(AtomicBool::new(false));
+            let ends = Arc::clone(&over);
+            let other = spawn_here(move || ends.store(true, Ordering::Relaxed));
+            let (sender, receiver) = channel::bounded(1);
+            while !over.load(Ordering::Relaxed) {
+                sender.send(1).wait().expect("it is open");
+                assert_eq!(receiver.recv().wait(), Ok(1));
+            }
+            other.wait().expect("no panic");
+        });
+        fiber.wait().expect("no panic");
     });
 }

@@ -6,6 +6,7 @@ use std::io::{self, ErrorKind};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 use warpweft::cancel::CancelToken;
 use warpweft::time::{GaveUp, Retry, TimeoutExt as _, sleep};
@@ -116,6 +117,31 @@ fn the_time_of_all_attempts_is_limited() {
     // A limit beyond the clock is none.
     let ended = one().block_on(quick().within(Duration::MAX).run(|| async { Ok::<_, u32>(7) }));
     assert_eq!(ended.ok(), Some(7));
+}
+
+/// Sleeps end at once then, and a server that is down would be called without pause.
+#[test]
+fn the_end_of_the_runtime_ends_the_attempts() {
+    let runtime = one();
+    let (begins, begun) = channel();
+    let job = runtime.spawn_job(move || {
+        let retry = Retry::new()
+            .attempts(1_000_000)
+            .first_delay(Duration::from_secs(100))
+            .longest_delay(Duration::from_secs(100));
+        let mut calls = 0;
+        let error = retry.call(|| {
+            calls += 1;
+            begins.send(()).expect("the test waits");
+            Err::<(), _>(calls)
+        });
+        let error = error.expect_err("it fails");
+        (error.attempts, error.last, error.reason, error.to_string())
+    });
+    begun.recv().expect("it begins");
+    drop(runtime);
+    let text = "gave up after 1 attempt, because the runtime shuts down: 1".to_owned();
+    assert_eq!(job.wait().ok(), Some((1, Some(1), GaveUp::Shutdown, text)));
 }
 
 #[test]

@@ -299,7 +299,8 @@ impl PoolRecorder {
         let age = Duration::from_nanos(now.ns.saturating_sub(self.start.ns));
         let awake = |worker: &CachePadded<WorkerRecorder>| {
             let slept = scale.span_ns(worker.slept(now.ticks));
-            age.saturating_sub(Duration::from_nanos(slept as u64))
+            let awake = age.saturating_sub(Duration::from_nanos(slept as u64));
+            Duration::from_nanos(worker.at_least(awake.as_nanos() as u64))
         };
         (self.workers.iter().take(workers).map(awake).collect(), age)
     }

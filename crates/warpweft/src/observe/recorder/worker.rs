@@ -15,6 +15,7 @@ use super::times::{Measure, Times, class};
 use super::{Mode, PoolRecorder};
 use std::cell::{Cell, UnsafeCell};
 use std::sync::OnceLock;
+use warpweft_platform::atomic::{AtomicU64, Ordering};
 use warpweft_policy::{Count, Counters, priority};
 use warpweft_task::TaskRef;
 
@@ -43,6 +44,8 @@ pub(crate) struct WorkerRecorder {
     times: OnceLock<Times>,
     /// In ticks.
     sleep_time: SleepTime,
+    /// The longest time for which it was said to have been awake, in nanoseconds.
+    awake_ns: AtomicU64,
     /// What the counters said when they were recorded last: stolen and overflowed tasks.
     stolen: Cell<u64>,
     overflowed: Cell<u64>,
@@ -64,6 +67,7 @@ impl WorkerRecorder {
             cache: UnsafeCell::default(),
             times: OnceLock::new(),
             sleep_time: SleepTime::default(),
+            awake_ns: AtomicU64::new(0),
             stolen: Cell::new(0),
             overflowed: Cell::new(0),
         }
@@ -112,6 +116,13 @@ impl WorkerRecorder {
     /// Returns for how many ticks the worker has slept until `now`.
     pub(super) fn slept(&self, now: u64) -> u64 {
         self.sleep_time.until(now)
+    }
+
+    /// Returns how long it has been awake, which was computed as `awake_ns`, but never less than before: the
+    /// rate of the clock's ticks is measured anew each time.
+    pub(super) fn at_least(&self, awake_ns: u64) -> u64 {
+        // Ordering: Relaxed. The number says nothing of other memory.
+        self.awake_ns.fetch_max(awake_ns, Ordering::Relaxed).max(awake_ns)
     }
 
     /// Records what the worker's counters say of stolen and overflowed tasks since the last call.
