@@ -285,7 +285,6 @@ impl<'a, T> WaitOp for Locking<'a, T> {
     type Item = u32;
     type Output = MutexGuard<'a, T>;
     const OWNER: Option<fn(&Self) -> Who> = Some(|this| this.0.owner.get());
-    const HAS_BUDGET: bool = true;
 
     fn state(&self) -> &sync::Mutex<WaitList<u32>> {
         &self.0.list.node().state

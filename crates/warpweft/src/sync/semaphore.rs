@@ -407,7 +407,6 @@ impl<'a> WaitOp for Acquiring<'a> {
     type Item = PermitRequest;
     type Output = Result<Permit<'a>, Closed>;
     const OWNER: Option<fn(&Self) -> Who> = Some(|this| this.0.holder.get().0);
-    const HAS_BUDGET: bool = true;
 
     fn state(&self) -> &sync::Mutex<Requests> {
         &self.0.list.node().state

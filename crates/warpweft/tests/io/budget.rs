@@ -11,7 +11,7 @@ use std::time::Duration;
 use warpweft::fiber::spawn_here;
 use warpweft::io::Lines;
 use warpweft::net::UdpSocket;
-use warpweft::sync::{Mutex, RwLock, Semaphore, broadcast, channel, watch};
+use warpweft::sync::{broadcast, channel, watch};
 use warpweft::time::timeout;
 use warpweft::{JoinError, Runtime, spawn};
 
@@ -54,27 +54,6 @@ async fn changes() {
     }
 }
 
-async fn locks() {
-    let lock = Mutex::new(0);
-    loop {
-        *lock.lock().await += 1;
-    }
-}
-
-async fn reads() {
-    let lock = RwLock::new(0);
-    loop {
-        assert_eq!(*lock.read().await, 0);
-    }
-}
-
-async fn acquires() {
-    let permits = Semaphore::new(1);
-    loop {
-        drop(permits.acquire(1).await);
-    }
-}
-
 async fn reads_lines() {
     struct Endless;
     impl AsyncRead for Endless {
@@ -101,9 +80,6 @@ fn a_time_limit_ends_them() {
         assert!(runtime.block_on(timeout(SHORT, passes_on())).is_err());
         assert!(runtime.block_on(timeout(SHORT, tells_many())).is_err());
         assert!(runtime.block_on(timeout(SHORT, changes())).is_err());
-        assert!(runtime.block_on(timeout(SHORT, locks())).is_err());
-        assert!(runtime.block_on(timeout(SHORT, reads())).is_err());
-        assert!(runtime.block_on(timeout(SHORT, acquires())).is_err());
         assert!(runtime.block_on(timeout(SHORT, reads_lines())).is_err());
         let all = runtime.spawn(async {
             let sends = timeout(SHORT, sends()).await.is_err();
