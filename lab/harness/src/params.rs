@@ -264,15 +264,6 @@ impl fmt::Display for Params {
 
 /// One list of settings for each value of the setting that has several: `wait=1,50,100`.
 pub(crate) fn variations(settings: &[String]) -> Result<Vec<Vec<String>>, LabError> {
-    let name = |setting: &str| setting.split_once('=').map(|(name, _)| name.to_owned());
-    for (at, setting) in settings.iter().enumerate() {
-        let same = |earlier: &&String| name(setting).is_some() && name(earlier) == name(setting);
-        if let Some(earlier) = settings[..at].iter().find(same) {
-            return Err(LabError::Usage(format!(
-                "`{earlier}` and `{setting}` set the same: several values of one setting are written NAME=1,2"
-            )));
-        }
-    }
     let is_list = |setting: &str| {
         setting
             .split_once('=')
@@ -377,8 +368,6 @@ mod tests {
         );
         let text = varied("n=5,7 mode=one,batch").unwrap_err().to_string();
         assert!(text.contains("one setting may have several values"), "{text}");
-        let text = varied("n=5 mode=one n=6").unwrap_err().to_string();
-        assert!(text.contains("`n=5` and `n=6` set the same"), "{text}");
         // What is left out, or is no setting, is the parameters' to refuse.
         assert_eq!(varied("n=5,").unwrap(), [settings("n=5"), settings("n=")]);
         let mut params = Params::defaults(DECLARED);
