@@ -14,7 +14,8 @@ use warpweft_platform::thread_word;
 use warpweft_task::{Abandon, Runnable};
 
 /// How many frames end tasks on one stack before tasks are left to the frames that are there. It is not the
-/// first one that takes them all: a destructor may wait for the task whose end it has brought about.
+/// first one that takes them all: a destructor may wait for the task whose end it has brought about. On a
+/// thread of a pool it ends that then: see [`end_all_left`].
 const DEPTH: usize = 64;
 
 /// A pool for which a stack ends a task, and the frame below that does so, too.
@@ -80,6 +81,12 @@ pub(crate) fn end_late_of(pool: *const (), task: Runnable) {
     task.abandon(Abandon::Shutdown);
     frame.end_rest();
     with_place(|place| place.set(frame.below.cast()));
+}
+
+/// Ends all tasks that were left to frames of the calling stack, which is about to wait: perhaps for one of
+/// them.
+pub(crate) fn end_all_left() {
+    frames().for_each(LateEnd::end_rest);
 }
 
 /// Returns true if the calling stack ends a task of the pool at that address.

@@ -11,6 +11,7 @@
 
 use super::block_on::drive;
 use super::fiber::{Fiber, MustWait};
+use super::late_end::end_all_left;
 use super::stack_context::{StackContext, give_to, here, with_stack_context};
 use super::token::with_token;
 use super::under_task::UnderTask;
@@ -490,6 +491,7 @@ pub(crate) fn resume(runnable: Runnable) {
 /// Waits on a thread of a pool, which gives its worker away until its runnable runs. Returns `false` if the
 /// thread carries none.
 fn wait(latch: &Latch) -> bool {
+    end_all_left();
     with_stack_context(|context| context.is_some_and(|context| context.wait_visibly(latch, MustWait::No)))
 }
 

@@ -141,22 +141,19 @@ impl Slots {
         )
     }
 
-    /// Takes the runnables of up to `max` sleeping tasks, and goes on where the last call ended: a shard with
-    /// many entries is looked through once, and not for each call.
+    /// Takes the runnable of a sleeping task, and goes on where the last call ended: a shard with many
+    /// entries is looked through once, and not for each call.
     ///
     /// # Safety
     ///
     /// The tasks cannot be removed meanwhile: the caller has the lock.
-    unsafe fn reclaim(&mut self, max: usize, tokens: &mut Vec<Runnable>) {
-        let mut next = self.reclaimed;
-        let sleeping = self.tasks(self.reclaimed).filter_map(|(place, task)| {
+    unsafe fn reclaim(&mut self) -> Option<Runnable> {
+        let (place, runnable) = self.tasks(self.reclaimed).find_map(|(place, task)| {
             // SAFETY: the task is in the shard, and by contract it stays there.
-            let runnable = unsafe { reclaim(task) }?;
-            next = place + 1;
-            Some(runnable)
-        });
-        tokens.extend(sleeping.take(max));
-        self.reclaimed = next;
+            Some((place, unsafe { reclaim(task) }?))
+        })?;
+        self.reclaimed = place + 1;
+        Some(runnable)
     }
 }
 
@@ -281,14 +278,21 @@ impl OwnedTasks {
         }
     }
 
-    /// Takes the runnables of up to `max` sleeping tasks: those whose runnable is in no other place.
-    pub(crate) fn reclaim(&self, max: usize) -> Vec<Runnable> {
-        let mut tokens = Vec::new();
-        for shard in &self.shards {
+    /// Takes the runnable of a sleeping task: one whose runnable is in no other place. It looks for it from
+    /// that shard on, and notes where the next call goes on.
+    ///
+    /// It takes one at a time: the task's destructor may cancel others, and wait for their end. What this had
+    /// taken would not end.
+    pub(crate) fn reclaim(&self, from: &mut usize) -> Option<Runnable> {
+        while let Some(shard) = self.shards.get(*from) {
             // SAFETY: the shard is locked.
-            unsafe { shard.slots.lock().reclaim(max - tokens.len(), &mut tokens) };
+            let runnable = unsafe { shard.slots.lock().reclaim() };
+            if runnable.is_some() {
+                return runnable;
+            }
+            *from += 1;
         }
-        tokens
+        None
     }
 }
 

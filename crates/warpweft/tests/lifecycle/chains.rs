@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
-use warpweft::{Runtime, join_async, scope_async, spawn};
+use warpweft::{JoinHandle, Runtime, join_async, scope_async, spawn};
 
 /// How many have begun, and how many have ended.
 #[derive(Default)]
@@ -25,10 +25,23 @@ impl Drop for End {
     }
 }
 
+/// Cancels its task, and waits for it.
+struct Stops(Option<JoinHandle<()>>);
+
+impl Drop for Stops {
+    fn drop(&mut self) {
+        if let Some(task) = self.0.take() {
+            task.cancel();
+            assert!(task.wait().is_err());
+        }
+    }
+}
+
 #[derive(Clone, Copy)]
 enum Link {
     Awaits,
     Holds,
+    Stops,
     Scope,
     Join,
 }
@@ -47,6 +60,10 @@ fn chained(link: Link, below: usize, counts: Arc<Counts>) -> Chained {
             Link::Awaits => drop(spawn(next).await),
             Link::Holds => {
                 let _next = spawn(next);
+                pending::<()>().await;
+            }
+            Link::Stops => {
+                let _next = Stops(Some(spawn(next)));
                 pending::<()>().await;
             }
             Link::Scope => scope_async(|scope| async move { drop(scope.spawn(next)) }).await,
@@ -78,6 +95,12 @@ fn a_chain_that_awaits() {
 #[test]
 fn a_chain_of_handles() {
     ends(Link::Holds, 50_000);
+}
+
+/// Each destructor waits for the next one, on its stack.
+#[test]
+fn a_chain_whose_destructors_wait() {
+    ends(Link::Stops, 300);
 }
 
 #[test]

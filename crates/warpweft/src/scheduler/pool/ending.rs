@@ -88,14 +88,16 @@ impl<P: Policy> TypedPool<P> {
         self.settle(held, keep);
     }
 
-    /// Ends some of the tasks that sleep, because the pool closes. Returns false if there were none.
+    /// Ends the tasks that sleep, because the pool closes. Returns false if there were none.
     ///
     /// Each worker does so as it leaves, because another one may be in a task that does not end, and others
     /// wait for what sleeps.
     pub(crate) fn end_sleeping(&self, worker: usize) -> bool {
-        let sleeping = self.core.owned_tasks.reclaim(1024);
-        let is_any = !sleeping.is_empty();
-        sleeping.into_iter().for_each(|task| self.end_in(worker, task));
+        let (mut shard, mut is_any) = (0, false);
+        while let Some(task) = self.core.owned_tasks.reclaim(&mut shard) {
+            self.end_in(worker, task);
+            is_any = true;
+        }
         is_any
     }
 
