@@ -23,6 +23,15 @@ fn fib(cx: ForkCx<'_>, n: u64) -> u64 {
     a + b
 }
 
+/// Two workers, and at most that many threads.
+fn small_pool(threads: usize) -> Runtime {
+    Runtime::builder()
+        .workers(2)
+        .max_threads(threads)
+        .build()
+        .expect("a small pool")
+}
+
 fn until_done(done: &AtomicUsize) {
     while done.load(Ordering::Relaxed) == 0 {
         thread::yield_now();
@@ -131,11 +140,7 @@ fn a_fork_that_is_older_than_a_wait_is_run_by_others() {
 #[test]
 fn without_a_spare_thread() {
     check(|| {
-        let runtime = Runtime::builder()
-            .workers(2)
-            .max_threads(2)
-            .build()
-            .expect("a small pool");
+        let runtime = small_pool(2);
         let sum = runtime.install(|cx| {
             let (a, b) = cx.join(|cx| fib(cx, 4), |_| spawn_job(|| 1).wait().expect("no panic"));
             a + b
@@ -356,11 +361,7 @@ fn a_lock_is_held_while_the_owner_of_a_part_ends_the_fork() {
 fn the_owner_of_a_part_has_a_worker_for_its_fibers() {
     for threads in [2, 3, 8] {
         support::check_with(Arc::new(move || {
-            let runtime = Runtime::builder()
-                .workers(2)
-                .max_threads(threads)
-                .build()
-                .expect("a small pool");
+            let runtime = small_pool(threads);
             let gates = [Gate::default(), Gate::default(), Gate::default()];
             let fibers = gates
                 .clone()
@@ -396,11 +397,7 @@ fn open_after(turns: usize, gates: &[Gate]) {
 #[test]
 fn two_workers_come_to_one_thread() {
     support::check_fairly(|| {
-        let runtime = Runtime::builder()
-            .workers(2)
-            .max_threads(3)
-            .build()
-            .expect("a small pool");
+        let runtime = small_pool(3);
         let began = Arc::new(AtomicUsize::new(0));
         let flags: Arc<[AtomicUsize; 5]> = Arc::new(std::array::from_fn(|_| AtomicUsize::new(0)));
         let apart = Gate::default();
@@ -469,11 +466,7 @@ fn two_workers_come_to_one_thread() {
 fn the_pool_closes_while_the_owner_of_a_part_has_fibers() {
     for threads in [2, 3, 4] {
         support::check_with(Arc::new(move || {
-            let runtime = Runtime::builder()
-                .workers(2)
-                .max_threads(threads)
-                .build()
-                .expect("a small pool");
+            let runtime = small_pool(threads);
             let gates = [Gate::default(), Gate::default(), Gate::default()];
             let flags: Arc<[AtomicUsize; 3]> = Arc::new(std::array::from_fn(|_| AtomicUsize::new(0)));
             let fibers = gates
