@@ -392,3 +392,14 @@ impl WorkerRecorder {
         self.times.get()
     }
 }
+
+#[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
+mod tests {
+    use super::WorkerRecorder;
+
+    #[test]
+    fn the_time_awake_never_goes_back() {
+        let recorder = WorkerRecorder::new(1 << 12, 1 << 12);
+        assert_eq!([5, 3, 8, 7].map(|ns| recorder.at_least(ns)), [5, 5, 8, 8]);
+    }
+}
