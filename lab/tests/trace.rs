@@ -144,6 +144,14 @@ fn a_page_is_written_for_what_is_whole() {
     folder.file("sparse", &recorded(false));
     assert_eq!(say(folder.path(), "trace view sparse -o s.html").code, Some(0));
     assert!(folder.path().join("s.html").exists());
+    for command in ["view", "svg"] {
+        let text = complaint(folder.path(), &format!("trace {command} good -o ./good"), 2);
+        assert!(text.contains("`./good` is the trace itself"), "{text}");
+    }
+    assert_eq!(
+        std::fs::read(folder.path().join("good")).expect("it is there"),
+        good
+    );
 
     folder.file("cut", &good[..good.len() - 3]);
     for (command, out) in [("view", "cut.html"), ("svg", "cut.svg"), ("slowest", "`root`")] {

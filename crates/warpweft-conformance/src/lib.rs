@@ -34,7 +34,7 @@
 //! | `small_pool` (shuttle) | trees, yields, wakes and spawners come to their end |
 //!
 //! A policy that fails gets a [`Violation`], which names the policy, the [`Duty`] and the shortest history
-//! that was found.
+//! that was found. A test that takes two minutes fails too: then a hook does not return.
 //!
 //! # Your own policy
 //!
@@ -56,6 +56,8 @@
 #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
 mod checks;
 mod duty;
+#[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+mod in_time;
 #[cfg(warpweft_shuttle)]
 mod pool;
 #[cfg(warpweft_loom)]
@@ -70,6 +72,9 @@ pub use checks::{
     shares_are_kept, steps, urgent_comes_first, urgent_steps, wakes_are_honest,
 };
 pub use duty::{Duty, Verdict, Violation};
+#[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+#[doc(hidden)]
+pub use in_time::in_time as __in_time;
 #[cfg(warpweft_shuttle)]
 pub use pool::small_pool;
 #[cfg(warpweft_loom)]
@@ -120,67 +125,32 @@ macro_rules! conformance {
 #[macro_export]
 macro_rules! __tests {
     ($policy:expr) => {
-        const NAME: &str = stringify!($policy);
-
-        #[test]
-        fn nothing_lost() -> $crate::Verdict {
-            $crate::nothing_lost(NAME, &$policy)
-        }
-
-        #[test]
-        fn nothing_lost_with_threads() -> $crate::Verdict {
-            $crate::nothing_lost_with_threads(NAME, &$policy)
-        }
-
-        #[test]
-        fn nothing_lost_in_transfers() -> $crate::Verdict {
-            $crate::nothing_lost_in_transfers(NAME, &$policy)
-        }
-
-        #[test]
-        fn nothing_starves() -> $crate::Verdict {
-            $crate::nothing_starves(NAME, &$policy)
-        }
-
-        #[test]
-        fn urgent_comes_first() -> $crate::Verdict {
-            $crate::urgent_comes_first(NAME, &$policy)
-        }
-
-        #[test]
-        fn shares_are_kept() -> $crate::Verdict {
-            $crate::shares_are_kept(NAME, &$policy)
-        }
-
-        #[test]
-        fn scan_is_exhaustive() -> $crate::Verdict {
-            $crate::scan_is_exhaustive(NAME, &$policy)
-        }
-
-        #[test]
-        fn extracts_are_honest() -> $crate::Verdict {
-            $crate::extracts_are_honest(NAME, &$policy)
-        }
-
-        #[test]
-        fn evictions_are_honest() -> $crate::Verdict {
-            $crate::evictions_are_honest(NAME, &$policy)
-        }
-
-        #[test]
-        fn rest_leaves_nothing() -> $crate::Verdict {
-            $crate::rest_leaves_nothing(NAME, &$policy)
-        }
-
-        #[test]
-        fn wakes_are_honest() -> $crate::Verdict {
-            $crate::wakes_are_honest(NAME, &$policy)
-        }
+        $crate::__tests!($policy;
+            nothing_lost
+            nothing_lost_with_threads
+            nothing_lost_in_transfers
+            nothing_starves
+            urgent_comes_first
+            shares_are_kept
+            scan_is_exhaustive
+            extracts_are_honest
+            evictions_are_honest
+            rest_leaves_nothing
+            wakes_are_honest
+        );
 
         #[test]
         fn panics_end_cleanly() -> $crate::Verdict {
-            $crate::panics_end_cleanly(NAME, || $policy)
+            $crate::__in_time(|| $crate::panics_end_cleanly(stringify!($policy), || $policy))
         }
+    };
+    ($policy:expr; $($check:ident)*) => {
+        $(
+            #[test]
+            fn $check() -> $crate::Verdict {
+                $crate::__in_time(|| $crate::$check(stringify!($policy), &$policy))
+            }
+        )*
     };
 }
 

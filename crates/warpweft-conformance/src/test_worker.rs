@@ -65,9 +65,13 @@ pub(crate) fn build<P: Policy>(
     policy: &P,
     workers: usize,
 ) -> Result<(P::Shared, Vec<P::Local>), Violation> {
-    let (shared, locals) = policy
-        .build(&PoolEnv::new(workers))
-        .map_err(|error| Violation::new(name, Duty::Build, format!("For {workers} workers: {error}")))?;
+    let (shared, locals) = policy.build(&PoolEnv::new(workers)).map_err(|error| {
+        Violation::new(
+            name,
+            Duty::Build,
+            format!("For {workers} workers it is an error: {error}"),
+        )
+    })?;
     if locals.len() != workers {
         let how = format!("For {workers} workers it made {} of them.", locals.len());
         return Err(Violation::new(name, Duty::Build, how));

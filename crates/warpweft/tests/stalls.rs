@@ -338,6 +338,27 @@ fn the_names_of_a_report_follow_while_the_runtime_ends() {
     assert!(text.contains("stalls::ends_during_a_job"), "{text}");
 }
 
+/// The names of a report are not read in the time that the end of a runtime may take. They are left out then,
+/// and the runtime counts as ended.
+#[test]
+fn the_names_of_a_report_do_not_prolong_the_end_of_a_runtime() {
+    let body = || {
+        let runtime = Runtime::builder()
+            .workers(1)
+            .report_stalls_after(Some(Duration::from_millis(5)))
+            .build()
+            .expect("threads");
+        let job = runtime.spawn_job(|| thread::sleep(Duration::from_millis(30)));
+        job.wait().expect("no panic");
+        let end = runtime.shutdown_timeout(Duration::from_millis(60));
+        end.unwrap_or_else(|remaining| panic!("{remaining}"));
+    };
+    let test = "the_names_of_a_report_do_not_prolong_the_end_of_a_runtime";
+    let Some(child) = child(test, body) else { return };
+    let text = said(child);
+    assert!(text.contains("has been for"), "{text}");
+}
+
 /// A task that blocks while it holds the lock of the standard error stream holds no report up, and the tasks
 /// behind it run.
 #[test]

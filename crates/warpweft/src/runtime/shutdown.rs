@@ -57,7 +57,7 @@ impl Runtime {
     ///
     /// In a child made by `fork()` it does nothing, because the workers are the parent's.
     pub fn shutdown(&self) {
-        if self.close() == Close::Wait {
+        if self.close(None) == Close::Wait {
             self.pools().iter().map(Pool::any).for_each(join);
         }
         self.write_stats();
@@ -112,7 +112,9 @@ impl Runtime {
     /// Closes all pools, and waits for their threads until that time. The shutdown began at `begun_ns`.
     pub(super) fn end_by(mut self, end_ns: u64, begun_ns: u64) -> Result<(), Remaining> {
         let mut found = FindingSet::nothing();
-        let has_ended = match self.close() {
+        // Half of the time is for what runs, and the other half for what is said of it.
+        let reports_by_ns = end_ns - end_ns.saturating_sub(begun_ns) / 2;
+        let has_ended = match self.close(Some(reports_by_ns)) {
             Close::InParent => true,
             Close::IsOwn => false,
             Close::Wait => self.join_until(end_ns, &mut found),
@@ -130,13 +132,16 @@ impl Runtime {
         })
     }
 
-    /// Closes all pools.
-    fn close(&self) -> Close {
+    /// Closes all pools. Their ends wait for no report after `reports_by_ns`.
+    fn close(&self, reports_by_ns: Option<u64>) -> Close {
         if self.any().is_in_forked_child() {
             return Close::InParent;
         }
         // All of them close before the first is waited for, since its tasks may wait for those of another.
         let pools = || self.pools().iter().map(Pool::any);
+        if let Some(by_ns) = reports_by_ns {
+            pools().for_each(|pool| pool.core().monitor.report_by(by_ns));
+        }
         pools().for_each(|pool| pool.core().close());
         if self.any().is_in_forked_child() {
             // A waker has forked, and this is the child.

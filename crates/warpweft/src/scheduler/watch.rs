@@ -9,9 +9,9 @@ use crate::observe::stack::NoStack;
 use crate::observe::stacks;
 use crate::threads::monitor::{QUIET_TICKS, StackSignal, Tick};
 use crate::threads::pool_ref::PoolRef;
-use crate::threads::reports::{ReadyReport, ReportAdmission, Reports, Whose};
+use crate::threads::reports::{self, ReadyReport, ReportAdmission, Reports, Whose};
 use crate::threads::stall::{Behind, Stall};
-use crate::threads::stall_record::Recordings;
+use crate::threads::stall_record::{self, Recordings};
 use std::sync::Arc;
 use std::time::Duration;
 use warpweft_platform::clock;
@@ -169,11 +169,13 @@ impl<P: Policy> TypedPool<P> {
             }
             tick = tick_ns(&reports);
         }
-        for ready in reports.take_all(|worker| self.workers[worker].steps()) {
+        let monitor = &self.core.monitor;
+        let end = monitor.last_wait(reports::LAST_WAIT_NS);
+        for ready in reports.take_all(end, |worker| self.workers[worker].steps()) {
             self.give_out(&reports, ready);
         }
-        reports.finish();
-        recordings.finish();
+        reports.finish(monitor.last_wait(reports::LAST_WAIT_NS));
+        recordings.finish(monitor.last_wait(stall_record::LAST_WAIT_NS));
     }
 
     /// Sends compensating workers in the place of those that are stuck, and the standby poller.

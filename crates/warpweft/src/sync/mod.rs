@@ -37,8 +37,7 @@
 //! # What is promised of all of them
 //!
 //! - **Order.** Waiters are served in order of arrival. Only a [`Mutex`] may be taken by a later caller just
-//!   when it becomes free. But each waiter is overtaken only during a bounded number of its wake-ups, and
-//!   then gets the lock.
+//!   when it becomes free. The first waiter is overtaken a bounded number of times, and then gets the lock.
 //! - **Cancelling.** A wait may be dropped at any point. It leaves its list, and what it had been granted
 //!   already (a lock, a permit, a value or a notification) goes to the next waiter.
 //! - **Panics.** Nothing is poisoned. The panic of a waker continues in the thread that called it, after all

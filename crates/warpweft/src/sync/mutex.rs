@@ -5,17 +5,21 @@
 //!          QUEUED   a task waits: unlocking is not a single compare-and-swap
 //!          WOKEN    the first in line was woken and has not looked again: unlocking wakes none
 //!          STARVED  the first in line lost too often: unlocking hands the lock over
+//!          above    how often it was unlocked since the first in line was woken
 //! ```
 //!
 //! A caller takes a free lock at once, even if others wait: those would have to be scheduled first, and the
-//! lock would be unused meanwhile. But the first waiter that was woken [`PATIENCE`] times without getting it
-//! is handed the lock. So each waiter is overtaken during a bounded number of its wake-ups, and waiters are
-//! served in order.
+//! lock would be unused meanwhile. But the first waiter is handed the lock if it was woken [`PATIENCE`] times
+//! without getting it, or if others had the lock [`OVERTAKERS`] times since it was woken: perhaps they keep
+//! the thread on which it would look. So the first waiter is overtaken a bounded number of times, and waiters
+//! are served in order.
 //!
 //! # Invariants
 //!
 //! - All flags but LOCKED change under the list's lock only, and describe the list: see [`Mutex::flags`].
 //!   While a thread holds the lock *and* the list's lock, no other thread writes the word.
+//! - The count is 0 unless WOKEN is set. It grows with each unlocking that leaves WOKEN, and begins anew when
+//!   another waiter is woken.
 //! - STARVED implies LOCKED.
 //! - When the list's lock is free: if the list is not empty, the lock is held, or the first waiter is WOKEN.
 
@@ -40,9 +44,20 @@ const LOCKED: u32 = 1;
 const QUEUED: u32 = 2;
 const WOKEN: u32 = 4;
 const STARVED: u32 = 8;
+/// One in the count of unlockings.
+const UNLOCKED: u32 = 16;
+/// The bits of that count.
+const COUNT: u32 = !(UNLOCKED - 1);
 
 /// How often the first waiter is woken without getting the lock before it is handed the lock.
 const PATIENCE: u32 = 4;
+/// How often others have the lock before the first waiter, once woken, is handed it: in a loop that does
+/// nothing else that is less than a millisecond. Models have no patience for that.
+const OVERTAKERS: u32 = if cfg!(any(warpweft_loom, warpweft_shuttle)) {
+    2
+} else {
+    1 << 16
+};
 /// How often a caller looks for a free lock before it enters the list, after twice as many pauses each time.
 const LOOKS: u32 = 7;
 
@@ -181,11 +196,12 @@ impl<T> Mutex<T> {
     fn unlock_before_others(&self) {
         lending::released(std::ptr::from_ref(&self.list.node().state).addr());
         let mut word = self.word.load(Ordering::Relaxed);
-        while word & WOKEN != 0 && word & STARVED == 0 {
+        while word & WOKEN != 0 && word & STARVED == 0 && word / UNLOCKED < OVERTAKERS {
             // A waiter that was woken will look.
+            let unlocked = (word & !LOCKED) + UNLOCKED;
             match self
                 .word
-                .compare_exchange_weak(word, word & !LOCKED, Ordering::Release, Ordering::Relaxed)
+                .compare_exchange_weak(word, unlocked, Ordering::Release, Ordering::Relaxed)
             {
                 Ok(_) => return,
                 Err(now) => word = now,
@@ -212,7 +228,8 @@ impl<T> Mutex<T> {
     /// Unlocks, for a caller that has the lock: hands it to a starved first waiter, or frees it and wakes the
     /// first.
     fn release(&self, list: &mut WaitList<u32>, wakers: &mut Wakers) {
-        let starved = list.front().is_some_and(|misses| *misses >= PATIENCE);
+        let overtaken = self.word.load(Ordering::Relaxed) / UNLOCKED >= OVERTAKERS;
+        let starved = overtaken || list.front().is_some_and(|misses| *misses >= PATIENCE);
         let waker = if starved {
             list.grant_front().and_then(|(_, waker)| waker)
         } else {
@@ -228,14 +245,17 @@ impl<T> Mutex<T> {
     /// woken, wakes the first waiter.
     fn settle(&self, list: &mut WaitList<u32>, wakers: &mut Wakers) {
         let nobody_comes = !list.is_empty() && !list.front_is_woken();
+        let flags = Self::flags(list);
         let mut word = self.word.load(Ordering::Relaxed);
         loop {
             let take = word & LOCKED == 0 && nobody_comes;
             let locked = if take { LOCKED } else { word & LOCKED };
+            // The first in line may be the one from before: others that leave do not prolong its wait.
+            let count = if flags & WOKEN == 0 { 0 } else { word & COUNT };
             // Ordering: Acquire, because a lock that is taken here may be handed on.
             match self.word.compare_exchange_weak(
                 word,
-                locked | Self::flags(list),
+                locked | flags | count,
                 Ordering::Acquire,
                 Ordering::Relaxed,
             ) {

@@ -23,6 +23,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use warpweft_platform::atomic::{AtomicU64, AtomicUsize, Ordering};
+use warpweft_platform::clock::now_ns;
 use warpweft_platform::panics::contain;
 use warpweft_platform::sync::{Condvar, Mutex, MutexGuard};
 use warpweft_platform::thread::{JoinHandle, spawn_named, yield_now};
@@ -130,6 +131,8 @@ struct MonitorState {
     closing: bool,
     /// The last worker has left.
     over: bool,
+    /// When the last reports are to be done, if a time was given.
+    reports_by_ns: Option<u64>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -282,6 +285,18 @@ impl Monitor {
     pub(crate) fn end(&self) {
         self.state.lock().over = true;
         self.wakeup.notify_all();
+    }
+
+    /// Makes the end of the pool wait for no report after that time. The pool is about to close.
+    pub(crate) fn report_by(&self, by_ns: u64) {
+        self.state.lock().reports_by_ns = Some(by_ns);
+    }
+
+    /// Returns until when the end of the pool, which is now, waits for what may take that long.
+    pub(crate) fn last_wait(&self, longest_ns: u64) -> u64 {
+        let end_ns = now_ns() + longest_ns;
+        let by_ns = self.state.lock().reports_by_ns;
+        by_ns.map_or(end_ns, |by_ns| by_ns.min(end_ns))
     }
 
     /// Takes the compensating workers that no thread carries, because the pool has ended.

@@ -25,7 +25,6 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::Write as _;
 use std::panic::Location;
 use std::sync::Arc;
-use std::time::Duration;
 use warpweft_platform::clock;
 use warpweft_platform::rate::Rate;
 use warpweft_platform::stack_copy::StackDescription;
@@ -43,7 +42,7 @@ const BURST: u64 = 8;
 /// How often the end of a pool looks whether reports are done.
 const LOOK_NS: u64 = 200_000;
 /// How long the end of a pool waits for reports that are nearly done.
-const LAST_WAIT: Duration = Duration::from_secs(1);
+pub(crate) const LAST_WAIT_NS: u64 = 1_000_000_000;
 
 /// The reports on the standard error stream of this process. It counts what is left out of all kinds.
 static RATE: Rate = Rate::new();
@@ -267,9 +266,8 @@ impl Reports {
         done
     }
 
-    /// Returns all reports, because the pool ends. It waits a moment for their stacks.
-    pub(crate) fn take_all(&mut self, steps: impl Fn(usize) -> u64) -> Vec<ReadyReport> {
-        let end = clock::now_ns() + u64::try_from(LAST_WAIT.as_nanos()).unwrap_or(u64::MAX);
+    /// Returns all reports, because the pool ends. It waits until `end` for their stacks.
+    pub(crate) fn take_all(&mut self, end: u64, steps: impl Fn(usize) -> u64) -> Vec<ReadyReport> {
         let mut done = Vec::new();
         while self.are_pending() && clock::now_ns() < end {
             done.extend(self.take_done(&steps));
@@ -295,9 +293,8 @@ impl Reports {
         let _ = spawn_named("warpweft-report", None, body);
     }
 
-    /// Waits a moment until the last report is written, because the pool ends.
-    pub(crate) fn finish(&self) {
-        let end = clock::now_ns() + u64::try_from(LAST_WAIT.as_nanos()).unwrap_or(u64::MAX);
+    /// Waits until the last report is written, because the pool ends, or until `end`.
+    pub(crate) fn finish(&self, end: u64) {
         while Arc::strong_count(&self.writing) > 1 && clock::now_ns() < end {
             pause(LOOK_NS);
         }

@@ -13,7 +13,6 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 use warpweft_platform::clock;
 use warpweft_platform::thread::{pause, spawn_named};
 
@@ -22,7 +21,7 @@ const PAUSE_NS: u64 = 10_000_000_000;
 /// How often the end of a pool looks whether the last one is done.
 const LOOK_NS: u64 = 200_000;
 /// How long the end of a pool waits for the last one.
-const LAST_WAIT: Duration = Duration::from_secs(2);
+pub(crate) const LAST_WAIT_NS: u64 = 2_000_000_000;
 
 /// Where snapshots go.
 #[derive(Clone)]
@@ -126,9 +125,8 @@ impl Recordings {
         Arc::strong_count(&self.making) > 1
     }
 
-    /// Waits a moment for the last one, because the pool ends.
-    pub(crate) fn finish(&self) {
-        let end = clock::now_ns() + u64::try_from(LAST_WAIT.as_nanos()).unwrap_or(u64::MAX);
+    /// Waits for the last one, because the pool ends, or until `end`.
+    pub(crate) fn finish(&self, end: u64) {
         while self.is_making() && clock::now_ns() < end {
             pause(LOOK_NS);
         }

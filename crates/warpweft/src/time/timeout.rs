@@ -4,7 +4,7 @@ use super::sleep::{Sleep, sleep, sleep_until};
 use std::fmt;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
-use std::task::Poll;
+use std::task::{Poll, ready};
 use std::time::{Duration, Instant};
 
 /// The error of a future that had no result in time. The future was dropped.
@@ -62,9 +62,16 @@ pub fn timeout_at<F: Future>(
 
 async fn limited<F: Future>(mut sleep: Sleep, future: F) -> Result<F::Output, Elapsed> {
     let mut future = pin!(future);
-    poll_fn(|cx| match future.as_mut().poll(cx) {
-        Poll::Ready(output) => Poll::Ready(Ok(output)),
-        Poll::Pending => Pin::new(&mut sleep).poll(cx).map(|()| Err(Elapsed(()))),
+    poll_fn(|cx| {
+        if let Poll::Ready(output) = future.as_mut().poll(cx) {
+            return Poll::Ready(Ok(output));
+        }
+        ready!(Pin::new(&mut sleep).poll(cx));
+        // It may have been pending because it had used up its budget, and have a result nevertheless.
+        match future.as_mut().poll(cx) {
+            Poll::Ready(output) => Poll::Ready(Ok(output)),
+            Poll::Pending => Poll::Ready(Err(Elapsed(()))),
+        }
     })
     .await
 }

@@ -131,3 +131,16 @@ fn fibers_let_others_of_their_thread_run() {
         fiber.wait().expect("no panic");
     });
 }
+
+/// The budget of a thread is used up now and then, and a value that is there counts nevertheless.
+#[test]
+fn a_value_that_is_there_counts_after_the_limit() {
+    let (sender, receiver) = channel::unbounded();
+    one_worker().block_on(async {
+        for n in 0..1000 {
+            sender.try_send(n).expect("a receiver");
+            let value = timeout(Duration::ZERO, receiver.recv()).await;
+            assert!(matches!(value, Ok(Ok(got)) if got == n), "{n}");
+        }
+    });
+}

@@ -1,12 +1,14 @@
 //! Locks, permits and events among jobs, futures and plain threads at once.
 
 use crate::everywhere::everywhere;
+use crate::in_time::in_time;
 use crate::polls::poll_once;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::Poll;
 use std::thread;
+use warpweft::fiber::{self, spawn_here};
 use warpweft::sync::{
     Barrier, Closed, Condvar, Mutex, Notify, OnceCell, RwLock, RwLockWriteGuard, Semaphore, TryAcquireError,
 };
@@ -129,6 +131,50 @@ fn a_mutex_is_handed_over_after_a_few_disappointments() {
     assert!(disappointments > 0);
     assert!(matches!(poll_once(&mut lock), Poll::Ready(_)));
     assert!(mutex.try_lock().is_some());
+}
+
+/// A waiter that was woken and cannot look is handed the lock as well, also if others leave the list
+/// meanwhile.
+#[test]
+fn a_mutex_is_handed_over_when_many_have_had_it() {
+    let mutex = Mutex::new(());
+    let mut lock = Box::pin(mutex.lock());
+    let held = mutex.try_lock();
+    assert!(matches!(poll_once(&mut lock), Poll::Pending));
+    drop(held);
+    let mut overtakers = 0;
+    while let Some(guard) = mutex.try_lock() {
+        overtakers += 1;
+        assert!(overtakers < 1_000_000, "overtaken without end");
+        if overtakers % 1000 == 0 {
+            assert!(matches!(poll_once(&mut Box::pin(mutex.lock())), Poll::Pending));
+        }
+        drop(guard);
+    }
+    assert!(overtakers > 1000, "{overtakers}");
+    assert!(matches!(poll_once(&mut lock), Poll::Ready(_)));
+    assert!(mutex.try_lock().is_some());
+}
+
+/// The one that locks it again and again is a fiber on the thread of the other, which therefore cannot look.
+#[test]
+fn nobody_starves_behind_a_fiber_that_never_waits() {
+    in_time(|| {
+        let runtime = Runtime::builder().workers(1).build().expect("one worker");
+        let enough = Arc::new(Mutex::new(false));
+        let first = Arc::clone(&enough);
+        let greedy = runtime.spawn_fiber(move || {
+            let guard = first.lock().wait();
+            let second = Arc::clone(&first);
+            let modest = spawn_here(move || *second.lock().wait() = true);
+            // It begins to wait.
+            fiber::yield_now();
+            drop(guard);
+            while !*first.lock().wait() {}
+            modest
+        });
+        greedy.wait().expect("no panic").wait().expect("no panic");
+    });
 }
 
 #[test]

@@ -3,6 +3,8 @@
 
 #[path = "../support/everywhere.rs"]
 mod everywhere;
+#[path = "../support/in_time.rs"]
+mod in_time;
 #[path = "../support/polls.rs"]
 mod polls;
 

@@ -100,8 +100,8 @@ pub(crate) fn run(arguments: &TraceArgs) -> Result<(), LabError> {
         TraceCommand::View(ViewArgs { file, output }) => {
             let (timeline, title) = read(file)?;
             let page = page::page(&timeline, &title).map_err(|error| refused(file, &error))?;
-            let path =
-                Pending::open("write the page", &beside(file, output.as_deref(), "html"))?.finish(page)?;
+            let path = beside(file, output.as_deref(), "html")?;
+            let path = Pending::open("write the page", &path)?.finish(page)?;
             say(&format!("{} in {}", timeline.summary(None), path.display()))
         }
         TraceCommand::Slowest(SlowestArgs { file, top }) => {
@@ -123,8 +123,8 @@ pub(crate) fn run(arguments: &TraceArgs) -> Result<(), LabError> {
             }
             let (from, to) = ((from * 1e6) as u64, (end * 1e6) as u64);
             let picture = picture::svg(&timeline, from, to);
-            let path = Pending::open("write the picture", &beside(file, output.as_deref(), "svg"))?
-                .finish(picture)?;
+            let path = beside(file, output.as_deref(), "svg")?;
+            let path = Pending::open("write the picture", &path)?.finish(picture)?;
             say(&format!(
                 "{} in {}",
                 timeline.summary(Some((from, to))),
@@ -154,15 +154,26 @@ fn read(file: &Path) -> Result<(Timeline, String), LabError> {
 }
 
 /// The file that is written: the one that is named, or one beside the trace.
-fn beside(file: &Path, output: Option<&Path>, ending: &str) -> PathBuf {
-    output.map_or_else(
-        || {
-            let mut name = file.to_path_buf().into_os_string();
-            name.push(format!(".{ending}"));
-            PathBuf::from(name)
-        },
-        Path::to_path_buf,
-    )
+///
+/// # Errors
+///
+/// It would be written over the trace.
+fn beside(file: &Path, output: Option<&Path>, ending: &str) -> Result<PathBuf, LabError> {
+    let Some(output) = output else {
+        let mut name = file.to_path_buf().into_os_string();
+        name.push(format!(".{ending}"));
+        return Ok(PathBuf::from(name));
+    };
+    // Where there is no file yet, none can be lost.
+    if let (Ok(from), Ok(to)) = (file.canonicalize(), output.canonicalize())
+        && from == to
+    {
+        return Err(LabError::Usage(format!(
+            "`{}` is the trace itself, which would be lost: name another file for what is made of it",
+            output.display()
+        )));
+    }
+    Ok(output.to_path_buf())
 }
 
 /// Prints a text.
