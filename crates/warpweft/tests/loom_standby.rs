@@ -25,11 +25,27 @@ fn a_fiber_is_seen_or_its_thread_is_woken() {
             there.must_wake(COMPENSATING)
         });
         assert!(standby.enlist(COMPENSATING));
-        standby.try_sleep();
+        assert!(standby.try_sleep(COMPENSATING));
         let sleeps = !ready.load(Ordering::Acquire);
         let unparked = waker.join().expect("no panic");
         assert!(!sleeps || unparked, "it sleeps, and nobody wakes it");
         assert_eq!(standby.sleeps(COMPENSATING), standby.is_parked());
+    });
+}
+
+/// Its long task ends while the monitor takes the role from it. If it then sleeps in the poller, it has the
+/// role, so that it can be woken.
+#[test]
+fn one_that_sleeps_in_the_poller_has_the_role() {
+    loom::model(|| {
+        let standby = Arc::new(StandbyPoller::new());
+        assert!(standby.enlist(COMPENSATING));
+        let there = Arc::clone(&standby);
+        let monitor = thread::spawn(move || there.dismiss(COMPENSATING));
+        let sleeps = standby.try_sleep(COMPENSATING);
+        monitor.join().expect("no panic");
+        assert_eq!(sleeps, standby.is_parked());
+        assert_eq!(sleeps, standby.must_wake(COMPENSATING));
     });
 }
 
@@ -42,7 +58,7 @@ fn only_a_sleeping_thread_is_woken() {
         assert!(
             standby.enlist(COMPENSATING) && standby.enlist(COMPENSATING) && !standby.enlist(COMPENSATING + 1)
         );
-        standby.try_sleep();
+        assert!(standby.try_sleep(COMPENSATING));
         assert!(standby.must_wake(COMPENSATING) && !standby.must_wake(COMPENSATING + 1));
         standby.wake();
         assert!(!standby.must_wake(COMPENSATING));

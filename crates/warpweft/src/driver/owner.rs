@@ -182,7 +182,9 @@ impl DriverOwner {
         }
         // Until this thread acquires another worker (`StackContext::acquire_worker`).
         set_slice(slice_ns);
-        self.standby.try_sleep();
+        if !self.standby.try_sleep(worker) {
+            return false;
+        }
         let turn = self.poller_park();
         let Some(mut turn) = turn else {
             self.standby.wake();

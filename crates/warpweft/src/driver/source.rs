@@ -37,9 +37,10 @@ const TICK: u64 = 8;
 
 /// The number of different wakers that may wait for a direction without a `SourceWaiter`, at first. One more
 /// makes all of them look again: those of tasks that are gone do not come back. If half of them do, there may
-/// be twice as many, up to `MOST_ANONYMOUS`.
+/// be twice as many.
 const ANONYMOUS: usize = 8;
-const MOST_ANONYMOUS: usize = 1 << 12;
+/// How many addresses of called wakers are remembered at least.
+const REMEMBERED: usize = 1 << 12;
 
 /// The direction of the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,13 +71,27 @@ struct WaitQueue {
 /// The waiters of a direction.
 #[derive(Debug, Default)]
 struct DirectionWaiters {
-    wakers: Vec<SourceWaker>,
-    last_id: u64,
-    /// Present once there were too many without a number.
+    /// Those with a place, each at the index of its place.
+    placed: Vec<Option<SourceWaker>>,
+    /// The indices of places that were given up.
+    free: Vec<u32>,
+    last_number: u64,
+    /// Those without a place.
+    anonymous: Vec<SourceWaker>,
+    /// Present once there were too many of those.
     crowd: Option<Box<Crowd>>,
 }
 
-/// What is known of the waiters without a number, where there were many.
+/// Where a waiter is found again.
+#[derive(Debug, Default)]
+struct WaiterPlace {
+    /// 0 before the first wait. No other waiter of the direction ever has it, so a place that another waiter
+    /// has got meanwhile is not mistaken for its own.
+    number: u64,
+    index: u32,
+}
+
+/// What is known of the waiters without a place, where there were many.
 #[derive(Debug)]
 struct Crowd {
     /// How many there may be.
@@ -87,7 +102,7 @@ struct Crowd {
 
 #[derive(Debug)]
 struct SourceWaker {
-    /// The number by which it is found again; 0 if it has none.
+    /// That of its place; 0 if it has none.
     number: u64,
     waker: Waker,
     /// Since when it waits, on the coarse clock. For reports.
@@ -109,7 +124,7 @@ impl SourceWaker {
 pub(crate) struct SourceWaiter<'a> {
     source: &'a Source,
     direction: Direction,
-    number: u64,
+    place: WaiterPlace,
 }
 
 impl Source {
@@ -138,7 +153,7 @@ impl Source {
             let Some(waiting) = queue.waiting.lock_unless_lost() else {
                 continue;
             };
-            for SourceWaker { waker, since_ns, .. } in &waiting.wakers {
+            for SourceWaker { waker, since_ns, .. } in waiting.all() {
                 see(RawWait {
                     waiter: waker.data().addr(),
                     task: 0,
@@ -184,22 +199,21 @@ impl Source {
         }
     }
 
-    /// Attempts `operation` until it does not block, within the [budget](warpweft_task::budget). `waiter_id`
-    /// is the caller's place meanwhile, 0 for none. `check` prepares the poller for a wait. It returns an
+    /// Attempts `operation` until it does not block, within the [budget](warpweft_task::budget). `place` is
+    /// the caller's meanwhile, if it keeps one. `check` prepares the poller for a wait. It returns an
     /// error if that would never end. `emptied` returns true if a result shows that the next attempt would
     /// block.
     fn poll<R>(
         &self,
         direction: Direction,
         cx: &Context<'_>,
-        waiter_id: Option<&mut u64>,
+        mut place: Option<&mut WaiterPlace>,
         check: impl Fn() -> io::Result<()>,
         mut operation: impl FnMut() -> io::Result<R>,
         emptied: impl Fn(&R) -> bool,
     ) -> Poll<io::Result<R>> {
         ready!(poll_budget(cx));
         let direction = self.direction(direction);
-        let mut waiter_id = waiter_id;
         loop {
             // Ordering: Acquire pairs with the Release in `happened`. The word is read before the attempt: an
             // event after this point changes it, and `drained` will not undo that.
@@ -209,7 +223,7 @@ impl Source {
             }
             if word & READY == 0 {
                 check()?;
-                if direction.wait(cx, waiter_id.as_deref_mut()) {
+                if direction.wait(cx, place.as_deref_mut()) {
                     return Poll::Pending;
                 }
                 continue;
@@ -245,13 +259,13 @@ impl Source {
         SourceWaiter {
             source: self,
             direction,
-            number: 0,
+            place: WaiterPlace::default(),
         }
     }
 
     #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
     pub(crate) fn waiting(&self, direction: Direction) -> usize {
-        self.direction(direction).waiting.lock().wakers.len()
+        self.direction(direction).waiting.lock().all().count()
     }
 }
 
@@ -267,7 +281,7 @@ impl SourceWaiter<'_> {
         self.source.poll(
             self.direction,
             cx,
-            Some(&mut self.number),
+            Some(&mut self.place),
             check,
             operation,
             emptied,
@@ -277,17 +291,13 @@ impl SourceWaiter<'_> {
 
 impl Drop for SourceWaiter<'_> {
     fn drop(&mut self) {
-        if self.number != 0 {
+        if self.place.number != 0 {
             let queue = self.source.direction(self.direction);
             // In a forked child the lock may be lost, with the waiters.
             let Some(mut waiting) = queue.waiting.lock_unless_lost() else {
                 return;
             };
-            let place = waiting
-                .wakers
-                .iter()
-                .position(|waiter| waiter.number == self.number);
-            let waker = place.map(|place| waiting.wakers.swap_remove(place));
+            let waker = waiting.leave(&self.place);
             drop(waiting);
             drop(waker);
         }
@@ -305,7 +315,7 @@ impl WaitQueue {
     }
 
     /// Adds the caller to the waiters. Returns `false` if there is nothing to wait for.
-    fn wait(&self, cx: &Context<'_>, waiter_id: Option<&mut u64>) -> bool {
+    fn wait(&self, cx: &Context<'_>, place: Option<&mut WaiterPlace>) -> bool {
         let waker = cx.waker().clone();
         let mut waiting = self.waiting.lock();
         // Ordering: Relaxed. A thread that changes the word takes the lock afterwards: if its change is not
@@ -313,7 +323,10 @@ impl WaitQueue {
         if self.word.load(Ordering::Relaxed) & (READY | CLOSED) != 0 {
             return false;
         }
-        let replaced = waiting.enter(waker, waiter_id);
+        let replaced = match place {
+            Some(place) => waiting.enter(waker, place).map(Replaced::Same),
+            None => waiting.enter_without_place(waker),
+        };
         drop(waiting);
         match replaced {
             Some(Replaced::Same(waker)) => drop(waker),
@@ -325,7 +338,14 @@ impl WaitQueue {
 
     fn take(&self, wakers: &mut Vec<Waker>) {
         let mut waiting = self.waiting.lock();
-        wakers.extend(waiting.wakers.drain(..).map(|waiter| waiter.waker));
+        let waiting = &mut *waiting;
+        let placed = waiting.placed.drain(..).flatten();
+        wakers.extend(
+            placed
+                .chain(waiting.anonymous.drain(..))
+                .map(|waiter| waiter.waker),
+        );
+        waiting.free.clear();
     }
 }
 
@@ -337,39 +357,72 @@ enum Replaced {
 }
 
 impl DirectionWaiters {
-    fn enter(&mut self, waker: Waker, waiter_id: Option<&mut u64>) -> Option<Replaced> {
-        let place = match &waiter_id {
-            Some(waiter_id) => self
-                .wakers
-                .iter()
-                .position(|waiter| waiter.number == **waiter_id && **waiter_id != 0),
-            None => self
-                .wakers
-                .iter()
-                .position(|waiter| waiter.number == 0 && waiter.waker.will_wake(&waker)),
-        };
-        if let Some(place) = place {
-            return Some(Replaced::Same(std::mem::replace(
-                &mut self.wakers[place].waker,
-                waker,
-            )));
+    fn all(&self) -> impl Iterator<Item = &SourceWaker> {
+        self.placed.iter().flatten().chain(&self.anonymous)
+    }
+
+    /// Returns the waiter with that place, if no event has taken it.
+    fn at(&mut self, place: &WaiterPlace) -> Option<&mut Option<SourceWaker>> {
+        let waiter = self.placed.get_mut(place.index as usize)?;
+        let is_it = waiter
+            .as_ref()
+            .is_some_and(|waiter| waiter.number == place.number);
+        is_it.then_some(waiter)
+    }
+
+    /// Adds a waiter, or replaces its waker. Returns the old one.
+    ///
+    /// # Panics
+    ///
+    /// 2³² tasks wait for one direction already.
+    fn enter(&mut self, waker: Waker, place: &mut WaiterPlace) -> Option<Waker> {
+        if let Some(Some(waiter)) = self.at(place) {
+            return Some(std::mem::replace(&mut waiter.waker, waker));
         }
-        let Some(waiter_id) = waiter_id else {
-            let called = self.call_crowd();
-            self.wakers.push(SourceWaker::new(0, waker));
-            return called.map(Replaced::Crowd);
+        self.last_number += 1;
+        let waiter = Some(SourceWaker::new(self.last_number, waker));
+        let index = match self.free.pop() {
+            Some(index) => {
+                self.placed[index as usize] = waiter;
+                index
+            }
+            None => {
+                self.placed.push(waiter);
+                u32::try_from(self.placed.len() - 1).unwrap_or_else(|_| {
+                    panic!("2^32 tasks wait for one direction of a socket, which is the most")
+                })
+            }
         };
-        self.last_id += 1;
-        *waiter_id = self.last_id;
-        self.wakers.push(SourceWaker::new(self.last_id, waker));
+        *place = WaiterPlace {
+            number: self.last_number,
+            index,
+        };
         None
     }
 
-    /// Takes the wakers without a number, if there are as many as there may be. The caller calls them.
+    /// Removes the waiter with that place, if no event has taken it.
+    fn leave(&mut self, place: &WaiterPlace) -> Option<Waker> {
+        let waiter = self.at(place)?.take();
+        self.free.push(place.index);
+        waiter.map(|waiter| waiter.waker)
+    }
+
+    /// Adds a waiter that keeps no place, unless its waker is there. It takes time in proportion to their
+    /// number.
+    fn enter_without_place(&mut self, waker: Waker) -> Option<Replaced> {
+        let same = |waiter: &&mut SourceWaker| waiter.waker.will_wake(&waker);
+        if let Some(waiter) = self.anonymous.iter_mut().find(same) {
+            return Some(Replaced::Same(std::mem::replace(&mut waiter.waker, waker)));
+        }
+        let called = self.call_crowd();
+        self.anonymous.push(SourceWaker::new(0, waker));
+        called.map(Replaced::Crowd)
+    }
+
+    /// Takes the wakers without a place, if there are as many as there may be. The caller calls them.
     fn call_crowd(&mut self) -> Option<Vec<Waker>> {
-        let anonymous = self.wakers.iter().filter(|waiter| waiter.number == 0).count();
         let most = self.crowd.as_ref().map_or(ANONYMOUS, |crowd| crowd.most);
-        if anonymous < most {
+        if self.anonymous.len() < most {
             return None;
         }
         let address = |waiter: &SourceWaker| waiter.waker.data().addr();
@@ -379,17 +432,16 @@ impl DirectionWaiters {
                 called: HashSet::new(),
             })
         });
-        let is_back = |waiter: &&SourceWaker| waiter.number == 0 && crowd.called.contains(&address(waiter));
-        if most < MOST_ANONYMOUS && self.wakers.iter().filter(is_back).count() >= most / 2 {
+        let is_back = |waiter: &&SourceWaker| crowd.called.contains(&address(waiter));
+        if self.anonymous.iter().filter(is_back).count() >= most / 2 {
             crowd.most = most * 2;
             crowd.called.clear();
             return None;
         }
-        if crowd.called.len() >= MOST_ANONYMOUS {
+        if crowd.called.len() >= REMEMBERED {
             crowd.called.clear();
         }
-        let called: Vec<_> = self.wakers.extract_if(.., |waiter| waiter.number == 0).collect();
-        crowd.called.extend(called.iter().map(address));
-        Some(called.into_iter().map(|waiter| waiter.waker).collect())
+        crowd.called.extend(self.anonymous.iter().map(address));
+        Some(self.anonymous.drain(..).map(|waiter| waiter.waker).collect())
     }
 }

@@ -301,6 +301,24 @@ mod tests {
         assert_eq!(source.waiting(Direction::Out), 0);
     }
 
+    /// An event has taken the first waiter, and another one has got its place since.
+    #[test]
+    fn a_late_leave_takes_no_other_waiter_with_it() {
+        let sources = Sources::default();
+        let (key, source) = sources.insert().expect("open");
+        let cx = Context::from_waker(Waker::noop());
+        let mut first = source.waiter_id(Direction::In);
+        assert!(first.poll(&cx, || Ok(()), blocks, never).is_pending());
+        let mut wakers = Vec::new();
+        sources.happened(ready(key), &mut wakers);
+        let mut second = source.waiter_id(Direction::In);
+        assert!(second.poll(&cx, || Ok(()), blocks, never).is_pending());
+        drop(first);
+        assert_eq!(source.waiting(Direction::In), 1);
+        sources.happened(ready(key), &mut wakers);
+        assert_eq!(wakers.len(), 2);
+    }
+
     #[test]
     fn waiters_without_an_id_are_few() {
         let sources = Sources::default();

@@ -92,9 +92,14 @@ impl StandbyPoller {
         self.worker.load(Ordering::Relaxed) != NO_WORKER
     }
 
+    /// Returns true if it is this compensating worker, in the poller or in a task.
+    pub(crate) fn is(&self, worker: usize) -> bool {
+        self.worker.load(Ordering::Relaxed) == worker
+    }
+
     /// Returns true if this compensating worker sleeps in the poller.
     pub(crate) fn sleeps(&self, worker: usize) -> bool {
-        self.worker.load(Ordering::Relaxed) == worker && self.is_parked()
+        self.is(worker) && self.is_parked()
     }
 
     pub(crate) fn is_parked(&self) -> bool {
@@ -118,12 +123,30 @@ impl StandbyPoller {
             .compare_exchange(worker, NO_WORKER, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// Announces sleep in the poller. Afterwards the caller looks whether anything is ready for it.
-    pub(crate) fn try_sleep(&self) {
+    /// Takes the role from a compensating worker that was found in a long task, so that another one gets it.
+    pub(crate) fn dismiss(&self, worker: usize) {
+        self.discharge(worker);
+        // Pairs with the fence in `try_sleep`: either the worker sees that it has no role any more, or it is
+        // seen here that its task has ended.
+        fence(Ordering::SeqCst);
+        if self.is_parked() {
+            // If another one has the role already, the monitor's next tick relieves the one that sleeps.
+            self.enlist(worker);
+        }
+    }
+
+    /// Announces sleep in the poller. Returns true if the compensating worker is still the standby poller.
+    /// Afterwards the caller looks whether anything is ready for it.
+    pub(crate) fn try_sleep(&self, worker: usize) -> bool {
         self.in_poller.store(true, Ordering::Relaxed);
         // Pairs with the fence in `must_wake`: either the standby poller sees what was made ready for it, or
-        // the other thread sees that it sleeps.
+        // the other thread sees that it sleeps. Likewise in `dismiss`.
         fence(Ordering::SeqCst);
+        let is_it = self.is(worker);
+        if !is_it {
+            self.wake();
+        }
+        is_it
     }
 
     pub(crate) fn wake(&self) {

@@ -2,7 +2,7 @@
 
 use super::covered::Covered;
 use super::stack_context::{StackContext, here};
-use std::iter;
+use std::cell::Cell;
 use warpweft_task::Latch;
 use warpweft_task::frame::{self, Frame, FrameKind, Who};
 use warpweft_task::registry::Registry;
@@ -16,6 +16,29 @@ impl Drop for Here {
     }
 }
 
+/// Sets which covered frames are visible to what it was before, when it is dropped.
+struct RestoreVisible<'a>(&'a Cell<*const Covered>, *const Covered);
+
+impl Drop for RestoreVisible<'_> {
+    fn drop(&mut self) {
+        self.0.set(self.1);
+    }
+}
+
+/// Calls `f`, during which a report sees the covered frames from the `first` to the one before `visible`,
+/// which a wait below on the same stack has shown already.
+fn show(first: *const Covered, visible: *const Covered, register: &Registry<Frame>, f: &mut dyn FnMut()) {
+    if first == visible {
+        return f();
+    }
+    // SAFETY: null, or on this stack in a function that resets the pointer before it returns.
+    let Some(covered) = (unsafe { first.as_ref() }) else {
+        return f();
+    };
+    let frame = Frame::new(covered.latch, covered.who, FrameKind::Joins);
+    frame.during(register, || show(covered.before, visible, register, f));
+}
+
 impl StackContext {
     /// Calls `f`, which may block, while a report sees that `who` does so.
     pub(crate) fn block_as<R>(&self, who: Who, f: impl FnOnce() -> R) -> R {
@@ -26,26 +49,15 @@ impl StackContext {
 
     /// Calls `f`, during which a report sees the frame, and those that it covers.
     pub(super) fn visibly<R>(&self, frame: &Frame, f: impl FnOnce() -> R) -> R {
-        /// Registers them, the youngest first.
-        fn during(frames: &[Frame], register: &Registry<Frame>, f: &mut dyn FnMut()) {
-            match frames {
-                [] => f(),
-                [first, rest @ ..] => first.during(register, || during(rest, register, f)),
-            }
-        }
         let register = self.fibers().pool().core().threads.frames();
-        if self.covered.get().is_null() {
+        let (covered, visible) = (self.covered.get(), self.visible.get());
+        if covered == visible {
             return frame.during(register, f);
         }
-        // SAFETY: null, or on this stack in a function that resets the pointer before it returns.
-        let first = unsafe { self.covered.get().as_ref() };
-        // SAFETY: as above.
-        let covered = iter::successors(first, |covered| unsafe { covered.before.as_ref() });
-        let frames: Vec<Frame> = covered
-            .map(|covered| Frame::new(covered.latch, covered.who, FrameKind::Joins))
-            .collect();
         let (mut f, mut result) = (Some(f), None);
-        during(&frames, register, &mut || {
+        self.visible.set(covered);
+        let _seen = RestoreVisible(&self.visible, visible);
+        show(covered, visible, register, &mut || {
             result = f.take().map(|f| frame.during(register, f));
         });
         result.unwrap_or_else(|| unreachable!("it was called once"))

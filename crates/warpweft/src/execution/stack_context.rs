@@ -59,6 +59,8 @@ pub(crate) struct StackContext {
     pub(super) is_under_task: Cell<bool>,
     /// The youngest frame that runs a part of another one's join or scope; null if there is none.
     pub(super) covered: Cell<*const Covered>,
+    /// The youngest one that a wait on the stack shows, with the older ones; null if there is none.
+    pub(super) visible: Cell<*const Covered>,
     /// The youngest frame that runs a part of its own fork while it waits for that; null if there is none.
     pub(super) part: Cell<*const PartOfFork>,
     pub(super) late_end: Cell<*const ()>,
@@ -112,6 +114,7 @@ impl StackContext {
             host: Cell::new(std::ptr::null()),
             uncooperative: Cell::new(0),
             covered: Cell::new(std::ptr::null()),
+            visible: Cell::new(std::ptr::null()),
             part: Cell::new(std::ptr::null()),
             is_away: Cell::new(false),
             is_under_task: Cell::new(false),

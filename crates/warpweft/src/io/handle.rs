@@ -139,6 +139,10 @@ impl<T: AsPollable> Async<T> {
     ///
     /// Several tasks may do this at a time. Dropping the future removes it from the list of waiters.
     ///
+    /// `operation` must return [`WouldBlock`](ErrorKind::WouldBlock) only if the system has said so in that
+    /// call. The system announces what comes after that, and not what was there: an operation that reads a
+    /// part and asks for the rest waits beside bytes that are there.
+    ///
     /// # Errors
     ///
     /// Any other error of `operation`; or the runtime has shut down.
@@ -254,11 +258,19 @@ impl<T: AsPollable + fmt::Debug> fmt::Debug for Async<T> {
     }
 }
 
+/// Returns true if there is no room for a byte. Then nothing is to be waited for.
+pub(crate) fn are_empty(buffers: &[IoSliceMut<'_>]) -> bool {
+    buffers.iter().all(|buffer| buffer.is_empty())
+}
+
 impl<T: AsPollable> AsyncRead for &Async<T>
 where
     for<'a> &'a T: Read,
 {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+        if buffer.is_empty() {
+            return Poll::Ready(Ok(0));
+        }
         self.poll_read_with(cx, |mut io| io.read(buffer))
     }
 
@@ -267,6 +279,9 @@ where
         cx: &mut Context<'_>,
         buffers: &mut [IoSliceMut<'_>],
     ) -> Poll<io::Result<usize>> {
+        if are_empty(buffers) {
+            return Poll::Ready(Ok(0));
+        }
         self.poll_read_with(cx, |mut io| io.read_vectored(buffers))
     }
 }

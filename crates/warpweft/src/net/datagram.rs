@@ -9,12 +9,14 @@ use crate::time::sleep;
 use rustix::net::{RecvFlags, SocketAddrAny, SocketAddrUnix};
 use socket2::SockRef;
 use std::ffi::OsStr;
+use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::net::Shutdown;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
+use warpweft_task::budget::poll_budget;
 
 /// A socket for datagrams within this machine. None is lost on the way, and they arrive in order. Several
 /// tasks may use it at a time.
@@ -129,6 +131,7 @@ impl UnixDatagram {
     /// to wait.
     pub async fn send_to(&self, bytes: &[u8], path: impl AsRef<Path>) -> io::Result<usize> {
         let path = path.as_ref();
+        poll_fn(|cx| poll_budget(cx)).await;
         loop {
             // Without a look at the source: it knows whether there is room where the socket is connected to.
             match self.try_send_to(bytes, path) {

@@ -2,7 +2,7 @@
 
 use super::halves::{OwnedReadHalf, OwnedWriteHalf};
 use crate::driver::pollable::{AsPollable, lend_pollable};
-use crate::io::handle::Async;
+use crate::io::handle::{Async, are_empty};
 use futures_io::{AsyncRead, AsyncWrite};
 use rustix::net::RecvFlags;
 use std::fmt;
@@ -176,6 +176,9 @@ impl<S: Socket> Stream<S> {
     ///
     /// See [`Stream`].
     pub async fn peek(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        if buffer.is_empty() {
+            return Ok(0);
+        }
         self.0
             .read_with(|socket| Ok(rustix::net::recv(socket, &mut *buffer, RecvFlags::PEEK)?.0))
             .await
@@ -251,10 +254,6 @@ fn room_in<S: Socket>(buffers: &[IoSliceMut<'_>]) -> usize {
         return 0;
     }
     room::<S>(buffers.iter().map(|buffer| buffer.len()).sum())
-}
-
-fn are_empty(buffers: &[IoSliceMut<'_>]) -> bool {
-    buffers.iter().all(|buffer| buffer.is_empty())
 }
 
 lend_pollable!([S: Socket] Stream<S>, 0);

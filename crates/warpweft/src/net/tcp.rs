@@ -1,7 +1,8 @@
 //! TCP connections and listeners.
 
 use super::incoming::{Incoming, poll_listener, try_from_std};
-use super::names::{Target, TargetAddresses, first_of, not_bound, not_connected, nowhere};
+use super::names::{Target, TargetAddresses, not_connected, nowhere};
+use super::options::SocketOptions;
 use super::stream;
 use crate::driver::pollable::lend_pollable;
 use crate::io::handle::Async;
@@ -12,6 +13,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::task::{Context, Poll};
 use std::time::Duration;
+use warpweft_platform::sync::Mutex;
 
 /// A TCP connection: a [`Stream`](stream::Stream) with further options.
 pub type TcpStream = stream::Stream<std::net::TcpStream>;
@@ -44,9 +46,17 @@ impl TcpStream {
     ///
     /// # Errors
     ///
-    /// As `connect`, and [`TimedOut`](io::ErrorKind::TimedOut).
+    /// As `connect`, and [`TimedOut`](io::ErrorKind::TimedOut) with the address that did not answer.
     pub async fn connect_timeout(target: impl Target, limit: Duration) -> io::Result<Self> {
-        timeout(limit, Self::connect(target)).await?
+        let tried = Mutex::new(None);
+        let connect = connect_to(target, |_, address| {
+            *tried.lock() = Some(address);
+            Ok(())
+        });
+        timeout(limit, connect).await.unwrap_or_else(|elapsed| {
+            let address = *tried.lock();
+            Err(address.map_or(elapsed.into(), |address| not_connected(elapsed.into(), address)))
+        })
     }
 
     /// Returns the address of this end.
@@ -171,9 +181,7 @@ impl TcpListener {
     /// The address is in use or not local, with the address; no more descriptors; and as
     /// [`lookup`](super::lookup) and [`Async::new`].
     pub fn bind(target: impl Target) -> io::Result<Self> {
-        let addresses = target.addresses().resolve_here()?;
-        let bind = |address| std::net::TcpListener::bind(address).map_err(|error| not_bound(error, address));
-        Self::from_std(first_of(&addresses, bind)?)
+        SocketOptions::default().listen(target)
     }
 
     /// Converts a listener of `std`.

@@ -7,16 +7,22 @@
 //!
 //! - The orphan's waker owns it, and the source of its [`Ending`] owns the waker. The circle is broken when
 //!   the child has ended, or when the driver closes, which calls all wakers.
-//! - A wake-up takes the orphan's lock. It waits for a poll that has begun, and then polls again. So no end
-//!   is missed.
+//! - Wake-ups are counted. The first one polls until no other came during its poll, so no end is missed, and
+//!   no wake-up waits for another one: it may come from within the poll, at the end of its
+//!   [budget](warpweft_task::budget).
 
 use super::ending::Ending;
 use std::process::Child;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Wake, Waker};
+use warpweft_platform::atomic::{AtomicUsize, Ordering};
 use warpweft_platform::sync::Mutex;
 
-struct Orphan(Mutex<Option<(Child, Ending)>>);
+struct Orphan {
+    child: Mutex<Option<(Child, Ending)>>,
+    /// How many wake-ups came since a poll began; 0 if none is at work.
+    woken: AtomicUsize,
+}
 
 impl Wake for Orphan {
     fn wake(self: Arc<Self>) {
@@ -26,28 +32,52 @@ impl Wake for Orphan {
 
 impl Orphan {
     fn look(self: &Arc<Self>) {
+        // Ordering: AcqRel here and below, so that a poll sees what was announced before a wake-up that it
+        // answers.
+        if self.woken.fetch_add(1, Ordering::AcqRel) > 0 {
+            return;
+        }
         let waker = Waker::from(Arc::clone(self));
-        let mut held = self.0.lock();
+        let mut answered = 1;
+        while !self.has_ended(&waker) {
+            match self
+                .woken
+                .compare_exchange(answered, 0, Ordering::AcqRel, Ordering::Acquire)
+            {
+                Ok(_) => return,
+                Err(woken) => answered = woken,
+            }
+        }
+        // Later wake-ups have nothing to do: the number stays above 0.
+    }
+
+    /// Reaps the child if it has ended, and returns true then.
+    fn has_ended(&self, waker: &Waker) -> bool {
+        let mut held = self.child.lock();
         let Some((child, ending)) = held.as_mut() else {
-            return;
+            return true;
         };
-        let polled = ending.poll(&mut Context::from_waker(&waker), child);
-        let Poll::Ready(result) = polled else {
-            return;
+        let Poll::Ready(result) = ending.poll(&mut Context::from_waker(waker), child) else {
+            return false;
         };
         let ended = held.take();
         // Outside of the lock: dropping it deletes a registration.
         drop(held);
         if let Some((child, _)) = ended.filter(|_| result.is_err()) {
             // The runtime has shut down.
-            left().lock().push(child);
+            leave(child);
         }
+        true
     }
 }
 
 /// Reaps `child` when it ends.
 pub(super) fn adopt(child: Child, ending: Ending) {
-    Arc::new(Orphan(Mutex::new(Some((child, ending))))).look();
+    let orphan = Orphan {
+        child: Mutex::new(Some((child, ending))),
+        woken: AtomicUsize::new(0),
+    };
+    Arc::new(orphan).look();
 }
 
 /// Keeps a child whose end is not announced, until [`sweep`] finds that it has ended.

@@ -242,15 +242,15 @@ impl Builder {
     /// workers steal what waits behind it, if they have nothing to do. (Where the system does not report what
     /// a thread does, each counts as asleep. Linux does.)
     ///
-    /// A stuck worker is noticed within one and a half times this time. A pool of N workers has N/2
-    /// compensating workers, at least one and at most four, and can replace that many stuck workers at a
-    /// time. Tasks of other workers, sockets and timers continue. The fibers that the stuck thread has
-    /// started wait for it, and so do all forks of the stuck task but the oldest one.
+    /// A stuck worker is noticed within one and a half times this time. A pool of N workers can replace N/2
+    /// stuck ones at a time, at least one and at most four. Tasks of other workers continue. The fibers that
+    /// the stuck thread has started wait for it, and so do all forks of the stuck task but the oldest one.
     ///
-    /// While the workers compute for long without a look at sockets and timers, one compensating worker is
-    /// the *standby poller*: it sleeps in the poller, and also runs what it wakes there. So the pool may run
-    /// one task more at a time than it has workers, although none is stuck. It takes nothing from the
-    /// workers, and returns what it has to them after a task that took long.
+    /// While the workers compute for long without a look at sockets and timers, one compensating worker more
+    /// is the *standby poller*: it sleeps in the poller, and also runs what it wakes there. So the pool may
+    /// run one task more at a time than it has workers, although none is stuck. It takes nothing from the
+    /// workers, however many are stuck, and returns what it has to them after a task that took long. If what
+    /// it woke takes long, another compensating worker is the standby poller, if one is left.
     ///
     /// The monitor is one thread, which looks twice in that time while any worker is awake. It costs nothing
     /// on the path of a task. Compensating workers have numbers from [`max_workers`](Runtime::max_workers)

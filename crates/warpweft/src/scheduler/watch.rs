@@ -98,6 +98,8 @@ struct Long {
     blocked: usize,
     /// How many of the workers that were asked for are stuck.
     asked: usize,
+    /// The standby poller, if it is one of them.
+    poller: Option<usize>,
 }
 
 impl Long {
@@ -185,13 +187,20 @@ impl<P: Policy> TypedPool<P> {
         if long.all > 0 {
             standby.want();
         }
+        // One that is in a long task does not poll, and replaces others from now on.
+        if let Some(poller) = long.poller {
+            standby.dismiss(poller);
+        }
         let polls = usize::from(self.core.driver.wants_standby());
+        // One is kept for the poller, however many are stuck.
+        let replaced = replaced.min(self.workers.len() - self.core.asked - 1);
         let has_work = stuck > 0 && self.has_queued();
-        let needed = match has_work {
-            true => replaced + polls,
+        let replacing = match has_work {
+            true => replaced,
             // It would find nothing, and retire at once. One that is in a task stays.
-            false => (replaced + polls).min(monitor.active().max(polls)),
+            false => replaced.min(monitor.active() - usize::from(standby.is_there())),
         };
+        let needed = replacing + polls;
         // Counted once: one that finds nothing retires at once, and would be sent again during the same tick.
         let missing = monitor.set_needed(long.all, stuck, needed);
         // Tasks that came meanwhile wake nothing in the poller.
@@ -199,7 +208,8 @@ impl<P: Policy> TypedPool<P> {
             self.core.driver.relieve();
         }
         for _ in 0..missing {
-            if !self.send_compensating(pool) {
+            let is_poller = polls > 0 && !standby.is_there();
+            if !self.send_compensating(pool, is_poller) {
                 standby.give_up();
                 break;
             }
@@ -279,6 +289,9 @@ impl<P: Policy> TypedPool<P> {
             long.blocked += usize::from(is_blocked);
             long.stuck += usize::from(is_stuck);
             long.asked += usize::from(is_stuck && id < self.core.asked);
+            if self.core.driver.standby.is(id) {
+                long.poller = Some(id);
+            }
             if !std::mem::replace(&mut seen.told, true) {
                 // The worker may have drawn tasks from a common queue while others that looked there went to
                 // sleep.
@@ -430,8 +443,9 @@ impl<P: Policy> TypedPool<P> {
         end_child_if(self.core.is_in_forked_child());
     }
 
-    /// Gives a vacant compensating worker to a spare thread. Returns true if it did.
-    fn send_compensating(&self, pool: &Arc<dyn PoolRef>) -> bool {
+    /// Gives a vacant compensating worker to a spare thread, perhaps as the standby poller. Returns true if
+    /// it did.
+    fn send_compensating(&self, pool: &Arc<dyn PoolRef>, is_poller: bool) -> bool {
         if !self.core.lifecycle.enter() {
             return false;
         }
@@ -445,6 +459,9 @@ impl<P: Policy> TypedPool<P> {
             return false;
         };
         self.workers[id].set_carried(true);
+        if is_poller {
+            self.core.driver.standby.enlist(id);
+        }
         self.core.recorder.note_outside(Kind::Compensate, id as u64);
         spare.handoff.assign(Some(id));
         true
@@ -483,6 +500,7 @@ mod tests {
             stuck: 3,
             blocked: 1,
             asked,
+            poller: None,
         };
         assert_eq!(long(2).to_replace(4), 1);
         assert_eq!(long(3).to_replace(4), 1);

@@ -140,11 +140,15 @@ impl<P: Policy> Worker<P> {
         self.carried.store(carried, Ordering::Relaxed);
     }
 
-    /// Returns true if it takes tasks that all workers share. The standby poller does so only while a worker
-    /// is stuck: it would not be back in the poller soon.
+    /// Returns true if it takes tasks that all workers share. The standby poller does not: it would not be
+    /// back in the poller soon. Others that compensate do so only while a worker is stuck.
     #[inline]
     pub(crate) fn shares(&self) -> bool {
-        !self.is_compensating || self.pool().core.monitor.is_any_stuck()
+        if !self.is_compensating {
+            return true;
+        }
+        let core = &self.pool().core;
+        core.monitor.is_any_stuck() && !core.driver.standby.is(self.id())
     }
 
     /// Returns work for a compensating worker, from any place, on the thread of `thread_handle`. It waits
@@ -158,8 +162,7 @@ impl<P: Policy> Worker<P> {
             if thread_handle.mailbox().is_ready() {
                 return Some(Work::Fiber);
             }
-            // The standby poller leaves the other workers their tasks, unless one is stuck.
-            if pool.core.monitor.is_any_stuck() {
+            if self.shares() {
                 // SAFETY: by contract.
                 if let Some(found) = unsafe { self.call(P::scan) } {
                     return Some(Work::Task(found));

@@ -106,9 +106,10 @@ impl Watch {
         Some(self.report_after.unwrap_or(Some(usual))?.max(stuck_after))
     }
 
-    /// Returns the number of compensating workers of a pool of `workers` workers.
+    /// Returns the number of compensating workers of a pool of `workers` workers: those that replace stuck
+    /// ones, and the standby poller.
     pub(crate) fn compensating(&self, workers: usize) -> usize {
-        self.stuck_after.map_or(0, |_| (workers / 2).clamp(1, 4))
+        self.stuck_after.map_or(0, |_| (workers / 2).clamp(1, 4) + 1)
     }
 }
 
@@ -171,7 +172,7 @@ impl Monitor {
         Self {
             watch,
             state: Mutex::new(MonitorState {
-                vacant: (first..end).collect(),
+                vacant: (first..end).rev().collect(),
                 ..MonitorState::default()
             }),
             wakeup: Condvar::new(),

@@ -2,6 +2,7 @@
 
 use crate::driver::core::Driver;
 use crate::driver::timers::{NEVER, TimerKey};
+use crate::pool::current::with_current;
 use crate::runtime::current_driver::current_driver;
 use std::io::{self, ErrorKind};
 use std::pin::Pin;
@@ -9,6 +10,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 use warpweft_platform::clock;
+use warpweft_task::budget::poll_budget;
 
 /// Waits for `duration`, from now.
 ///
@@ -46,7 +48,8 @@ pub(super) fn nanoseconds(duration: Duration) -> u64 {
 /// The future of [`sleep`] and [`sleep_until`]; it is ready once its deadline has passed.
 ///
 /// It costs 32 bytes here and 44 in the runtime while it waits, and no separate allocation. Dropping it
-/// removes the timer at once. Any task on any thread may poll it.
+/// removes the timer at once; the runtime keeps the memory for later timers. Any task on any thread may poll
+/// it. A sleep that was begun in a runtime which has shut down goes on in the one that polls it next.
 #[derive(Debug)]
 #[must_use = "a sleep does nothing unless it is awaited"]
 pub struct Sleep {
@@ -98,7 +101,8 @@ impl Sleep {
     fn enter(&mut self, cx: &Context<'_>) -> Poll<()> {
         // Before a runtime is looked for: there may be none, or none that is allowed to wait.
         if self.is_over() {
-            return Poll::Ready(());
+            // A loop over what is late already would never wait.
+            return poll_budget(cx);
         }
         let (driver, worker) = match current_driver() {
             Ok(found) => found,
@@ -114,6 +118,12 @@ impl Sleep {
     }
 }
 
+/// Returns true if the caller is in a runtime that has not shut down.
+#[cold]
+fn can_wait_on() -> bool {
+    with_current(|worker_ref| worker_ref.is_some()) && current_driver().is_ok()
+}
+
 #[cold]
 fn no_timer(error: &io::Error) -> ! {
     panic!("there can be no timer here: {error}")
@@ -127,7 +137,6 @@ impl Future for Sleep {
             return Poll::Pending;
         }
         match &self.timer {
-            None if self.deadline_ns == 0 => Poll::Ready(()),
             None => self.enter(cx),
             Some((driver, key)) => {
                 if let Err(error) = driver.check() {
@@ -136,8 +145,13 @@ impl Future for Sleep {
                 if driver.timers().renew(*key, cx.waker()) {
                     return Poll::Pending;
                 }
-                // The timer has expired, or its runtime has shut down. From here on every poll returns ready.
+                let is_early = driver.is_closed() && !self.is_over();
                 self.timer = None;
+                if is_early && can_wait_on() {
+                    // It was begun in a runtime that has shut down, and goes on in another one.
+                    return self.enter(cx);
+                }
+                // The timer has expired. From here on every poll returns ready.
                 self.deadline_ns = 0;
                 Poll::Ready(())
             }

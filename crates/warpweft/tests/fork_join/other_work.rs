@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Barrier};
+use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 use warpweft::{ForkCx, PolicySpec, Runtime, join, spawn, spawn_detached, yield_now};
@@ -152,4 +152,43 @@ fn what_was_spawned_outside_is_fetched_and_not_own() {
         .expect("open");
     runtime.spawn_job(|| ()).wait().expect("it runs");
     assert!(ran.load(Ordering::SeqCst));
+}
+
+/// Where no spare thread is left, closures run on top of those that wait. Each wait takes as much of the
+/// stack as the one below.
+#[test]
+fn waits_on_top_of_each_other_take_equal_parts_of_the_stack() {
+    static DEPTH: AtomicUsize = AtomicUsize::new(0);
+    let pool = |threads| {
+        let builder = Runtime::builder().workers(1).max_threads(threads);
+        builder.stack_size(64 << 20).build().expect("a worker")
+    };
+    let (below, other) = (pool(1), pool(8));
+    let place = || std::hint::black_box(&mut 0_u8 as *mut u8).addr();
+    // By depth, where the stack had come to.
+    let places = Mutex::new(Vec::new());
+    let ran = below.install(|cx| {
+        cx.scope(|scope| {
+            for _ in 0..400 {
+                scope.spawn(|_| {
+                    let depth = DEPTH.fetch_add(1, Ordering::Relaxed);
+                    let mut places = places.lock().expect("no panic");
+                    if places.len() <= depth {
+                        places.push(place());
+                    }
+                    drop(places);
+                    let wait = other.spawn_job(|| thread::sleep(Duration::from_micros(100)));
+                    wait.wait().expect("no panic");
+                    DEPTH.fetch_sub(1, Ordering::Relaxed);
+                });
+            }
+        });
+    });
+    ran.expect("it is open");
+    let places = places.into_inner().expect("no panic");
+    let taken = |from: usize, to: usize| places[from] - places[to];
+    let deepest = places.len() - 1;
+    assert!(deepest >= 40, "{deepest}");
+    let (first, last) = (taken(10, 20), taken(deepest - 10, deepest));
+    assert!(last < 2 * first, "{first} bytes for ten waits, and then {last}");
 }

@@ -7,12 +7,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use warpweft::fiber::spawn_here;
 use warpweft::io::Lines;
 use warpweft::net::UdpSocket;
 use warpweft::sync::{broadcast, channel, watch};
-use warpweft::time::timeout;
+use warpweft::time::{MissedTicks, interval, sleep, timeout};
 use warpweft::{JoinError, Runtime, spawn};
 
 const SHORT: Duration = Duration::from_millis(20);
@@ -54,6 +54,32 @@ async fn changes() {
     }
 }
 
+async fn sleeps_for_no_time() {
+    loop {
+        sleep(Duration::ZERO).await;
+    }
+}
+
+/// Its work takes longer than its period, so each tick is late.
+async fn ticks_too_late() {
+    let mut interval = interval(Duration::from_micros(10)).missed_ticks(MissedTicks::Delay);
+    loop {
+        interval.tick().await;
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_micros(20) {
+            std::hint::spin_loop();
+        }
+    }
+}
+
+#[cfg(unix)]
+async fn sends_to_nowhere() {
+    let socket = warpweft::net::UnixDatagram::unbound().expect("a socket");
+    loop {
+        assert!(socket.send_to(b"x", "/no/such/socket").await.is_err());
+    }
+}
+
 async fn reads_lines() {
     struct Endless;
     impl AsyncRead for Endless {
@@ -81,6 +107,10 @@ fn a_time_limit_ends_them() {
         assert!(runtime.block_on(timeout(SHORT, tells_many())).is_err());
         assert!(runtime.block_on(timeout(SHORT, changes())).is_err());
         assert!(runtime.block_on(timeout(SHORT, reads_lines())).is_err());
+        assert!(runtime.block_on(timeout(SHORT, sleeps_for_no_time())).is_err());
+        assert!(runtime.block_on(timeout(SHORT, ticks_too_late())).is_err());
+        #[cfg(unix)]
+        assert!(runtime.block_on(timeout(SHORT, sends_to_nowhere())).is_err());
         let all = runtime.spawn(async {
             let sends = timeout(SHORT, sends()).await.is_err();
             let passes_on = timeout(SHORT, passes_on()).await.is_err();

@@ -10,6 +10,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+use warpweft::io::Async;
 use warpweft::net::{TcpListener, TcpStream, UdpSocket, UnixListener, UnixStream};
 use warpweft::time::{sleep, timeout};
 use warpweft::{JoinHandle, Runtime, block_on, spawn};
@@ -230,6 +231,16 @@ fn a_read_without_room_does_not_wait() {
             assert!(waits.is_err());
             assert_eq!(there.read(&mut []).await?, 0);
             assert_eq!(there.read_vectored(&mut [IoSliceMut::new(&mut [])]).await?, 0);
+            assert_eq!(there.peek(&mut []).await?, 0);
+            let (_one, other) = std::os::unix::net::UnixStream::pair()?;
+            let mut other = &Async::new(other)?;
+            assert_eq!(
+                poll_fn(|cx| Pin::new(&mut other).poll_read(cx, &mut [])).await?,
+                0
+            );
+            let mut none = [IoSliceMut::new(&mut [])];
+            let read = poll_fn(|cx| Pin::new(&mut other).poll_read_vectored(cx, &mut none));
+            assert_eq!(read.await?, 0);
             assert_eq!(poll_fn(|cx| there.poll_read_uninit(cx, &mut [])).await?, 0);
             assert_eq!(
                 poll_fn(|cx| Pin::new(&mut there).poll_read(cx, &mut [])).await?,
@@ -274,6 +285,10 @@ fn a_connection_that_nobody_answers_times_out() {
                 assert!(waiting.len() < 100, "the backlog has an end");
             };
             assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}");
+            assert!(
+                error.to_string().contains(&format!("connect to {address}")),
+                "{error}"
+            );
             Ok(())
         });
     });
@@ -557,7 +572,7 @@ fn a_file_cannot_be_waited_for() {
     both_ways(|runtime| {
         let file = std::fs::File::open("Cargo.toml").expect("this crate's");
         let error = runtime
-            .block_on(async { warpweft::io::Async::new(file) })
+            .block_on(async { Async::new(file) })
             .expect_err("always ready");
         assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
     });
@@ -570,7 +585,7 @@ fn a_full_socket_is_closed_at_once() {
     let runtime = Runtime::builder().workers(1).build().expect("a worker");
     runtime.block_on(async {
         let (one, _other) = std::os::unix::net::UnixStream::pair().expect("descriptors");
-        let one = warpweft::io::Async::new(one).expect("a poller");
+        let one = Async::new(one).expect("a poller");
         let mut io = &one;
         let fill = poll_fn(|cx| {
             loop {

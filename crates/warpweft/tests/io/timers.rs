@@ -1,6 +1,7 @@
 //! Sleeps, intervals and time limits, with both ways of polling; sleeping and computing side by side.
 #![cfg(feature = "net")]
 
+use crate::in_time::in_time;
 use crate::inout::both_ways;
 use std::future::poll_fn;
 use std::io;
@@ -18,6 +19,10 @@ use warpweft::{Io, JoinError, Runtime, block_on, spawn, spawn_job, yield_now};
 const MS: Duration = Duration::from_millis(1);
 /// Far longer than any test.
 const HOUR: Duration = Duration::from_secs(3600);
+
+fn one_worker() -> Runtime {
+    Runtime::builder().workers(1).build().expect("one worker")
+}
 
 #[test]
 fn never_too_early() {
@@ -393,4 +398,51 @@ fn a_sleeper_outside_is_let_go_when_the_runtime_ends() {
         });
         runtime.block_on(sleep(HOUR));
     });
+}
+
+/// A sleep that was begun in one runtime goes on in the next one, when the first one has ended.
+#[test]
+fn a_sleep_outlives_the_runtime_in_which_it_was_begun() {
+    let (first, second) = (one_worker(), one_worker());
+    let (start, length) = (Instant::now(), 40 * MS);
+    let mut sleep = Box::pin(sleep(length));
+    let begun = first.block_on(poll_fn(|cx| Poll::Ready(sleep.as_mut().poll(cx))));
+    assert!(begun.is_pending());
+    let task = second.spawn(async move {
+        sleep.await;
+        start.elapsed()
+    });
+    std::thread::sleep(5 * MS);
+    drop(first);
+    assert!(task.wait().expect("no panic") >= length);
+}
+
+/// One more task takes long than there are workers: another thread polls nevertheless, and runs what it
+/// wakes.
+#[test]
+fn sockets_and_clocks_go_on_whatever_the_number_of_long_tasks() {
+    for (workers, long) in [(1, 2), (2, 3), (2, 6), (4, 5)] {
+        in_time(move || {
+            let runtime = Runtime::builder().workers(workers).build().expect("workers");
+            let over = Arc::new(AtomicBool::new(false));
+            let ticks = runtime.spawn(async {
+                for _ in 0..100 {
+                    sleep(2 * MS).await;
+                }
+            });
+            let busy: Vec<_> = (0..long)
+                .map(|_| {
+                    let over = Arc::clone(&over);
+                    runtime.spawn_job(move || {
+                        while !over.load(Ordering::Relaxed) {
+                            std::hint::spin_loop();
+                        }
+                    })
+                })
+                .collect();
+            ticks.wait().expect("no panic");
+            over.store(true, Ordering::Relaxed);
+            busy.into_iter().for_each(|job| job.wait().expect("no panic"));
+        });
+    }
 }

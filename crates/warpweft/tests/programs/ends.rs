@@ -2,6 +2,7 @@
 
 use crate::eventually::eventually;
 use crate::everywhere::everywhere;
+use crate::in_time::in_time;
 use std::io::{self, ErrorKind};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
@@ -183,6 +184,23 @@ fn a_time_limit_ends_a_program_that_dies_with_its_handle() {
         let limited = timeout(SHORT, command.status()).await;
         assert!(limited.is_err());
         Ok(())
+    });
+}
+
+/// The thread that drops them is in no task, so its row of ready operations is nowhere ended but here.
+#[test]
+fn many_programs_without_handles_are_reaped() {
+    in_time(|| {
+        let runtime = one();
+        let ids = runtime.block_on(async {
+            let mut ids = Vec::new();
+            for _ in 0..300 {
+                let child = waits_for_input().expect("it starts");
+                ids.push(child.id());
+            }
+            ids
+        });
+        eventually("they are reaped", || ids.iter().all(|&id| is_gone(id)));
     });
 }
 

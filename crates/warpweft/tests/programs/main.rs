@@ -5,6 +5,8 @@
 mod eventually;
 #[path = "../support/everywhere.rs"]
 mod everywhere;
+#[path = "../support/in_time.rs"]
+mod in_time;
 
 mod ends;
 mod pipes;

@@ -216,8 +216,8 @@ fn a_policy_hears_where_its_workers_are() {
     };
     build(Pin::Cpus(vec![cpus[0]; 2]));
     let places = receive.recv().expect("it was built");
-    // One for each worker, and for the compensating worker.
-    assert_eq!(places, [places[0]; 3]);
+    // One for each worker, and for the two compensating workers.
+    assert_eq!(places, [places[0]; 4]);
     build(Pin::Off);
     assert_eq!(receive.recv().expect("it was built"), []);
 }
