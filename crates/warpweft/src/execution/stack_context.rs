@@ -61,6 +61,8 @@ pub(crate) struct StackContext {
     pub(super) covered: Cell<*const Covered>,
     /// The youngest frame that runs a part of its own fork while it waits for that; null if there is none.
     pub(super) part: Cell<*const PartOfFork>,
+    /// The youngest frame of this stack that ends tasks of a closed pool: see `late_end.rs`. Null if there is
+    /// none.
     pub(super) late_end: Cell<*const ()>,
 }
 

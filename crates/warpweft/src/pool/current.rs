@@ -88,7 +88,7 @@ impl CurrentTaskWords {
     }
 }
 
-/// Whether a task yielded, and where it wants to wait.
+/// Says if a task yielded, and where it wants to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum GaveWay {
     No,
