@@ -160,7 +160,7 @@ impl<P: Policy> Worker<P> {
             }
             // The standby poller leaves the other workers their tasks, unless one is stuck.
             if pool.core.monitor.is_any_stuck() {
-                // SAFETY: by contract.
+                // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
                 if let Some(found) = unsafe { self.call(P::scan) } {
                     return Some(Work::Task(found));
                 }
@@ -173,7 +173,7 @@ impl<P: Policy> Worker<P> {
                 return None;
             }
             // The tasks that the poller woke were pushed by this worker.
-            // SAFETY: by contract.
+            // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
             if let Some(woken) = unsafe { self.call(P::next) } {
                 return Some(Work::Task(woken));
             }
@@ -193,7 +193,7 @@ impl<P: Policy> Worker<P> {
     /// The calling thread carries the worker, and no hook of the policy is on its stack.
     #[inline]
     pub(crate) unsafe fn call<R>(&self, hook: impl FnOnce(&P::Shared, &mut P::Local, &Cx<'_>) -> R) -> R {
-        // SAFETY: by contract.
+        // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
         unsafe { self.call_in(self.pool(), hook) }
     }
 
@@ -386,12 +386,12 @@ impl<P: Policy> Worker<P> {
         // Known at compile time where nothing is recorded.
         let before = RECORDED.then(|| (task.id_word(), context.fibers().line_end()));
         if RECORDED {
-            // SAFETY: by contract.
+            // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
             unsafe { self.begin_recorded(pool, &task) };
         }
         self.counters().add(Count::Ran, 1);
         self.worker_ref.running.set(task.id_word(), task.origin_word());
-        // SAFETY: by contract.
+        // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
         unsafe { self.runs(&mut task) };
         let word = if P::WATCHES_COMPLETIONS {
             task.policy_word()
@@ -426,10 +426,10 @@ impl<P: Policy> Worker<P> {
     pub(crate) unsafe fn completed(&self, policy_word: u64) {
         // A policy whose hook has panicked below this task is not called any more.
         if P::WATCHES_COMPLETIONS && self.worker_ref.takes().is_some() {
-            // SAFETY: by contract.
+            // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
             unsafe { self.call(|shared, local, _| P::completed(shared, local, policy_word)) };
             if !self.pool().ended_detached.is_empty() {
-                // SAFETY: by contract.
+                // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
                 unsafe { self.completed_elsewhere() };
             }
         }
@@ -443,7 +443,7 @@ impl<P: Policy> Worker<P> {
     unsafe fn completed_elsewhere(&self) {
         while let Some(word) = self.pool().ended_detached.pop() {
             let word = word.get() as u64;
-            // SAFETY: by contract.
+            // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
             unsafe { self.call(|shared, local, _| P::completed(shared, local, word)) };
         }
     }

@@ -180,7 +180,7 @@ unsafe fn between_stretches<P: Policy, const RECORDED: bool>(
     context: &StackContext,
 ) -> LookResult {
     if RECORDED {
-        // SAFETY: by contract.
+        // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
         unsafe { worker.close_recorded(pool) };
     }
     if pool.core.recorder.mode().is_on() != RECORDED {
@@ -223,7 +223,7 @@ unsafe fn between_stretches<P: Policy, const RECORDED: bool>(
     // So every other look is for those.
     let waits = waits_for_one_that_is_stuck(pool, worker);
     if !*helped && (waits || pool.core.monitor.is_any_stuck()) {
-        // SAFETY: by contract.
+        // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
         if let Some(task) = unsafe { worker.call(P::steal_from_stuck) } {
             *helped = true;
             return LookResult::Task(task);
@@ -236,7 +236,7 @@ unsafe fn between_stretches<P: Policy, const RECORDED: bool>(
         worker.counters().add(Count::GlobalPolls, 1);
         return LookResult::Task(task);
     }
-    // SAFETY: by contract.
+    // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
     unsafe { call_poll_global(worker) }.map_or(LookResult::Nothing, LookResult::Task)
 }
 
@@ -257,7 +257,7 @@ fn waits_for_one_that_is_stuck<P: Policy>(pool: &TypedPool<P>, worker: &Worker<P
 /// Contract: as [`Worker::call`].
 #[cold]
 unsafe fn call_poll_global<P: Policy>(worker: &Worker<P>) -> Option<TaskRef> {
-    // SAFETY: by contract.
+    // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
     let task = unsafe { worker.call(P::poll_global) };
     worker
         .counters()
