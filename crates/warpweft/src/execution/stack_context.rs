@@ -404,7 +404,7 @@ impl StackContext {
     }
 
     fn is_without_tasks(&self) -> bool {
-        self.carried().is_some_and(WorkerRef::alone)
+        self.carried().is_some_and(WorkerRef::is_only_ready)
     }
 
     /// Returns the worker's reference, if the calling thread carries the worker on this stack.

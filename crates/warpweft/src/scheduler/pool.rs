@@ -103,7 +103,7 @@ impl<P: Policy> TypedPool<P> {
     };
     const EXTERNAL: &'static WorkerVtable = &WorkerVtable {
         push: Self::push_external,
-        alone: |_| false,
+        is_only_ready: |_| false,
         step: |_| false,
         has_own: |_| false,
         fetch: |_| false,

@@ -173,16 +173,16 @@ impl<P: Policy> Worker<P> {
                 Self::adapt_to_recorder(pool, context);
                 // SAFETY: by contract this thread carries the worker, occupies `context`, and is in no hook.
                 unsafe { self.run_fork_recorded(fork, context) };
-                Some(Work::Turned)
+                Some(Work::RecordingChanged)
             }
-            Some(Work::Fiber | Work::Woken) => Some(Work::Turned),
+            Some(Work::Fiber | Work::Woken) => Some(Work::RecordingChanged),
             other => other,
         }
     }
 
     /// Runs a task in the other mode than the loop that has found it.
     /// Contract: as for [`run`](Self::run).
-    unsafe fn run_turned<const RECORDED: bool>(
+    unsafe fn run_in_other_mode<const RECORDED: bool>(
         &self,
         pool: &TypedPool<P>,
         task: TaskRef,

@@ -69,7 +69,7 @@ unsafe impl<P: Policy> Send for Worker<P> {}
 impl<P: Policy> Worker<P> {
     const OPS: &'static WorkerVtable = &WorkerVtable {
         push: Self::push_by_ref,
-        alone: Self::alone_of_ref,
+        is_only_ready: Self::is_only_ready_of_ref,
         step: Self::step_of_ref,
         has_own: Self::has_own_of_ref,
         fetch: Self::fetch_of_ref,
@@ -238,8 +238,8 @@ impl<P: Policy> Worker<P> {
         result
     }
 
-    /// Contract: as [`WorkerVtable::alone`].
-    unsafe fn alone_of_ref(worker_ref: &WorkerRef) -> bool {
+    /// Contract: as [`WorkerVtable::is_only_ready`].
+    unsafe fn is_only_ready_of_ref(worker_ref: &WorkerRef) -> bool {
         // SAFETY: by contract the reference belongs to a worker of this table, so of this type.
         let worker = unsafe { Self::from_ref(worker_ref) };
         let core = &worker.pool().core;
@@ -461,7 +461,7 @@ pub(crate) enum Work {
     /// Its own queues may have tasks: sockets or timers have woken some.
     Woken,
     /// Steps are recorded from now on, or not any more.
-    Turned,
+    RecordingChanged,
 }
 
 /// Closes the worker's pool if a hook of its policy panics.

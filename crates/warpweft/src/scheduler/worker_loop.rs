@@ -35,7 +35,7 @@ enum LoopEnd {
     /// The pool closes, or the thread has no worker, or the worker must rest.
     Over,
     /// Steps are recorded from now on, or not any more: the other instance of the loop continues.
-    Turned,
+    RecordingChanged,
 }
 
 /// Takes tasks and runs them until the pool closes, or the thread gives its worker away.
@@ -98,7 +98,7 @@ unsafe fn run_loop<P: Policy, const RECORDED: bool>(pool: &TypedPool<P>, context
                     LookResult::Task(task) => break 'found task,
                     LookResult::Elsewhere => continue 'turns,
                     LookResult::Over => return LoopEnd::Over,
-                    LookResult::Turned => return LoopEnd::Turned,
+                    LookResult::RecordingChanged => return LoopEnd::RecordingChanged,
                 }
             }
             // SAFETY: as above.
@@ -141,7 +141,7 @@ unsafe fn run_loop<P: Policy, const RECORDED: bool>(pool: &TypedPool<P>, context
                     pool.end_one_lost(task);
                     continue 'turns;
                 }
-                Some(Work::Turned) => return LoopEnd::Turned,
+                Some(Work::RecordingChanged) => return LoopEnd::RecordingChanged,
                 Some(Work::Fiber | Work::Woken) => continue 'turns,
                 None => return LoopEnd::Over,
             }
@@ -160,8 +160,8 @@ enum LookResult {
     Elsewhere,
     /// The worker must rest.
     Over,
-    /// See [`LoopEnd::Turned`].
-    Turned,
+    /// See [`LoopEnd::RecordingChanged`].
+    RecordingChanged,
 }
 
 /// Ends a stretch of tasks, and handles what is overdue.
@@ -184,7 +184,7 @@ unsafe fn between_stretches<P: Policy, const RECORDED: bool>(
         unsafe { worker.close_recorded(pool) };
     }
     if pool.core.recorder.mode().is_on() != RECORDED {
-        return LookResult::Turned;
+        return LookResult::RecordingChanged;
     }
     if worker.must_rest(pool) {
         // What only it may run comes first.
@@ -279,7 +279,7 @@ fn work<P: Policy>(pool: &TypedPool<P>, context: &StackContext) {
         };
         // Unwind: tasks catch their panics, so this one belongs to the policy: the pool closes.
         match catch_unwind(AssertUnwindSafe(run_loop)) {
-            Ok(LoopEnd::Turned) => continue,
+            Ok(LoopEnd::RecordingChanged) => continue,
             Ok(LoopEnd::Over) => {}
             Err(payload) => {
                 discard(payload);
