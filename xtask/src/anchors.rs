@@ -29,7 +29,7 @@ impl Item {
         format!("{}::{}", self.modules.join("::"), self.name)
     }
 
-    /// Whether `name` is the item's name, alone or behind the last of its modules.
+    /// Returns true if `name` is the item's name, alone or behind the last of its modules.
     fn is_called(&self, name: &str) -> bool {
         let modules = name.strip_suffix(self.name.as_str());
         modules.is_some_and(|modules| {
@@ -139,7 +139,7 @@ impl Package {
         format!("; near it: {}", names.join(", "))
     }
 
-    /// Whether a unit test of this path exists.
+    /// Returns true if a unit test of this path exists.
     pub(crate) fn has_test(&self, path: &str) -> bool {
         self.unit_tests.contains(path)
     }

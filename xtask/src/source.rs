@@ -27,7 +27,7 @@ pub(crate) fn paths(file: &syn::File) -> Vec<Named> {
     finder.found
 }
 
-/// Whether an item is for tests only.
+/// Returns true if an item is for tests only.
 pub(crate) fn is_test(attributes: &[syn::Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         let words = |list: &syn::MetaList| list.tokens.to_string();

@@ -175,7 +175,7 @@ fn first_sentence(text: &str) -> String {
     words[..end].trim_end_matches('.').to_owned()
 }
 
-/// Whether a path fits a pattern in which `*` is any text.
+/// Returns true if a path fits a pattern in which `*` is any text.
 fn matches(glob: &str, path: &str) -> bool {
     match glob.split_once('*') {
         None => glob == path,

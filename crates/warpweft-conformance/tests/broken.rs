@@ -113,7 +113,7 @@ fn a_policy_that_drops_a_task_is_rejected() {
         nothing_lost("Forgetful", &policy),
         "Forgetful",
         Duty::NothingLost,
-        "`push` dropped the token of task",
+        "`push` dropped the reference of task",
     );
     rejects(
         nothing_lost_with_threads("Forgetful", &policy),
@@ -140,7 +140,7 @@ fn a_policy_that_drops_a_task_on_the_short_way_is_rejected() {
         nothing_lost("Careless", &policy),
         "Careless",
         Duty::NothingLost,
-        "`push_local` dropped the token of task",
+        "`push_local` dropped the reference of task",
     );
     rejects(
         nothing_lost_with_threads("Careless", &policy),

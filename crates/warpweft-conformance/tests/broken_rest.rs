@@ -221,7 +221,7 @@ fn a_policy_that_drops_cancelled_tasks_is_rejected() {
         verdict,
         "Wasteful",
         Duty::NothingLost,
-        "`evict` dropped the token",
+        "`evict` dropped the reference",
     );
 }
 

@@ -1,18 +1,18 @@
-//! Parking: one thread waits for a token that any thread may leave.
+//! Parking: one thread waits for a permit that any thread may leave.
 //!
 //! ```text
 //!            unpark                park
 //!   EMPTY ───────────▶ NOTIFIED ─────────▶ EMPTY        (park returns at once)
-//!   EMPTY ──park─────▶ PARKED ──unpark───▶ NOTIFIED     (the sleeper takes the token, EMPTY again)
+//!   EMPTY ──park─────▶ PARKED ──unpark───▶ NOTIFIED     (the sleeper takes the permit, EMPTY again)
 //!   EMPTY ──leave────▶ ELSEWHERE ─unpark─▶ NOTIFIED     (and the waker also wakes the sleeper elsewhere)
 //!                      ELSEWHERE ─return─▶ EMPTY
 //! ```
 //!
 //! # Invariants
 //!
-//! - A token is never lost and never counted twice: `unpark` before, during or after `park` lets exactly one
+//! - A permit is never lost and never counted twice: `unpark` before, during or after `park` lets exactly one
 //!   `park` return. There is no time-out that could hide a lost one.
-//! - Everything before `unpark` happens before the return of the `park` that took its token.
+//! - Everything before `unpark` happens before the return of the `park` that took its permit.
 //! - A `Parker` belongs to a *slot*, not to a thread: the next thread that takes the slot may park there.
 
 use crate::atomic::{AtomicU32, Ordering};
@@ -42,7 +42,7 @@ impl Default for Parker {
 }
 
 impl Parker {
-    /// Makes a parker without a token.
+    /// Makes a parker without a permit.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -52,7 +52,7 @@ impl Parker {
         }
     }
 
-    /// Takes the token; sleeps until there is one.
+    /// Takes the permit; sleeps until there is one.
     ///
     /// At most one thread parks here at a time.
     pub fn park(&self) {
@@ -81,12 +81,12 @@ impl Parker {
     }
 
     /// As [`park`](Self::park), in a forked child. Returns `false` if the process has no other thread, so
-    /// there will be no token.
+    /// there will be no permit.
     #[must_use]
     pub fn park_unless_alone(&self) -> bool {
         let mut ns = 0;
         while !self.wait_for(ns) {
-            // In this order: a thread may leave a token, and end.
+            // In this order: a thread may leave a permit, and end.
             if process::is_alone() && !self.wait_for(0) {
                 return false;
             }
@@ -96,8 +96,8 @@ impl Parker {
         true
     }
 
-    /// Sleeps until there is a token, which it leaves, or until about `ns` nanoseconds have passed. Returns
-    /// true if there is a token.
+    /// Sleeps until there is a permit, which it leaves, or until about `ns` nanoseconds have passed. Returns
+    /// true if there is a permit.
     ///
     /// Under the checkers, where no time passes, it does not sleep.
     #[must_use]
@@ -113,7 +113,7 @@ impl Parker {
             .is_ok()
         {
             drop(self.wake.wait_for(guard, ns));
-            // A token that came after all stays: `park` takes it, and acquires what came with it.
+            // A permit that came after all stays: `park` takes it, and acquires what came with it.
             let _ = self
                 .state
                 .compare_exchange(PARKED, EMPTY, Ordering::Relaxed, Ordering::Relaxed);
@@ -122,17 +122,17 @@ impl Parker {
     }
 
     /// Records that the thread is about to sleep elsewhere, in a poller. From now on
-    /// [`unpark_or`](Self::unpark_or) wakes it there. Returns `false` if there is a token already; then the
+    /// [`unpark_or`](Self::unpark_or) wakes it there. Returns `false` if there is a permit already; then the
     /// thread should not sleep.
     #[must_use]
     pub fn leave(&self) -> bool {
-        // Ordering: Relaxed. The sleeper publishes nothing, and `park` acquires what comes with a token.
+        // Ordering: Relaxed. The sleeper publishes nothing, and `park` acquires what comes with a permit.
         self.state
             .compare_exchange(EMPTY, ELSEWHERE, Ordering::Relaxed, Ordering::Relaxed)
             .is_ok()
     }
 
-    /// Records that the thread no longer sleeps elsewhere. Returns true if there is a token, which stays for
+    /// Records that the thread no longer sleeps elsewhere. Returns true if there is a permit, which stays for
     /// [`park`](Self::park).
     #[must_use]
     pub fn come_back(&self) -> bool {
@@ -142,7 +142,7 @@ impl Parker {
             .is_err()
     }
 
-    /// Leaves a token, and wakes the sleeper if there is one. For sleepers that do not sleep elsewhere.
+    /// Leaves a permit, and wakes the sleeper if there is one. For sleepers that do not sleep elsewhere.
     ///
     /// Costs one atomic swap when no thread sleeps, a system call otherwise.
     pub fn unpark(&self) {
@@ -181,29 +181,29 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
-    fn who_left_is_roused_where_it_is() {
+    fn a_sleeper_elsewhere_is_woken_there() {
         let parker = Parker::new();
         assert!(parker.leave());
-        assert!(!parker.come_back(), "nobody left a token");
+        assert!(!parker.come_back(), "no thread left a permit");
         assert!(parker.leave());
-        let mut roused = 0;
-        parker.unpark_or(|| roused += 1);
-        parker.unpark_or(|| roused += 1);
-        assert_eq!(roused, 1);
+        let mut woken = 0;
+        parker.unpark_or(|| woken += 1);
+        parker.unpark_or(|| woken += 1);
+        assert_eq!(woken, 1);
         assert!(parker.come_back());
-        assert!(!parker.leave(), "the token is still there");
+        assert!(!parker.leave(), "the permit is still there");
         parker.park();
         assert!(parker.leave());
     }
 
     #[test]
-    fn a_wait_ends_without_a_token_and_leaves_one_that_came() {
+    fn a_wait_ends_without_a_permit_and_leaves_one_that_came() {
         let parker = Arc::new(Parker::new());
         assert!(!parker.wait_for(1_000));
         parker.unpark();
         assert!(parker.wait_for(u64::MAX));
         assert!(parker.wait_for(0));
-        // The token is still there, once.
+        // The permit is still there, once.
         parker.park();
         assert!(!parker.wait_for(0));
         let other = Arc::clone(&parker);

@@ -1,5 +1,5 @@
-//! Trees of `/sys/devices`, in `machines/`: one line for each file. `kvm_guest` was recorded; the others
-//! follow the layout of such machines.
+//! Trees of `/sys/devices`, in `warpweft-platform/tests/machines/`: one line for each file. `kvm_guest` was
+//! recorded; the others follow the layout of such machines.
 
 use std::collections::HashMap;
 use warpweft_platform::topology::{CoreLocation, Topology};

@@ -300,8 +300,9 @@ pub trait Policy: Send + Sync + Sized + 'static {
         None
     }
 
-    /// Returns a task from another worker; it may be random, and may give up. Called again and again, with
-    /// growing pauses, until the worker gives up.
+    /// Returns a task from another worker; it may be random, and may give up. Called again and again, until
+    /// the worker gives up. Between two calls the worker yields its CPU. If tasks of others are about to run,
+    /// it then sleeps between further calls, for 50 µs each time.
     fn search(shared: &Self::Shared, local: &mut Self::Local, cx: &Cx<'_>) -> Option<TaskRef> {
         Self::scan(shared, local, cx)
     }

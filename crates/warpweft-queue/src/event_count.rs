@@ -28,7 +28,7 @@ const NEITHER: u64 = 0_u64.wrapping_sub(1);
 const AWAKE: u32 = 0;
 /// The worker announced sleep; the thread that holds a claim may choose it.
 const SLEEPING: u32 = 1;
-/// A waker chose the worker; the token in its parker is there or about to come.
+/// A waker chose the worker; the permit in its parker is there or about to come.
 const CHOSEN: u32 = 2;
 
 fn searching(word: u64) -> u32 {
@@ -250,10 +250,10 @@ impl EventCount {
             .compare_exchange(SLEEPING, AWAKE, Ordering::Relaxed, Ordering::Relaxed)
             .is_err()
         {
-            // A waker was first. Its token must not wake a later sleep, and its claim has registered this
+            // A waker was first. Its permit must not wake a later sleep, and its claim has registered this
             // worker, so this thread's claim is surplus. No thread needs to learn of that: a push that
             // omitted its wake-up because of the surplus is covered by the registration that stays.
-            self.take_token(place);
+            self.take_permit(place);
             self.give_back();
         }
     }
@@ -264,7 +264,7 @@ impl EventCount {
     /// Everything before the wake-up happens before the return. There is no time-out.
     pub fn park(&self, w: usize) {
         delay::point("event_count.park");
-        self.take_token(&self.places[w]);
+        self.take_permit(&self.places[w]);
     }
 
     /// As [`park`](Self::park), but for at most `ns` nanoseconds, for a worker that must look again in any
@@ -274,7 +274,7 @@ impl EventCount {
         let place = &self.places[w];
         let chosen = place.parker.wait_for(ns);
         if chosen {
-            self.take_token(place);
+            self.take_permit(place);
         } else {
             self.cancel(w);
         }
@@ -301,7 +301,7 @@ impl EventCount {
             place.parker.come_back()
         };
         if chosen {
-            self.take_token(place);
+            self.take_permit(place);
         } else {
             self.cancel(w);
         }
@@ -429,8 +429,8 @@ impl EventCount {
 
     /// The one function that wakes: turns the caller's claim and a sleeping slot into a searching worker.
     ///
-    /// It does not touch the slot after leaving the token; the token itself lives as long as `self`. A worker
-    /// that sleeps elsewhere finds the token in both cases: it was woken, or it returned by itself.
+    /// It does not touch the slot after leaving the permit; the permit itself lives as long as `self`. A
+    /// worker that sleeps elsewhere finds the permit in both cases: it was woken, or it returned by itself.
     fn choose(&self, w: usize) -> bool {
         let place = &self.places[w];
         // Ordering: Relaxed, both. The state only decides which thread ends the announcement; `unpark`
@@ -458,12 +458,12 @@ impl EventCount {
         self.word.fetch_sub(CLAIM, Ordering::Relaxed).wrapping_sub(CLAIM)
     }
 
-    /// Waits for the token of the waker that chose this slot, and ends the announcement.
-    fn take_token(&self, place: &ParkSlot) {
+    /// Waits for the permit of the waker that chose this slot, and ends the announcement.
+    fn take_permit(&self, place: &ParkSlot) {
         place.parker.park();
-        // Ordering: Relaxed. `park` acquired what the waker wrote before the token.
+        // Ordering: Relaxed. `park` acquired what the waker wrote before the permit.
         let state = place.state.load(Ordering::Relaxed);
-        // A token without a choice would be a wake-up that the word does not count, and then the next one is
+        // A permit without a choice would be a wake-up that the word does not count, and then the next one is
         // lost.
         assert_eq!(state, CHOSEN, "a worker was woken without being chosen");
         // Ordering: Relaxed. No waker touches a chosen slot, and the next announcement publishes anew.

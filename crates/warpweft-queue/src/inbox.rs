@@ -265,7 +265,7 @@ impl<T: Word> Core<T> {
             return false;
         }
         let passed = head.block;
-        // SAFETY: the head is still at it.
+        // SAFETY: only `retire` and the drop free a block, and never the one the head is at.
         let passed_block = unsafe { Block::at(passed) };
         // Ordering: Relaxed for all links: `newer` is the owner's, `older` came with the Acquire of `tail`.
         let mut newer = passed_block.newer.load(Ordering::Relaxed);
@@ -273,7 +273,7 @@ impl<T: Word> Core<T> {
             // Reverses the links, from the last block to this one. Each block is walked once in its life.
             newer = last;
             loop {
-                // SAFETY: no thread frees blocks newer than the head.
+                // SAFETY: only `retire` and the drop free a block, and only one that the head has passed.
                 let older = unsafe { Block::at(newer) }.older.load(Ordering::Relaxed);
                 if older == passed {
                     break;
@@ -294,7 +294,7 @@ impl<T: Word> Core<T> {
     /// Gives back a block that the head has passed, unless a skipped pusher is still at work in it. Returns
     /// true if it did.
     fn retire(&self, block: *mut Block) -> bool {
-        // SAFETY: only we free a block in limbo.
+        // SAFETY: a block in limbo is freed here only, by the one owner, who then takes it out of the limbo.
         let slots = &unsafe { Block::at(block) }.slots;
         // Ordering: Acquire pairs with the Release of a skipped pusher's giving up.
         let at_rest = slots

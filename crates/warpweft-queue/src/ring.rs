@@ -372,7 +372,7 @@ unsafe fn free_if_empty(ring: *mut Slots) -> bool {
     // SAFETY: by this function's contract it was not freed.
     let view = unsafe { &*ring }.view();
     for index in 0..view.capacity() {
-        // SAFETY: the ring lives.
+        // SAFETY: by contract the ring was not freed.
         let slot = unsafe { view.slot(index) };
         // Ordering: Acquire; the thief that emptied the slot has done everything else before (partner:
         // `take`).
@@ -380,7 +380,8 @@ unsafe fn free_if_empty(ring: *mut Slots) -> bool {
             return false;
         }
     }
-    // SAFETY: all claimers are done.
+    // SAFETY: by contract no claim can be made any more. Each claim that was made has emptied its slots, as
+    // its last access of the ring, and all slots are empty.
     unsafe { free(ring) };
     true
 }

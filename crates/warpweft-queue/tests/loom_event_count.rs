@@ -155,7 +155,7 @@ fn two_pushers_one_sleeper() {
 }
 
 /// A worker cancels while another thread notifies. Its next sleep must end by its own wake-up, not by
-/// the token of the first.
+/// the permit of the first.
 #[test]
 fn cancel_against_notify() {
     check(Some(6), || {
@@ -395,7 +395,7 @@ fn searchers_beyond_the_limit_hand_over() {
 
 /// `unpark` before, during or after `park` lets it return, and publishes what came before.
 #[test]
-fn parker_token_is_not_lost() {
+fn parker_permit_is_not_lost() {
     static FOUND: [Count; 2] = [Count::new(0), Count::new(0)];
     check(ALL, || {
         let shared = Arc::new((Parker::new(), AtomicU32::new(0)));
@@ -417,7 +417,7 @@ fn parker_token_is_not_lost() {
     );
 }
 
-/// Two tokens at once are one or two, never none; what both published is seen after the last.
+/// Two permits at once are one or two, never none; what both published is seen after the last.
 #[test]
 fn parker_two_unparks() {
     check(Some(3), || {
@@ -437,7 +437,7 @@ fn parker_two_unparks() {
     });
 }
 
-/// A slot is used again and again, in turns: each `park` takes exactly the token of its round.
+/// A slot is used again and again, in turns: each `park` takes exactly the permit of its round.
 #[test]
 fn parker_reuse() {
     check(ALL, || {

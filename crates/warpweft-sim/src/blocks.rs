@@ -27,13 +27,13 @@
 //! it: the predictor learns from it, and the simulator's way through its tables depends on the host. Those of
 //! the host's other threads would be counted, so they should sleep while a simulation runs.
 
-/// Whether the program reports its blocks.
+/// True if the program reports its blocks.
 pub(crate) const COUNTED: bool = cfg!(warpweft_sim_blocks);
 
 /// What ran, and where the calling thread was.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Executed {
-    /// Whether blocks counted.
+    /// True if blocks counted.
     #[cfg(warpweft_sim_blocks)]
     counted: bool,
     /// The number of blocks.
@@ -60,7 +60,7 @@ pub(crate) fn pause() -> Executed {
     }
 }
 
-/// Whether blocks count just now; false in a program that does not report them.
+/// Returns true if blocks count just now. It is false in a program that does not report them.
 #[inline]
 pub(crate) fn count() -> bool {
     #[cfg(warpweft_sim_blocks)]
@@ -225,7 +225,7 @@ mod reports {
     static HISTORY: AtomicU64 = AtomicU64::new(0);
     /// Where the compiler's numbers of blocks begin.
     static FIRST: AtomicUsize = AtomicUsize::new(0);
-    /// Whether blocks count just now. On x86-64 it is read and written without a call: what is called may
+    /// True if blocks count just now. On x86-64 it is read and written without a call: what is called may
     /// report its blocks, and so call the reader. Elsewhere the program must be optimised, so that nothing is
     /// called.
     static COUNTS: AtomicBool = AtomicBool::new(false);

@@ -161,7 +161,7 @@ unsafe fn run<W: Work>(
 ) -> Poll<Result<W::Output, Box<dyn Any + Send>>> {
     // Unwind: what the work did not consume stays in its place, and is dropped below.
     let outcome = match catch_unwind(AssertUnwindSafe(|| {
-        // SAFETY: by contract.
+        // SAFETY: by contract the work is in its place, and no other thread touches it.
         unsafe { W::step(work, header) }
     })) {
         Ok(Poll::Pending) => return Poll::Pending,
@@ -217,11 +217,11 @@ unsafe fn panicked(header: NonNull<Header>, kind: TaskKind, payload: Box<dyn Any
     if let Some(outcome) = outcome::unwound(&*payload) {
         return outcome;
     }
-    // SAFETY: by contract.
+    // SAFETY: by contract the caller holds the runnable, which keeps the task alive.
     let task = unsafe { header.as_ref() };
     let origin = &task.origin;
     let mut panic = TaskPanic::new(kind, origin.owned_name(), Some(origin.location()), payload);
-    // SAFETY: by contract.
+    // SAFETY: by contract the caller holds the runnable, which keeps the task alive.
     let told = unsafe { tell(task, &panic) };
     panic.set_told(told);
     outcome::panicked(panic)
@@ -249,11 +249,11 @@ unsafe fn tell(task: &Header, panic: &TaskPanic) -> bool {
 #[inline(never)]
 unsafe fn panicked_in_drop(header: NonNull<Header>, kind: TaskKind, payload: Box<dyn Any + Send>) {
     if outcome::unwound(&*payload).is_none() {
-        // SAFETY: by contract.
+        // SAFETY: by contract the caller holds the runnable, which keeps the task alive.
         let task = unsafe { header.as_ref() };
         let origin = &task.origin;
         let panic = TaskPanic::new(kind, origin.owned_name(), Some(origin.location()), payload);
-        // SAFETY: by contract.
+        // SAFETY: by contract the caller holds the runnable, which keeps the task alive.
         if !unsafe { tell(task, &panic) } {
             contain(|| panic.write_unless_told());
         }

@@ -1,4 +1,4 @@
-//! A flag with which a waiter can register its runnable.
+//! A latch: an event that a thread sets, and with which at most one waiter registers its runnable.
 //!
 //! ```text
 //!             set                  take
@@ -7,15 +7,15 @@
 //!     └──▶ r ───set─────┘  and r is pushed
 //! ```
 //!
-//! A thread that carries a worker does not park on a flag. It gives its worker away and registers its
-//! runnable here, until a thread sets the flag.
+//! A thread that carries a worker does not park for a latch. It gives its worker away and registers
+//! its runnable here, until a thread sets the latch.
 //!
 //! # Invariants
 //!
-//! - At most one runnable is registered at a time. The thread that sets the flag first takes it and pushes
-//!   it, once.
-//! - Publish last: between taking the runnable and pushing it, `set` may touch the flag, because the waiter
-//!   cannot continue. After a swap that found no runnable it does not touch the flag.
+//! - At most one runnable is registered at a time. The thread that sets the latch first takes it and
+//!   pushes it, once.
+//! - Publish last: between taking the runnable and pushing it, `set` may touch the latch, because the waiter
+//!   cannot continue. After a swap that found no runnable it does not touch the latch.
 
 use crate::runnable::{Abandon, Runnable};
 use crate::why::Why;
@@ -25,7 +25,7 @@ use warpweft_platform::delay;
 use warpweft_queue::Word;
 
 const EMPTY: usize = 0;
-/// Means that the flag is set. A runnable is an aligned address, so it is never 1.
+/// Means that the latch is set. A runnable is an aligned address, so it is never 1.
 const SET: usize = 1;
 
 /// A one-shot event with at most one waiter.
@@ -39,13 +39,13 @@ impl Default for Latch {
 }
 
 impl Latch {
-    /// Makes a flag that is not set.
+    /// Makes a latch that is not set.
     #[must_use]
     pub fn new() -> Self {
         Self(AtomicUsize::new(EMPTY))
     }
 
-    /// Returns true if the flag is set. Then everything done before `set` is visible.
+    /// Returns true if the latch is set. Then everything done before `set` is visible.
     #[inline]
     #[must_use]
     pub fn is_set(&self) -> bool {
@@ -53,23 +53,23 @@ impl Latch {
         self.0.load(Ordering::Acquire) == SET
     }
 
-    /// Sets the flag and pushes the registered runnable, if there is one. Costs one swap.
+    /// Sets the latch and pushes the registered runnable, if there is one. Costs one swap.
     pub fn set(&self) {
-        if let Some(token) = self.set_and_take() {
-            token.push(Why::Woken);
+        if let Some(runnable) = self.set_and_take() {
+            runnable.push(Why::Woken);
         }
     }
 
-    /// Sets the flag and returns the registered runnable. The caller runs or pushes it.
+    /// Sets the latch and returns the registered runnable. The caller runs or pushes it.
     #[must_use]
     pub fn set_and_take(&self) -> Option<Runnable> {
         // Ordering: Release publishes what happened; Acquire takes the runnable's task.
         let before = self.0.swap(SET, Ordering::AcqRel);
-        delay::point("signal.set: said");
-        token(before)
+        delay::point("latch.set: swapped");
+        runnable(before)
     }
 
-    /// Clears the flag. Returns true if it was set. Only the waiter calls it, while no runnable is
+    /// Clears the latch. Returns true if it was set. Only the waiter calls it, while no runnable is
     /// registered.
     pub fn take(&self) -> bool {
         self.0
@@ -77,11 +77,11 @@ impl Latch {
             .is_ok()
     }
 
-    /// Registers `waiter`, to be pushed when the flag is set.
+    /// Registers `waiter`, to be pushed when the latch is set.
     ///
     /// # Errors
     ///
-    /// The flag is set already: the runnable comes back.
+    /// The latch is set already: the runnable comes back.
     pub fn register(&self, waiter: Runnable) -> Result<(), Runnable> {
         let word = waiter.into_word();
         // Ordering: Release gives the runnable's task to the thread that takes it; Acquire as in `is_set`.
@@ -98,17 +98,17 @@ impl Latch {
 
 impl Drop for Latch {
     fn drop(&mut self) {
-        // The flag cannot be set any more. The runnable ends, so that the waiter does not sleep forever.
-        if let Some(token) = token(self.0.load(Ordering::Acquire)) {
-            token.abandon(Abandon::Dropped);
+        // The latch cannot be set any more. The runnable ends, so that the waiter does not sleep forever.
+        if let Some(runnable) = runnable(self.0.load(Ordering::Acquire)) {
+            runnable.abandon(Abandon::Dropped);
         }
     }
 }
 
-fn token(word: usize) -> Option<Runnable> {
+fn runnable(word: usize) -> Option<Runnable> {
     NonZeroUsize::new(word)
         .filter(|&word| word.get() != SET)
-        // SAFETY: all other words came from `register`. The thread that swaps or drops the flag takes them
-        // out, once.
+        // SAFETY: all other words came from `register`. The thread that swaps or drops the latch takes
+        // them out, once.
         .map(|word| unsafe { Runnable::from_word(word) })
 }

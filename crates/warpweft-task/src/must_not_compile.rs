@@ -100,38 +100,38 @@
 //! A policy can keep a `TaskRef` and drop it. It cannot run, push, end or copy it.
 //!
 //! ```
-//! fn hook(token: warpweft_task::TaskRef) -> Option<u64> {
-//!     Some(token.policy_word())
+//! fn hook(task: warpweft_task::TaskRef) -> Option<u64> {
+//!     Some(task.policy_word())
 //! }
 //! ```
 //!
 //! ```compile_fail,E0599
-//! fn hook(token: warpweft_task::TaskRef) {
-//!     let _ = token.run();
+//! fn hook(task: warpweft_task::TaskRef) {
+//!     let _ = task.run();
 //! }
 //! ```
 //!
 //! ```compile_fail,E0599
-//! fn hook(token: warpweft_task::TaskRef) {
-//!     token.push(warpweft_task::Why::Woken);
+//! fn hook(task: warpweft_task::TaskRef) {
+//!     task.push(warpweft_task::Why::Woken);
 //! }
 //! ```
 //!
 //! ```compile_fail,E0599
-//! fn hook(token: warpweft_task::TaskRef) {
-//!     token.abandon(warpweft_task::Abandon::Cancelled);
+//! fn hook(task: warpweft_task::TaskRef) {
+//!     task.abandon(warpweft_task::Abandon::Cancelled);
 //! }
 //! ```
 //!
 //! ```compile_fail,E0133
-//! fn hook(token: warpweft_task::TaskRef) {
-//!     let _ = token.into_runnable().run();
+//! fn hook(task: warpweft_task::TaskRef) {
+//!     let _ = task.into_runnable().run();
 //! }
 //! ```
 //!
 //! ```compile_fail,E0308
-//! fn hook(token: &warpweft_task::TaskRef) -> warpweft_task::TaskRef {
-//!     let copy: warpweft_task::TaskRef = token.clone();
+//! fn hook(task: &warpweft_task::TaskRef) -> warpweft_task::TaskRef {
+//!     let copy: warpweft_task::TaskRef = task.clone();
 //!     copy
 //! }
 //! ```

@@ -319,9 +319,9 @@ impl Pending {
 #[must_use]
 pub unsafe fn reclaim(entry: NonNull<Header>) -> Option<Runnable> {
     // SAFETY: a registered task has not ended, so its allocation is alive.
-    let made_token = unsafe { entry.as_ref() }.state.claim_asleep();
+    let made_runnable = unsafe { entry.as_ref() }.state.claim_asleep();
     // SAFETY: `claim_asleep` made the runnable for us.
-    made_token.then(|| unsafe { Runnable::from_header(entry) })
+    made_runnable.then(|| unsafe { Runnable::from_header(entry) })
 }
 
 /// # Safety

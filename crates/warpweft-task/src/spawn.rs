@@ -100,7 +100,7 @@ fn detached<W: Work>(work: W, info: impl TaskAlloc) -> Runnable {
 fn with_handle<W: Work>(work: W, info: impl TaskAlloc) -> (Runnable, JoinHandle<W::Output>) {
     let header = allocate::<_, JoinerWaker>(work, info);
     // SAFETY: the runnable of a fresh task is ours.
-    let token = unsafe { Runnable::from_header(header) };
+    let runnable = unsafe { Runnable::from_header(header) };
     // SAFETY: its handle is ours, too: `allocate` counted it.
-    (token, unsafe { JoinHandle::from_header(header) })
+    (runnable, unsafe { JoinHandle::from_header(header) })
 }

@@ -187,19 +187,19 @@ pub fn run(task: TaskRef) {
 
 static POOL: PoolHeader = PoolHeader::new(&PoolVtable {
     push,
-    woken: |pool, token| push(pool, token, Why::Woken),
+    woken: |pool, runnable| push(pool, runnable, Why::Woken),
     dropped,
     panicked: |_, _| false,
     unregister,
 });
 
-fn push(_pool: NonNull<PoolHeader>, token: Runnable, _why: Why) {
+fn push(_pool: NonNull<PoolHeader>, runnable: Runnable, _why: Why) {
     // A closure has no waker, so this is never called for one.
-    token.abandon(Abandon::Dropped);
+    runnable.abandon(Abandon::Dropped);
 }
 
-fn dropped(_pool: NonNull<PoolHeader>, token: Runnable) {
-    token.abandon(Abandon::Dropped);
+fn dropped(_pool: NonNull<PoolHeader>, runnable: Runnable) {
+    runnable.abandon(Abandon::Dropped);
 }
 
 fn unregister(_pool: NonNull<PoolHeader>, _task: NonNull<Header>, _place: usize) {

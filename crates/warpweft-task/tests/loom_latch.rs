@@ -56,9 +56,9 @@ fn a_runnable_is_registered_while_the_latch_is_set() {
                 teller.join().unwrap();
                 assert_eq!((probe.runs(0), probe.lost(0)), (0, 1));
             }
-            Err(token) => {
+            Err(runnable) => {
                 world.assert_heard();
-                drop(token.run());
+                drop(runnable.run());
                 teller.join().unwrap();
                 assert_eq!((probe.runs(0), probe.lost(0)), (1, 0));
             }
@@ -106,7 +106,7 @@ fn whoever_sees_it_set_sees_what_came_before() {
 /// The frame that holds a latch ends as soon as its waiter sees it set. So the thread that set it must not
 /// touch it again.
 #[test]
-fn a_signal_may_go_as_soon_as_it_is_set() {
+fn a_latch_may_go_as_soon_as_it_is_set() {
     loom::model(|| {
         let latch = Box::new(Latch::new());
         let there = At(&raw const *latch);

@@ -124,7 +124,7 @@ fn wake_against_suspend(how: How) {
     model(move || {
         let (pool, signals) = (Pool::open(), Signals::new());
         let (work, result) = (Count::default(), Count::default());
-        let (token, handle) = pool.future(sleeper(&signals, 1, 1, work.guard(), result.guard()));
+        let (runnable, handle) = pool.future(sleeper(&signals, 1, 1, work.guard(), result.guard()));
         let ringer = thread::spawn({
             let signals = Arc::clone(&signals);
             move || {
@@ -135,7 +135,7 @@ fn wake_against_suspend(how: How) {
                 }
             }
         });
-        pool.step(token);
+        pool.step(runnable);
         ringer.join().unwrap();
         // A waker that came too late for the other thread: its wake is the last one.
         if let Some(waker) = signals.waker() {
@@ -168,7 +168,7 @@ fn a_step_sees_the_step_before_on_another_thread() {
         let (work, result) = (Count::default(), Count::default());
         let mut sleeper = sleeper(&signals, 1, 1, work.guard(), result.guard());
         let written = UnsafeCell::new(0);
-        let (token, handle) = pool.future(poll_fn(move |cx| {
+        let (runnable, handle) = pool.future(poll_fn(move |cx| {
             let poll = Pin::new(&mut sleeper).poll(cx);
             // SAFETY: a step has exclusive access to the future, which this model tests.
             written.with_mut(|steps| unsafe { *steps += 1 });
@@ -184,7 +184,7 @@ fn a_step_sees_the_step_before_on_another_thread() {
                 }
             }
         });
-        pool.step(token);
+        pool.step(runnable);
         ringer.join().unwrap();
         if let Some(waker) = signals.waker() {
             waker.wake();
@@ -203,8 +203,8 @@ fn second_wake(how: How) {
     bounded_model(4, move || {
         let (pool, signals) = (Pool::open(), Signals::new());
         let (work, result) = (Count::default(), Count::default());
-        let (token, handle) = pool.future(sleeper(&signals, 2, 2, work.guard(), result.guard()));
-        pool.step(token);
+        let (runnable, handle) = pool.future(sleeper(&signals, 2, 2, work.guard(), result.guard()));
+        pool.step(runnable);
         signals.raise(0);
         how.wake(signals.waker().unwrap());
         let waker = signals.waker().unwrap();
@@ -241,8 +241,8 @@ fn two_wakes_at_once() {
     bounded_model(2, || {
         let (pool, signals) = (Pool::open(), Signals::new());
         let (work, result) = (Count::default(), Count::default());
-        let (token, handle) = pool.future(sleeper(&signals, 2, 2, work.guard(), result.guard()));
-        pool.step(token);
+        let (runnable, handle) = pool.future(sleeper(&signals, 2, 2, work.guard(), result.guard()));
+        pool.step(runnable);
         let ringers = [(0, How::ByValue), (1, How::ByRef)].map(|(flag, how)| {
             let waker = signals.waker().unwrap();
             let signals = Arc::clone(&signals);
@@ -268,9 +268,9 @@ fn a_wake_against_the_drop_of_another_waker() {
     model(|| {
         let (pool, signals) = (Pool::open(), Signals::new());
         let (work, result) = (Count::default(), Count::default());
-        let (token, handle) = pool.future(sleeper(&signals, 2, 1, work.guard(), result.guard()));
+        let (runnable, handle) = pool.future(sleeper(&signals, 2, 1, work.guard(), result.guard()));
         drop(handle);
-        pool.step(token);
+        pool.step(runnable);
         let dropped = signals.waker().unwrap();
         let dropper = thread::spawn(move || drop(dropped));
         signals.raise(0);
@@ -291,13 +291,13 @@ fn the_last_waker_is_dropped_against_the_suspension() {
     model(|| {
         let (pool, signals) = (Pool::open(), Signals::new());
         let (work, result) = (Count::default(), Count::default());
-        let (token, handle) = pool.future(sleeper(&signals, 1, 1, work.guard(), result.guard()));
+        let (runnable, handle) = pool.future(sleeper(&signals, 1, 1, work.guard(), result.guard()));
         drop(handle);
         let dropper = thread::spawn({
             let signals = Arc::clone(&signals);
             move || drop(signals.waker())
         });
-        pool.step(token);
+        pool.step(runnable);
         dropper.join().unwrap();
         drop(signals.waker());
         pool.run();
@@ -312,9 +312,9 @@ fn the_last_two_wakers_are_dropped_at_once() {
     model(|| {
         let (pool, signals) = (Pool::open(), Signals::new());
         let (work, result) = (Count::default(), Count::default());
-        let (token, handle) = pool.future(sleeper(&signals, 2, 1, work.guard(), result.guard()));
+        let (runnable, handle) = pool.future(sleeper(&signals, 2, 1, work.guard(), result.guard()));
         drop(handle);
-        pool.step(token);
+        pool.step(runnable);
         let waker = signals.waker().unwrap();
         let dropper = thread::spawn(move || drop(waker));
         drop(signals.waker());
@@ -331,8 +331,8 @@ fn wakers_after_the_end() {
     model(|| {
         let (pool, signals) = (Pool::open(), Signals::new());
         let (work, result) = (Count::default(), Count::default());
-        let (token, handle) = pool.future(sleeper(&signals, 2, 1, work.guard(), result.guard()));
-        pool.step(token);
+        let (runnable, handle) = pool.future(sleeper(&signals, 2, 1, work.guard(), result.guard()));
+        pool.step(runnable);
         let waker = signals.waker().unwrap();
         signals.raise(0);
         signals.waker().unwrap().wake();
@@ -356,11 +356,11 @@ fn wait_against_completion() {
         let pool = Pool::open();
         let (work, result) = (Count::default(), Count::default());
         let (guard, value) = (work.guard(), result.guard());
-        let (token, handle) = pool.job(move || {
+        let (runnable, handle) = pool.job(move || {
             drop(guard);
             value
         });
-        let runner = thread::spawn(move || pool.step(token));
+        let runner = thread::spawn(move || pool.step(runnable));
         assert!(handle.wait().is_ok());
         runner.join().unwrap();
         assert_each_once(&work, &result);
@@ -376,11 +376,11 @@ fn poll_against_completion(second: bool) {
         let pool = Pool::open();
         let (work, result) = (Count::default(), Count::default());
         let (guard, value) = (work.guard(), result.guard());
-        let (token, mut handle) = pool.job(move || {
+        let (runnable, mut handle) = pool.job(move || {
             drop(guard);
             value
         });
-        let runner = thread::spawn(move || pool.step(token));
+        let runner = thread::spawn(move || pool.step(runnable));
         let (one, ones) = counting_waker();
         let (two, twos) = counting_waker();
         let again = if second { &two } else { &one };
@@ -425,7 +425,7 @@ fn drop_against_completion(polled: bool) {
         let pool = Pool::open();
         let (work, result) = (Count::default(), Count::default());
         let (guard, value) = (work.guard(), result.guard());
-        let (token, mut handle) = pool.job(move || {
+        let (runnable, mut handle) = pool.job(move || {
             drop(guard);
             value
         });
@@ -434,7 +434,7 @@ fn drop_against_completion(polled: bool) {
             assert!(poll_once(&mut handle, &waker).is_pending());
         }
         drop(waker);
-        let runner = thread::spawn(move || pool.step(token));
+        let runner = thread::spawn(move || pool.step(runnable));
         drop(handle);
         runner.join().unwrap();
         assert_eq!(
@@ -464,12 +464,12 @@ fn the_only_handle_is_dropped_against_the_suspension() {
         let pool = Pool::open();
         let work = Count::default();
         let guard = work.guard();
-        let (token, handle) = pool.future(Box::pin(async move {
+        let (runnable, handle) = pool.future(Box::pin(async move {
             let _guard = guard;
             pending::<()>().await;
         }));
         let dropper = thread::spawn(move || drop(handle));
-        pool.step(token);
+        pool.step(runnable);
         dropper.join().unwrap();
         pool.run();
         assert_eq!(work.get(), 1);
@@ -485,11 +485,11 @@ fn cancel_against_a_job() {
         let pool = Pool::open();
         let (work, result) = (Count::default(), Count::default());
         let (guard, value) = (work.guard(), result.guard());
-        let (token, handle) = pool.job(move || {
+        let (runnable, handle) = pool.job(move || {
             drop(guard);
             value
         });
-        let runner = thread::spawn(move || pool.step(token));
+        let runner = thread::spawn(move || pool.step(runnable));
         let unfinished = handle.cancel();
         match handle.wait() {
             Ok(value) => {
@@ -511,11 +511,11 @@ fn cancel_and_drop_the_handle_against_a_job() {
         let pool = Pool::open();
         let (work, result) = (Count::default(), Count::default());
         let (guard, value) = (work.guard(), result.guard());
-        let (token, handle) = pool.job(move || {
+        let (runnable, handle) = pool.job(move || {
             drop(guard);
             value
         });
-        let runner = thread::spawn(move || pool.step(token));
+        let runner = thread::spawn(move || pool.step(runnable));
         handle.cancel();
         drop(handle);
         runner.join().unwrap();
@@ -531,12 +531,12 @@ fn cancel_against_the_suspension() {
         let pool = Pool::open();
         let work = Count::default();
         let guard = work.guard();
-        let (token, handle) = pool.future(Box::pin(async move {
+        let (runnable, handle) = pool.future(Box::pin(async move {
             let _guard = guard;
             pending::<()>().await;
         }));
         let runner = thread::spawn(move || {
-            pool.step(token);
+            pool.step(runnable);
             pool.run();
         });
         assert!(handle.cancel());
@@ -555,8 +555,8 @@ fn cancel_against_wake_against_run() {
     model(|| {
         let (pool, signals) = (Pool::open(), Signals::new());
         let (work, result) = (Count::default(), Count::default());
-        let (token, handle) = pool.future(sleeper(&signals, 1, 1, work.guard(), result.guard()));
-        pool.step(token);
+        let (runnable, handle) = pool.future(sleeper(&signals, 1, 1, work.guard(), result.guard()));
+        pool.step(runnable);
         let waker = signals.waker().unwrap();
         let ringer = thread::spawn({
             let signals = Arc::clone(&signals);
@@ -590,8 +590,8 @@ fn reclaim_against_wake() {
     model(|| {
         let (pool, signals) = (Pool::open(), Signals::new());
         let (work, result) = (Count::default(), Count::default());
-        let (token, handle) = pool.future(sleeper(&signals, 1, 1, work.guard(), result.guard()));
-        let Ran::Pending(mut pending) = token.run() else {
+        let (runnable, handle) = pool.future(sleeper(&signals, 1, 1, work.guard(), result.guard()));
+        let Ran::Pending(mut pending) = runnable.run() else {
             unreachable!("it waits for the signals")
         };
         assert!(!pending.is_registered());
@@ -605,11 +605,15 @@ fn reclaim_against_wake() {
         // SAFETY: no thread runs the task before the call returns, so it is registered.
         let reclaimed = unsafe { reclaim(entry) };
         ringer.join().unwrap();
-        let tokens = [reclaimed, pool.take(), pool.take()];
-        assert_eq!(tokens.iter().flatten().count(), 1, "the sleeper has one token");
+        let runnables = [reclaimed, pool.take(), pool.take()];
+        assert_eq!(
+            runnables.iter().flatten().count(),
+            1,
+            "the sleeper has one runnable"
+        );
         // As the pool that shuts down does, whichever of the two has it.
-        let end = |token: Runnable| token.abandon(Abandon::Shutdown);
-        tokens.into_iter().flatten().for_each(end);
+        let end = |runnable: Runnable| runnable.abandon(Abandon::Shutdown);
+        runnables.into_iter().flatten().for_each(end);
         assert_eq!(pool.unregistered.get(), 1);
         assert!(handle.wait().is_err_and(|error| error.is_cancelled()));
         assert_each_once(&work, &result);

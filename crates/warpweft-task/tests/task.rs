@@ -56,10 +56,10 @@ fn the_sizes_are_what_they_are_meant_to_be() {
 fn a_job_gives_its_result() {
     let _alone = alone();
     let pool = Pool::open();
-    let (token, handle) = pool.job(|| 42);
+    let (runnable, handle) = pool.job(|| 42);
     assert_eq!(tasks_alive(), 1);
     assert!(!handle.is_finished());
-    pool.step(token);
+    pool.step(runnable);
     assert!(handle.is_finished());
     assert_eq!(handle.wait().unwrap(), 42);
     pool.close();
@@ -70,7 +70,7 @@ fn a_future_runs_in_steps() {
     let _alone = alone();
     let pool = Pool::open();
     let mut steps = 0;
-    let (token, handle) = pool.future(poll_fn(move |cx| {
+    let (runnable, handle) = pool.future(poll_fn(move |cx| {
         steps += 1;
         if steps == 3 {
             return Poll::Ready(steps);
@@ -78,7 +78,7 @@ fn a_future_runs_in_steps() {
         cx.waker().wake_by_ref();
         Poll::Pending
     }));
-    pool.step(token);
+    pool.step(runnable);
     assert!(!handle.is_finished());
     pool.run();
     assert_eq!(handle.wait().unwrap(), 3);
@@ -94,8 +94,8 @@ fn a_future_runs_in_steps() {
 fn a_panic_of_a_job_is_its_result() {
     let _alone = alone();
     let pool = Pool::open();
-    let (token, handle) = pool.job(|| -> u32 { panic!("bad {}", std::hint::black_box(7)) });
-    pool.step(token);
+    let (runnable, handle) = pool.job(|| -> u32 { panic!("bad {}", std::hint::black_box(7)) });
+    pool.step(runnable);
     let error = handle.wait().unwrap_err();
     assert!(error.is_panic() && !error.is_cancelled());
     assert!(error.to_string().starts_with("the job, spawned at "));
@@ -113,8 +113,8 @@ fn a_panic_for_want_of_tokio_says_what_gives_it() {
     const TEXT: &str = "there is no reactor running, must be called from the context of a Tokio 1.x runtime";
     let _alone = alone();
     let pool = Pool::open();
-    let (token, handle) = pool.job(|| -> u32 { panic!("{TEXT}") });
-    pool.step(token);
+    let (runnable, handle) = pool.job(|| -> u32 { panic!("{TEXT}") });
+    pool.step(runnable);
     let JoinError::Panicked(panic) = handle.wait().unwrap_err() else {
         panic!("it panicked")
     };
@@ -128,8 +128,8 @@ fn a_panic_for_want_of_tokio_says_what_gives_it() {
 fn a_payload_of_any_type_arrives() {
     let _alone = alone();
     let pool = Pool::open();
-    let (token, handle) = pool.job(|| panic_any(1234_u64));
-    pool.step(token);
+    let (runnable, handle) = pool.job(|| panic_any(1234_u64));
+    pool.step(runnable);
     let payload = handle.wait().unwrap_err().into_panic().unwrap();
     assert_eq!(*payload.downcast::<u64>().unwrap(), 1234);
     pool.close();
@@ -140,11 +140,11 @@ fn a_panic_of_a_future_drops_it() {
     let _alone = alone();
     let (pool, dropped) = (Pool::open(), Count::default());
     let guard = dropped.guard();
-    let (token, handle) = pool.future(Box::pin(async move {
+    let (runnable, handle) = pool.future(Box::pin(async move {
         let _guard = guard;
         panic!("in a step");
     }));
-    pool.step(token);
+    pool.step(runnable);
     assert_eq!(dropped.get(), 1);
     let result: Result<(), JoinError> = handle.wait();
     assert!(result.unwrap_err().is_panic());
@@ -156,11 +156,11 @@ fn a_panic_in_the_drop_of_a_future_that_panicked_stays_inside() {
     let _alone = alone();
     let (pool, dropped) = (Pool::open(), Count::default());
     let mine = Mine(dropped.clone());
-    let (token, handle) = pool.future(poll_fn(move |_| -> Poll<()> {
+    let (runnable, handle) = pool.future(poll_fn(move |_| -> Poll<()> {
         let _ = &mine;
         panic!("the first panic")
     }));
-    pool.step(token);
+    pool.step(runnable);
     assert_eq!(dropped.get(), 1);
     let text = handle.wait().unwrap_err().to_string();
     assert!(text.ends_with(", panicked: the first panic"), "{text}");
@@ -172,11 +172,11 @@ fn a_panic_in_the_drop_of_a_future_that_ended_is_its_result() {
     let _alone = alone();
     let (pool, dropped, result) = (Pool::open(), Count::default(), Count::default());
     let (mine, mut value) = (Mine(dropped.clone()), Some(result.guard()));
-    let (token, handle) = pool.future(poll_fn(move |_| {
+    let (runnable, handle) = pool.future(poll_fn(move |_| {
         let _ = &mine;
         Poll::Ready(value.take())
     }));
-    pool.step(token);
+    pool.step(runnable);
     assert_eq!((dropped.get(), result.get()), (1, 1));
     let text = handle.wait().map(drop).unwrap_err().to_string();
     assert!(text.ends_with(", panicked: a mine"), "{text}");
@@ -188,12 +188,12 @@ fn a_panic_in_the_drop_of_a_cancelled_future_stays_inside() {
     let _alone = alone();
     let (pool, dropped) = (Pool::open(), Count::default());
     let mine = Mine(dropped.clone());
-    let (token, handle) = pool.future(Box::pin(async move {
+    let (runnable, handle) = pool.future(Box::pin(async move {
         let _mine = mine;
         pending::<()>().await;
     }));
     assert!(handle.cancel());
-    pool.step(token);
+    pool.step(runnable);
     assert_eq!(dropped.get(), 1);
     assert!(handle.wait().unwrap_err().is_cancelled());
     pool.close();
@@ -205,14 +205,14 @@ fn a_panic_in_the_drop_of_a_result_stays_inside() {
     let (pool, dropped) = (Pool::open(), Count::default());
     let mine = dropped.clone();
     // There is no handle: the runner drops the result.
-    let (token, handle) = pool.job(move || Mine(mine));
+    let (runnable, handle) = pool.job(move || Mine(mine));
     handle.detach();
-    pool.step(token);
+    pool.step(runnable);
     assert_eq!(dropped.get(), 1);
     // The handle is dropped after the end: it drops the result.
     let mine = dropped.clone();
-    let (token, handle) = pool.job(move || Mine(mine));
-    pool.step(token);
+    let (runnable, handle) = pool.job(move || Mine(mine));
+    pool.step(runnable);
     drop(handle);
     assert_eq!(dropped.get(), 2);
     pool.close();
@@ -224,17 +224,17 @@ fn a_panic_thrown_with_something_that_panics_stays_inside() {
     let (pool, dropped) = (Pool::open(), Count::default());
     let mine = dropped.clone();
     // The runner drops the result and the payload of its `Drop`.
-    let (token, handle) = pool.job(move || DoubleMine(mine));
+    let (runnable, handle) = pool.job(move || DoubleMine(mine));
     handle.detach();
-    pool.step(token);
+    pool.step(runnable);
     assert_eq!(dropped.get(), 2);
     // Dropped with the cancelled future.
     let mine = DoubleMine(dropped.clone());
-    let (token, handle) = pool.future(Box::pin(async move {
+    let (runnable, handle) = pool.future(Box::pin(async move {
         let _mine = mine;
         pending::<()>().await;
     }));
-    token.abandon(Abandon::Shutdown);
+    runnable.abandon(Abandon::Shutdown);
     assert_eq!(dropped.get(), 4);
     assert!(handle.wait().unwrap_err().is_cancelled());
     pool.close();
@@ -256,8 +256,8 @@ fn a_task_ref_that_is_dropped_goes_to_its_pool() {
     let _alone = alone();
     let (pool, dropped) = (Pool::open(), Count::default());
     let guard = dropped.guard();
-    let (token, handle) = pool.job(move || drop(guard));
-    drop(token.into_task_ref());
+    let (runnable, handle) = pool.job(move || drop(guard));
+    drop(runnable.into_task_ref());
     assert_eq!((pool.dropped.get(), dropped.get()), (1, 1));
     assert!(matches!(handle.wait(), Err(JoinError::Dropped)));
     pool.close();
@@ -330,8 +330,8 @@ fn an_abandoned_task_says_why() {
             "the pool's policy dropped the task instead of keeping it",
         ),
     ] {
-        let (token, handle) = pool.job(|| ());
-        token.abandon(why);
+        let (runnable, handle) = pool.job(|| ());
+        runnable.abandon(why);
         assert_eq!(handle.wait().unwrap_err().to_string(), text);
     }
     pool.close();
@@ -342,11 +342,11 @@ fn a_task_that_nobody_can_wake_or_join_is_cancelled() {
     let _alone = alone();
     let (pool, dropped) = (Pool::open(), Count::default());
     let guard = dropped.guard();
-    let (token, handle) = pool.future(Box::pin(async move {
+    let (runnable, handle) = pool.future(Box::pin(async move {
         let _guard = guard;
         pending::<()>().await;
     }));
-    pool.step(token);
+    pool.step(runnable);
     assert_eq!(dropped.get(), 0, "it may still be joined, or cancelled");
     drop(handle);
     pool.run();
@@ -358,8 +358,8 @@ fn a_task_that_nobody_can_wake_or_join_is_cancelled() {
 fn cancelling_an_ended_task_does_nothing() {
     let _alone = alone();
     let pool = Pool::open();
-    let (token, handle) = pool.job(|| 1);
-    pool.step(token);
+    let (runnable, handle) = pool.job(|| 1);
+    pool.step(runnable);
     assert!(!handle.cancel());
     assert_eq!(handle.wait().unwrap(), 1);
     pool.close();
@@ -370,7 +370,7 @@ fn the_end_wakes_the_waker_of_the_last_poll_only() {
     let _alone = alone();
     let pool = Pool::open();
     let ((one, ones), (two, twos)) = (counting_waker(), counting_waker());
-    let (token, mut handle) = pool.job(|| 5);
+    let (runnable, mut handle) = pool.job(|| 5);
     for waker in [&one, &one, &two] {
         assert!(poll_once(&mut handle, waker).is_pending());
     }
@@ -380,7 +380,7 @@ fn the_end_wakes_the_waker_of_the_last_poll_only() {
         "the handle keeps one waker, the last"
     );
     assert_eq!(Arc::strong_count(&twos), 3);
-    pool.step(token);
+    pool.step(runnable);
     assert_eq!((ones.wakes.get(), twos.wakes.get()), (0, 1));
     assert_eq!(Arc::strong_count(&twos), 2);
     assert!(matches!(poll_once(&mut handle, &one), Poll::Ready(Ok(5))));
@@ -398,9 +398,9 @@ fn a_panic_of_the_joiners_waker_is_not_the_runners() {
     }
     let _alone = alone();
     let pool = Pool::open();
-    let (token, mut handle) = pool.job(|| 5);
+    let (runnable, mut handle) = pool.job(|| 5);
     assert!(poll_once(&mut handle, &Waker::from(Arc::new(Broken))).is_pending());
-    pool.step(token);
+    pool.step(runnable);
     assert_eq!(handle.wait().unwrap(), 5);
     pool.close();
 }
@@ -410,8 +410,8 @@ fn a_panic_of_the_joiners_waker_is_not_the_runners() {
 fn a_handle_gives_its_result_once() {
     let _alone = alone();
     let pool = Pool::open();
-    let (token, mut handle) = pool.job(|| 5);
-    pool.step(token);
+    let (runnable, mut handle) = pool.job(|| 5);
+    pool.step(runnable);
     assert!(poll_once(&mut handle, Waker::noop()).is_ready());
     let _ = poll_once(&mut handle, Waker::noop());
 }
@@ -420,10 +420,10 @@ fn a_handle_gives_its_result_once() {
 fn the_policy_word_travels_with_the_task_ref() {
     let _alone = alone();
     let pool = Pool::open();
-    let (mut token, handle) = pool.future(Box::pin(pending::<()>()));
-    assert_eq!(token.policy_word(), 0);
-    token.set_policy_word(u64::MAX);
-    let Ran::Pending(mut pending) = token.run() else {
+    let (mut runnable, handle) = pool.future(Box::pin(pending::<()>()));
+    assert_eq!(runnable.policy_word(), 0);
+    runnable.set_policy_word(u64::MAX);
+    let Ran::Pending(mut pending) = runnable.run() else {
         unreachable!("it is always pending")
     };
     assert_eq!(pending.task().policy_word(), u64::MAX);
@@ -431,7 +431,7 @@ fn the_policy_word_travels_with_the_task_ref() {
     pending.task().set_policy_word(3);
     handle.cancel();
     drop(pending.suspend());
-    assert!(handle.wait().is_err(), "a dropped token ends its task");
+    assert!(handle.wait().is_err(), "a dropped runnable ends its task");
     pool.close();
 }
 
@@ -441,7 +441,7 @@ fn wakers_outlive_the_task_and_the_pool() {
     let pool = Pool::open();
     let (sender, wakers) = channel();
     let mut first = true;
-    let (token, handle) = pool.future(poll_fn(move |cx| {
+    let (runnable, handle) = pool.future(poll_fn(move |cx| {
         let _ = sender.send(cx.waker().clone());
         if std::mem::take(&mut first) {
             Poll::Pending
@@ -449,7 +449,7 @@ fn wakers_outlive_the_task_and_the_pool() {
             Poll::Ready(())
         }
     }));
-    pool.step(token);
+    pool.step(runnable);
     let waker: Waker = wakers.recv().unwrap();
     let second = waker.clone();
     assert!(waker.will_wake(&second));
@@ -471,8 +471,8 @@ fn a_thread_waits_for_a_task_of_another() {
     let _alone = alone();
     let pool = Pool::open();
     for round in 0..200 {
-        let (token, handle) = pool.job(move || round);
-        let runner = thread::spawn(move || pool.step(token));
+        let (runnable, handle) = pool.job(move || round);
+        let runner = thread::spawn(move || pool.step(runnable));
         assert_eq!(handle.wait().unwrap(), round);
         runner.join().unwrap();
     }
@@ -483,12 +483,12 @@ fn a_thread_waits_for_a_task_of_another() {
 fn names_and_spawn_sites_are_kept() {
     let _alone = alone();
     let pool = Pool::open();
-    let (token, handle) = pool.job(|| ());
-    assert_eq!(token.info().name(), None);
-    assert!(token.info().location().file().ends_with("mod.rs"));
-    assert_eq!(handle.info().location(), token.info().location());
+    let (runnable, handle) = pool.job(|| ());
+    assert_eq!(runnable.info().name(), None);
+    assert!(runnable.info().location().file().ends_with("mod.rs"));
+    assert_eq!(handle.info().location(), runnable.info().location());
     assert!(format!("{handle:?}").contains("finished: false"));
-    pool.step(token);
+    pool.step(runnable);
     assert!(format!("{handle:?}").contains("finished: true"));
     drop(handle);
     pool.close();

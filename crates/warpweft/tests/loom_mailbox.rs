@@ -6,7 +6,7 @@
 mod mailbox;
 
 use loom::thread;
-use mailbox::{Closed, FiberKey, Link, Mailbox, MailboxEntry, RequiredWake};
+use mailbox::{FiberKey, Link, Mailbox, MailboxClosed, MailboxEntry, RequiredWake};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use warpweft_platform::atomic::{AtomicBool, Ordering};
@@ -20,7 +20,7 @@ struct Waker {
 }
 
 /// Posts a waker that says so, and gives it back if it was refused.
-fn post(mailbox: &Mailbox, said: u32) -> Result<RequiredWake, Closed> {
+fn post(mailbox: &Mailbox, said: u32) -> Result<RequiredWake, MailboxClosed> {
     let waker = Box::new(Waker {
         link: Link::new(),
         said: UnsafeCell::new(0),
@@ -30,7 +30,7 @@ fn post(mailbox: &Mailbox, said: u32) -> Result<RequiredWake, Closed> {
     let waker = NonNull::from(Box::leak(waker));
     // SAFETY: the waker is in no mailbox, and stays where it is until `said` frees it.
     let posted = unsafe { mailbox.post_waker(waker.cast::<Link>()) };
-    if posted == Err(Closed) {
+    if posted == Err(MailboxClosed) {
         // SAFETY: leaked above, and refused.
         drop(unsafe { Box::from_raw(waker.as_ptr()) });
     }
@@ -274,8 +274,8 @@ fn what_comes_after_the_end_is_refused() {
         let taken: Vec<_> = mailbox.close().map(said).collect();
         let posted = poster.join().expect("no panic");
         assert_eq!(posted.is_ok(), taken.contains(&1), "{taken:?}");
-        assert_eq!(post(&mailbox, 1), Err(Closed));
+        assert_eq!(post(&mailbox, 1), Err(MailboxClosed));
         assert!(!mailbox.has_entries() && mailbox.take_all().next().is_none());
-        assert_eq!(post(&mailbox, 1), Err(Closed));
+        assert_eq!(post(&mailbox, 1), Err(MailboxClosed));
     });
 }

@@ -1,5 +1,5 @@
-//! What a policy in safe code may do with the tokens that it is given: keep them, lose them, and hand out
-//! those of others.
+//! What a policy in safe code may do with the task references that it is given: keep them, lose them, and
+//! hand out those of others.
 //!
 //! Freed memory is overwritten in this binary, so that a use of it does not pass unnoticed.
 #![cfg(not(any(warpweft_loom, warpweft_shuttle)))]
@@ -56,7 +56,7 @@ fn one_test_at_a_time() -> std::sync::MutexGuard<'static, ()> {
     ONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Where a policy puts tokens that it does not hand out.
+/// Where a policy puts references that it does not hand out.
 type Stash = Arc<Mutex<Vec<TaskRef>>>;
 
 /// One locked queue. While `stashes` is set it puts what is pushed into a stash that outlives the pool.
@@ -120,7 +120,7 @@ fn build(workers: usize, policy: impl Policy) -> Runtime {
     built.expect("a runtime")
 }
 
-/// A task that has slept once, and whose token its policy keeps then; with its joiner, and what wakes it.
+/// A task that has slept once, and whose reference its policy keeps then; with its joiner, and what wakes it.
 fn a_sleeper(
     runtime: &Runtime,
 ) -> (
@@ -172,11 +172,11 @@ fn task_refs_outlive_their_pool() {
                 );
                 drop(from_within);
                 // The last handles to the pool are gone. Half of the runnables run on another thread.
-                let mut tokens = policy.stash();
-                assert_eq!(tokens.len(), 4);
-                let half = tokens.split_off(2);
+                let mut refs = policy.stash();
+                assert_eq!(refs.len(), 4);
+                let half = refs.split_off(2);
                 thread::spawn(move || drop(half)).join().expect("no panic");
-                drop(tokens);
+                drop(refs);
                 for task in fresh {
                     assert!(matches!(task.wait(), Err(JoinError::Shutdown)));
                 }
@@ -234,9 +234,9 @@ fn task_refs_that_are_dropped_while_the_pool_ends() {
         let runtime = build(1 + round % 3, policy.clone());
         policy.stashes.store(true, Ordering::SeqCst);
         let tasks: Vec<_> = (0..4).map(|n| runtime.spawn_job(move || n)).collect();
-        let mut tokens = policy.stash();
-        let last = tokens.pop();
-        let dropper = thread::spawn(move || tokens.into_iter().for_each(drop));
+        let mut refs = policy.stash();
+        let last = refs.pop();
+        let dropper = thread::spawn(move || refs.into_iter().for_each(drop));
         drop(runtime);
         drop(last);
         dropper.join().expect("no panic");
@@ -441,11 +441,11 @@ fn no_method_of_a_task_ref_runs_it() {
     for _ in 0..3 {
         runtime.spawn_job(|| ()).detach();
     }
-    let mut tokens = policy.stash().into_iter();
-    let mut token = || tokens.next().expect("three were kept");
-    assert_eq!(name_of(token().run()), "&str");
-    assert_eq!(name_of(token().push(Why::Woken)), "&str");
-    assert_eq!(name_of(token().abandon()), "&str");
+    let mut refs = policy.stash().into_iter();
+    let mut task = || refs.next().expect("three were kept");
+    assert_eq!(name_of(task().run()), "&str");
+    assert_eq!(name_of(task().push(Why::Woken)), "&str");
+    assert_eq!(name_of(task().abandon()), "&str");
     drop(policy.queue());
 }
 

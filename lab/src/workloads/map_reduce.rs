@@ -16,10 +16,12 @@
 //!
 //! The skewed form has a few items that compute as much as all others together. A contestant that cannot
 //! split an item (tokio alone) would have that in its own ideal as well. So the limit of that form is the
-//! same for all contestants: *T₁ ÷ P + wait + the longest item's span*. T₁ is the work of all items in plain
-//! calls, at the pace of plain calls of this program on this machine just then, P the workers, as far as
-//! there are processors for them, and the span of an item what is left of it when all that can be split is:
-//! its base case.
+//! same for all contestants: *T₁ ÷ P + wait + the longest item's span*.
+//!
+//! - *T₁* is the time for all items in plain calls, without a runtime: their number, times the time of one.
+//!   The program measures that time in the same run.
+//! - *P* is the number of workers, or of processors if there are fewer.
+//! - The *span* of an item is the time of its base case, which cannot be split.
 
 use std::future::Future;
 use std::hint::black_box;

@@ -7,8 +7,8 @@
 //!                                └▶ 20 ms ─┴▶ end, when the second has ended
 //! ```
 //!
-//! What computes takes its 20 ms of a CPU's time, not of the clock's: with more threads than CPUs, two that
-//! look at the clock side by side would be through after 20 ms with half of the work, and the runtime
+//! The 20 ms are time of a CPU, not of the clock. Suppose that two threads share one CPU, and each computes
+//! until the clock shows 20 ms more. Both would end after 20 ms, with half of the work done. So the runtime
 //! with the most threads would seem the fastest.
 //!
 //! The steps are those of `packet_cache`: locality speaks for newest first, the heavy packets speak against

@@ -99,8 +99,8 @@ impl Tree {
         })
     }
 
-    /// Reads `path` as a file of `module`. The children of a `mod.rs` are beside it, those of `x.rs` are in
-    /// `x/`.
+    /// Reads `path` as a file of `module`. The children of a `mod.rs` are beside it. Those of any other file
+    /// are in a folder with the name of its module.
     fn load(&mut self, path: &Path, module: ModuleId, beside: bool) {
         let parsed = match source::parse(path) {
             Ok(parsed) => parsed,

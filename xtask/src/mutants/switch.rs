@@ -136,7 +136,7 @@ impl<'ast> Visit<'ast> for Bodies {
     }
 }
 
-/// Whether `impl Trait` is in a type.
+/// Returns true if `impl Trait` is in a type.
 fn has_impl(of: &syn::Type) -> bool {
     struct Finder(bool);
     impl Visit<'_> for Finder {

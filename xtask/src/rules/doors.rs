@@ -65,7 +65,7 @@ pub(super) fn check(repo: &Repo) -> Result<Vec<String>> {
     Ok(broken)
 }
 
-/// Whether `path` is `module` or something in it.
+/// Returns true if `path` is `module` or something in it.
 pub(super) fn is_in(path: &str, module: &str) -> bool {
     path.strip_prefix(module)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))

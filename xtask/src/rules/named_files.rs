@@ -1,10 +1,12 @@
-//! A file or folder that a document names exists: in the architecture, in CONTRIBUTING, in the guide, and in
-//! the documents beside the code. So do the documents that comments name.
+//! A file or folder that a document names exists: in the documents of `docs/` but the records, in
+//! CONTRIBUTING, in the guide, and in the documents beside the code. So do the documents and the source files
+//! that comments name.
 //!
 //! A name is a code span that looks like a path, `pool/mod.rs` or `crates/`, or such a word in a block of
 //! plain text. It is relative to the root, to `crates/warpweft/src`, or to the folder of the document or one
 //! above it. A library crate may be written in short: `task/header.rs` for
-//! `crates/warpweft-task/src/header.rs`. A star is any letters.
+//! `crates/warpweft-task/src/header.rs`. A star is any letters. In a comment the end of a source's path is
+//! enough: `header.rs`, `warpweft-task/src/header.rs`.
 
 use crate::repo::{self, Repo};
 use crate::text::{self, Kind};
@@ -14,7 +16,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The documents outside of `crates/` that are read: files and folders.
-const READ: [&str; 3] = ["docs/ARCHITECTURE.md", "docs/guide", "CONTRIBUTING.md"];
+const READ: [&str; 2] = ["docs", "CONTRIBUTING.md"];
+/// The records, which name files of their time.
+const RECORDS: &str = "docs/decisions";
 /// The crate that most names mean.
 const MAIN: &str = "crates/warpweft";
 /// In the guide, these are files of the reader's own package.
@@ -28,9 +32,11 @@ pub(super) fn check(repo: &Repo) -> Result<Vec<String>> {
             Some((short.to_owned(), repo::folder(package).join("src")))
         })
         .collect();
+    let sources: Vec<PathBuf> = repo.sources(&["rs"])?.into_iter().map(|(path, _)| path).collect();
     let mut broken = Vec::new();
     for (path, _) in repo.sources(&["md"])? {
-        if !path.starts_with("crates") && !READ.iter().any(|read| path.starts_with(read)) {
+        let is_read = path.starts_with("crates") || READ.iter().any(|read| path.starts_with(read));
+        if !is_read || path.starts_with(RECORDS) {
             continue;
         }
         let text = fs::read_to_string(repo.root.join(&path))?;
@@ -38,6 +44,7 @@ pub(super) fn check(repo: &Repo) -> Result<Vec<String>> {
             root: &repo.root,
             document: &path,
             crates: &crates,
+            sources: &sources,
         };
         broken.extend(names.missing(&text));
     }
@@ -47,8 +54,9 @@ pub(super) fn check(repo: &Repo) -> Result<Vec<String>> {
             root: &repo.root,
             document: &path,
             crates: &crates,
+            sources: &sources,
         };
-        broken.extend(names.missing_documents(&text));
+        broken.extend(names.missing_in_comments(&text));
     }
     Ok(broken)
 }
@@ -60,6 +68,8 @@ struct Names<'a> {
     document: &'a Path,
     /// The short names of crates, and where their sources are.
     crates: &'a [(String, PathBuf)],
+    /// All files of Rust, relative to the root.
+    sources: &'a [PathBuf],
 }
 
 impl Names<'_> {
@@ -77,11 +87,12 @@ impl Names<'_> {
         found
     }
 
-    /// The documents that comments name and that are not there.
-    fn missing_documents(&self, text: &str) -> Vec<String> {
+    /// The documents and source files that comments name and that are not there.
+    fn missing_in_comments(&self, text: &str) -> Vec<String> {
         let mut found = Vec::new();
         for (line, name) in named_in_comments(self.document, text) {
-            if self.looks_like_a_path(&name) && !self.exists(&name) {
+            let is_there = self.exists(&name) || self.sources.iter().any(|path| path.ends_with(&name));
+            if self.looks_like_a_path(&name) && !is_there {
                 found.push(format!(
                     "{}:{line}: there is no `{name}`",
                     self.document.display()
@@ -175,8 +186,8 @@ fn named(text: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// The documents that the comments of a file name: code spans that end in `.md`, and words that begin with
-/// `docs/` besides.
+/// The files that the comments of a file name: code spans that end in `.md` or `.rs`, and documents that
+/// begin with `docs/` outside of code spans.
 fn named_in_comments(path: &Path, text: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     for piece in text::pieces(path, text) {
@@ -186,12 +197,15 @@ fn named_in_comments(path: &Path, text: &str) -> Vec<(usize, String)> {
                 let is_in_name = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
                 let words = piece.text.split(|c| !is_in_name(c));
                 let words = words.map(|word| word.trim_end_matches('.'));
-                words.filter(|word| word.starts_with("docs/")).collect()
+                let is_document = |word: &&str| word.starts_with("docs/") && word.ends_with(".md");
+                words.filter(is_document).collect()
             }
             Kind::Code | Kind::String => Vec::new(),
         };
-        let documents = words.into_iter().filter(|word| word.ends_with(".md"));
-        found.extend(documents.map(|word| (piece.line, word.to_owned())));
+        let files = words
+            .into_iter()
+            .filter(|word| word.ends_with(".md") || word.ends_with(".rs"));
+        found.extend(files.map(|word| (piece.line, word.to_owned())));
     }
     found
 }
@@ -199,7 +213,7 @@ fn named_in_comments(path: &Path, text: &str) -> Vec<(usize, String)> {
 #[cfg(test)]
 mod tests {
     use super::{Names, matches};
-    use std::path::Path;
+    use std::path::{Path, PathBuf};
 
     /// Lists the missing names in a document of this project's own tree, or in the comments of a source.
     fn missing(document: &str, text: &str) -> Vec<String> {
@@ -209,18 +223,19 @@ mod tests {
             root,
             document: Path::new(document),
             crates: &crates,
+            sources: &[PathBuf::from("crates/warpweft/src/fork/list/checked.rs")],
         };
         if document.ends_with(".md") {
             names.missing(text)
         } else {
-            names.missing_documents(text)
+            names.missing_in_comments(text)
         }
     }
 
     #[test]
     fn documents_that_comments_name_are_found() {
         let text = "//! See `docs/GONE.md`, `README.md`, `docs/ARCHITECTURE.md` and docs/lost.md.\n\
-                    let x = \"docs/no.md\"; // `gone.rs` `x y.md`\n";
+                    let x = \"docs/no.md\"; // `x y.md`\n";
         let file = "crates/warpweft/src/fork/mod.rs";
         let found = missing(file, text);
         assert_eq!(
@@ -231,6 +246,14 @@ mod tests {
             ]
         );
         assert_eq!(missing("mutants/x.toml", "# See docs/lost.md.\n").len(), 1);
+    }
+
+    #[test]
+    fn source_files_that_comments_name_are_found() {
+        let text =
+            "// `checked.rs` `list/checked.rs` `src/lib.rs` `ecked.rs` `is.rs()`\nlet x = \"gone.rs\";\n";
+        let file = "crates/warpweft/src/fork/mod.rs";
+        assert_eq!(missing(file, text), [format!("{file}:1: there is no `ecked.rs`")]);
     }
 
     #[test]

@@ -464,7 +464,7 @@ impl<'n, P: Policy> Bench<'n, P> {
         let is_lost = |number: &usize| self.probe.lost(*number) > 0 && self.held.contains(number);
         let number = (0..self.numbers).find(is_lost);
         let how = format!(
-            "`{hook}` dropped the token of task {}.",
+            "`{hook}` dropped the reference of task {}.",
             number.unwrap_or_default()
         );
         Err(self.violation(Duty::NothingLost, how))

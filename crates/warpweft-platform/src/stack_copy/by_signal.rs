@@ -152,7 +152,7 @@ pub fn word_in_memory(address: u64) -> Option<u64> {
         iov_base: std::ptr::without_provenance_mut(usize::try_from(address).ok()?),
         iov_len: size_of::<u64>(),
     };
-    // SAFETY: it takes nothing.
+    // SAFETY: `getpid` has no precondition.
     let process = unsafe { libc::getpid() };
     // SAFETY: the system writes to the word, whose size it knows, and checks the address that it reads.
     let read = unsafe { libc::process_vm_readv(process, &raw const local, 1, &raw const remote, 1, 0) };
@@ -312,7 +312,7 @@ fn send(thread: u32, signal: i32, slot: *const Slot) -> i32 {
         code: libc::SI_QUEUE,
         padding: 0,
         process: std::process::id().cast_signed(),
-        // SAFETY: it takes nothing.
+        // SAFETY: `getuid` has no precondition.
         user: unsafe { libc::getuid() },
         value: slot.addr(),
         rest: [0; 12],
@@ -338,15 +338,16 @@ fn send(thread: u32, signal: i32, slot: *const Slot) -> i32 {
 
 /// Returns the place of this thread's `errno`.
 fn errno() -> *mut i32 {
-    // SAFETY: it takes nothing.
+    // SAFETY: `__errno_location` has no precondition.
     unsafe { libc::__errno_location() }
 }
 
 /// The handler. See the invariants of `stack_copy`.
 extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    // SAFETY: the place is valid on this thread.
+    // SAFETY: the C library keeps the place of this thread's `errno` until the thread ends.
     let before = unsafe { errno().read() };
-    // SAFETY: the system passes valid information, and its layout was checked.
+    // SAFETY: by SA_SIGINFO the information is valid until the handler returns. The assertion above checks
+    // its size.
     let told = unsafe { &*info.cast::<SignalInfo>() };
     let slot = (told.code == libc::SI_QUEUE)
         .then(|| {
@@ -359,12 +360,12 @@ extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, context: *mut l
         Some(slot) => answer(slot, context.cast()),
         None => pass_on(signal, info, context),
     }
-    // SAFETY: as above.
+    // SAFETY: the C library keeps the place of this thread's `errno` until the thread ends.
     unsafe { errno().write(before) };
 }
 
 fn answer(slot: &Slot, context: *const libc::ucontext_t) {
-    // SAFETY: it takes nothing.
+    // SAFETY: `gettid` has no precondition.
     let thread = unsafe { libc::gettid() };
     let Some(buffer) = slot.buffer.get() else {
         return;
@@ -374,7 +375,7 @@ fn answer(slot: &Slot, context: *const libc::ucontext_t) {
     }
     // SAFETY: the request has begun, so the buffer is ours until its end.
     let copied = unsafe { &mut *buffer.0.get() };
-    // SAFETY: the system passes a valid context.
+    // SAFETY: by SA_SIGINFO the system passes a context that is valid until the handler returns.
     copied.registers = registers(unsafe { &*context });
     copied.note = StackDescription::NOTHING;
     if let Some(describe) = DESCRIBE.get() {
@@ -430,7 +431,7 @@ fn read(start: usize, to: &mut [u8; MOST_BYTES]) -> (usize, i32) {
         iov_base: to.as_mut_ptr().cast(),
         iov_len: MOST_BYTES,
     };
-    // SAFETY: it takes nothing.
+    // SAFETY: `getpid` has no precondition.
     let process = unsafe { libc::getpid() };
     // SAFETY: the system writes to the buffer, whose size it knows, and checks the addresses that it reads.
     let read = unsafe {
@@ -446,7 +447,7 @@ fn read(start: usize, to: &mut [u8; MOST_BYTES]) -> (usize, i32) {
     };
     match usize::try_from(read) {
         Ok(read) => (read, 0),
-        // SAFETY: the place is valid on this thread.
+        // SAFETY: the C library keeps the place of this thread's `errno` until the thread ends.
         Err(_) => (0, unsafe { errno().read() }),
     }
 }
@@ -485,7 +486,7 @@ fn as_by_default(signal: i32, before: &libc::sigaction) {
     }
     // The signal comes again when the handler returns, and ends or stops the process.
     if action(signal, Some(before)).is_some() {
-        // SAFETY: it takes a number.
+        // SAFETY: `raise` takes any number, and refuses one that is no signal.
         let _ = unsafe { libc::raise(signal) };
     }
 }

@@ -70,7 +70,7 @@ unsafe impl Send for HandPool {}
 struct ThreadState {
     /// The worker that it carries.
     worker: Cell<*const Worker>,
-    /// Whether fibers of this thread are ready.
+    /// True if fibers of this thread are ready.
     ready: AtomicBool,
 }
 

@@ -5,7 +5,7 @@
 //! | `core` | the driver: one poller, its sources and its timers; the thread that polls takes a turn |
 //! | `owner` | when a pool's driver is made, which thread polls, and its end |
 //! | `standby` | the thread that sleeps in the poller while all workers compute |
-//! | `poller`, `epoll`, `on_thread` | the system's poller: portable, on Linux, and for checkers and simulator |
+//! | `poller`, `epoll`, `model_poller` | the system's poller: portable, on Linux, and for checkers and simulator |
 //! | `pollable` | what the poller watches: descriptors on Unix, sockets on Windows |
 //! | `source`, `sources` | what waits for one socket; all sockets |
 //! | `sleep_deadline` | until when the thread in the poller sleeps |
@@ -17,7 +17,7 @@
 pub(crate) mod core;
 pub(crate) mod owner;
 pub(crate) mod pollable;
-#[cfg_attr(any(warpweft_loom, warpweft_shuttle, warpweft_sim), path = "on_thread.rs")]
+#[cfg_attr(any(warpweft_loom, warpweft_shuttle, warpweft_sim), path = "model_poller.rs")]
 #[cfg_attr(
     all(
         not(any(warpweft_loom, warpweft_shuttle, warpweft_sim, warpweft_polling)),

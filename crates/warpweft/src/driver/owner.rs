@@ -203,7 +203,7 @@ impl DriverOwner {
     }
 
     /// Wakes the standby poller if it is in the poller, because a worker goes to sleep and takes its place.
-    pub(crate) fn relieve(&self) {
+    pub(crate) fn unpark_standby(&self) {
         if self.standby.is_parked() {
             self.unpark();
         }

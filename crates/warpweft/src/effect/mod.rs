@@ -14,7 +14,8 @@
 //! gets the effect and the rest of the body, a [`Continuation`], which is used once: it is
 //! [answered](Continuation::resume), kept for later, or [discontinued](Continuation::discontinue). The answer
 //! turns it into a [`Coroutine`], which this handler or another one runs. So a scheduler is a handler and a
-//! queue of coroutines; `examples/effect_fifo.rs` and `effect_lifo.rs` are two, in some forty lines each.
+//! queue of coroutines. `examples/effects.rs` is one in some forty lines, which runs the oldest or the newest
+//! task first.
 //!
 //! A generator is a handler that returns at each value:
 //!

@@ -393,10 +393,10 @@ impl Fiber {
     pub(crate) fn wait(&self, latch: &Latch, must_wait: MustWait) -> bool {
         let fibers = self.fibers();
         let wake = wake_of(fibers.thread_handle(), self.next_key(), self.who().id);
-        if let Err(token) = latch.register(wake) {
+        if let Err(runnable) = latch.register(wake) {
             // The latch was set in the meantime. The runnable's end enters a key of a turn that is over.
             self.turn.set(fibers.next_turn());
-            token.abandon(Abandon::Cancelled);
+            runnable.abandon(Abandon::Cancelled);
             return false;
         }
         delay::point("fiber.wait: runnable registered");
@@ -404,9 +404,9 @@ impl Fiber {
         let input = self.suspend(FiberState::of(FiberState::WAITS, must_wait).stamped());
         self.probe.joins(0);
         if input == Input::Unwind
-            && let Some(token) = latch.set_and_take()
+            && let Some(runnable) = latch.set_and_take()
         {
-            token.abandon(Abandon::Cancelled);
+            runnable.abandon(Abandon::Cancelled);
         }
         input == Input::Unwind
     }

@@ -14,7 +14,7 @@
 use super::fiber::Fiber;
 use super::fiber_probe::EnteredWaker;
 use super::stack_context::{self, StackContext};
-use crate::threads::mailbox::{Closed, FiberKey, Link, Mailbox, RequiredWake};
+use crate::threads::mailbox::{FiberKey, Link, Mailbox, MailboxClosed, RequiredWake};
 use crate::threads::thread_handle::ThreadHandle;
 use std::cell::Cell;
 use std::mem::ManuallyDrop;
@@ -120,7 +120,7 @@ impl FiberWaker {
                 }
             }
             // SAFETY: the share from above, which was not posted.
-            Err(Closed) => drop(unsafe { Arc::from_raw(share) }),
+            Err(MailboxClosed) => drop(unsafe { Arc::from_raw(share) }),
         }
     }
 

@@ -63,6 +63,8 @@ pub(crate) struct StackContext {
     pub(super) visible: Cell<*const Covered>,
     /// The youngest frame that runs a part of its own fork while it waits for that; null if there is none.
     pub(super) part: Cell<*const PartOfFork>,
+    /// The youngest frame of this stack that ends tasks of a closed pool: see `late_end.rs`. Null if there is
+    /// none.
     pub(super) late_end: Cell<*const ()>,
 }
 
@@ -405,7 +407,7 @@ impl StackContext {
     }
 
     fn is_without_tasks(&self) -> bool {
-        self.carried().is_some_and(WorkerRef::alone)
+        self.carried().is_some_and(WorkerRef::is_only_ready)
     }
 
     /// Returns the worker's reference, if the calling thread carries the worker on this stack.

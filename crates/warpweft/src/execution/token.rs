@@ -319,13 +319,13 @@ impl Drop for WaitUnder {
 }
 
 /// A frame on the calling stack, until it is dropped.
-struct Entered<'a> {
+struct EnteredFrame<'a> {
     context: Option<&'a StackContext>,
     frame: &'a TokenFrame,
     outside: *const TokenFrame,
 }
 
-impl<'a> Entered<'a> {
+impl<'a> EnteredFrame<'a> {
     /// # Safety
     ///
     /// The node of the frame is there until the value is dropped, on this stack and in reverse order.
@@ -350,7 +350,7 @@ impl<'a> Entered<'a> {
     }
 }
 
-impl Drop for Entered<'_> {
+impl Drop for EnteredFrame<'_> {
     #[inline(never)]
     fn drop(&mut self) {
         let Some(context) = self.context else {
@@ -396,7 +396,7 @@ pub(crate) unsafe fn with_raw_token<R>(node: *const Node, f: impl FnOnce() -> R)
     }
     let frame = TokenFrame::new(node);
     // SAFETY: by contract. The value is dropped at the end of this function, on the stack of the caller.
-    let _entered = unsafe { Entered::new(&frame) };
+    let _entered = unsafe { EnteredFrame::new(&frame) };
     f()
 }
 
@@ -414,7 +414,7 @@ pub(crate) fn call_under<R>(node: Option<&Arc<Node>>, f: impl FnOnce() -> R) -> 
             frame = TokenFrame::new(Arc::as_ptr(node));
             // SAFETY: the node is borrowed for as long as the call. The value is dropped below, on the same
             // stack.
-            Some(unsafe { Entered::new(&frame) })
+            Some(unsafe { EnteredFrame::new(&frame) })
         }
     };
     let result = f();
@@ -441,7 +441,7 @@ pub(crate) fn start<R>(node: Option<Arc<Node>>, f: impl FnOnce() -> R) -> R {
         }
         frame = TokenFrame::new(Arc::as_ptr(&node));
         // SAFETY: the value is dropped with the node, and before it, at the end of this function.
-        _entered = Some((unsafe { Entered::new(&frame) }, node));
+        _entered = Some((unsafe { EnteredFrame::new(&frame) }, node));
     }
     f()
 }

@@ -22,13 +22,15 @@
 //! - **A fiber that has started stays on its thread.** Before that it is a task like any other, and may be
 //!   stolen. So thread-locals mean the same before and after a wait, and what it holds need not be `Send`.
 //! - [`block_on`], [`wait`], [`JoinHandle::wait`](crate::JoinHandle::wait), [`join`](crate::join()) and
-//!   [`scope`](crate::scope()) switch. **A lock of the standard library does not**: if a fiber waits while it
-//!   holds one, and another task of its thread wants that lock, both are blocked for ever. Nor may a
-//!   thread-local be in use across a wait by code that expects no other code to run meanwhile: a `RefCell`
-//!   there may be found borrowed. **A scoped thread-local** (`scoped_tls::set`, and all that puts the address
-//!   of a variable of a stack there and takes it back at the end of a closure) must not be set across a wait:
-//!   two fibers that end in another order than they began leave the address of a stack that is gone. Code of
-//!   other crates that does so is sound on threads and in futures, and not on fibers.
+//!   [`scope`](crate::scope()) switch.
+//! - **A lock of the standard library does not switch.** Do not wait while you hold one. If another task of
+//!   the same thread wants that lock, both are blocked for ever.
+//! - **Other code of the thread runs during a wait**, and uses the same thread-locals. If a `RefCell` in one
+//!   stays borrowed across a wait, that code finds it borrowed.
+//! - **A scoped thread-local must not be set across a wait.** Such code, for example `scoped_tls::set`, puts
+//!   the address of a local variable into a thread-local, calls a closure, and takes the address back. Two
+//!   fibers may end in another order than they began. Then the thread-local keeps the address of a stack that
+//!   is gone. Code of other crates that does so is sound on threads and in futures, and not on fibers.
 //! - If its thread carries a worker, a fiber that is ready runs after at most one other task, and one fiber
 //!   for each that was ready before it. If its thread is spare or blocked in another task, the thread
 //!   requests a worker by a task that its policy orders. A blocked thread resumes at most 64 fibers before it

@@ -46,7 +46,7 @@ use warpweft_task::{Cancelled, Latch, Why};
 /// While one of its own jobs takes longer than this, in nanoseconds, the owner of a scope makes tasks of
 /// others.
 const LONG_NS: u64 = 20_000;
-/// So many at a time, which takes less than such a job.
+/// The number of tasks that the owner makes at a time. To make them takes less time than such a job.
 const TASKS: usize = 64;
 
 /// Returns true if the owner measures how long this one of its jobs takes, the first being 1. A look at the

@@ -14,6 +14,7 @@
 //! An attempt that succeeds costs a load and its system call. One that would block also costs a
 //! compare-and-swap and a lock, and no further system call.
 
+mod answering_thread;
 #[cfg(all(unix, feature = "process"))]
 pub(crate) mod both;
 pub(crate) mod handle;
@@ -21,7 +22,6 @@ pub(crate) mod lines;
 #[cfg(doctest)]
 mod must_not_compile;
 pub(crate) mod named;
-mod on_thread;
 pub(crate) mod run_blocking;
 pub(crate) mod stdin;
 pub(crate) mod stdout;

@@ -1,7 +1,7 @@
 //! The input of the process.
 
+use super::answering_thread::{AnsweringThread, AskOutcome};
 use super::lines::Lines;
-use super::on_thread::{Next, OnThread};
 use super::stdout::AGAIN_NS;
 use crate::driver::forked;
 use futures_io::AsyncRead;
@@ -58,7 +58,7 @@ pub fn stdin() -> Stdin {
 /// What all handles share.
 #[derive(Debug)]
 struct Shared {
-    thread: OnThread<(), Vec<u8>>,
+    thread: AnsweringThread<(), Vec<u8>>,
     /// What was read, and how much of it was returned.
     bytes: Mutex<(Vec<u8>, usize)>,
 }
@@ -81,7 +81,7 @@ impl Shared {
     }
 
     fn start(mut read: impl FnMut(&mut [u8]) -> io::Result<usize> + Send + 'static) -> io::Result<Self> {
-        let thread = OnThread::start("warpweft-stdin", move |()| {
+        let thread = AnsweringThread::start("warpweft-stdin", move |()| {
             let mut bytes = vec![0; ROOM];
             let length = loop {
                 match read(&mut bytes) {
@@ -111,13 +111,13 @@ impl Shared {
                     return Ok(true);
                 }
                 match self.thread.next(&mut Some(()))? {
-                    Next::Late(late) => {
+                    AskOutcome::Late(late) => {
                         *bytes = (late?, 0);
                         return Ok(!bytes.0.is_empty());
                     }
                     // Nobody waits for the answer more than the others: it is for the first that looks.
-                    Next::Asked(question) => drop(question),
-                    Next::Busy => {}
+                    AskOutcome::Asked(question) => drop(question),
+                    AskOutcome::Busy => {}
                 }
             }
             change.await;

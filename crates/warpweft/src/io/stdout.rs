@@ -1,6 +1,6 @@
 //! The output and the errors of the process.
 
-use super::on_thread::{Next, OnThread, Question};
+use super::answering_thread::{AnsweringThread, AskOutcome, Question};
 use crate::driver::forked;
 use crate::runtime::yields::yield_now;
 use futures_io::AsyncWrite;
@@ -19,7 +19,7 @@ pub(super) const AGAIN_NS: u64 = 1_000_000;
 const ROOM: usize = 64 << 10;
 
 /// The thread that writes bytes and flushes them.
-type WriterThread = OnThread<Vec<u8>, ()>;
+type WriterThread = AnsweringThread<Vec<u8>, ()>;
 
 type Writing = Pin<Box<dyn Future<Output = io::Result<()>> + Send>>;
 
@@ -39,7 +39,7 @@ fn writer<W: Write>(
     {
         return Ok(Arc::clone(writer));
     }
-    let writer = Arc::new(OnThread::start(name, move |bytes: Vec<u8>| {
+    let writer = Arc::new(AnsweringThread::start(name, move |bytes: Vec<u8>| {
         write_whole(&mut stream(), &bytes)
     })?);
     // What stayed in the parent is not dropped here: its locks may be lost, which takes a while to see.
@@ -73,12 +73,12 @@ async fn write(writer: Arc<WriterThread>, bytes: Vec<u8>) -> io::Result<()> {
         let change = writer.changed();
         if asked.is_none() {
             match writer.next(&mut bytes)? {
-                Next::Late(late) => {
+                AskOutcome::Late(late) => {
                     late?;
                     continue;
                 }
-                Next::Asked(question) => asked = Some(question),
-                Next::Busy => {}
+                AskOutcome::Asked(question) => asked = Some(question),
+                AskOutcome::Busy => {}
             }
         }
         if let Some(answer) = asked.as_ref().and_then(Question::answer) {

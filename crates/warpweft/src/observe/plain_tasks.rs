@@ -17,6 +17,6 @@ where
     T: Send + 'static,
     F: FnOnce() -> T + Send + 'static,
 {
-    // SAFETY: by contract.
+    // SAFETY: by contract the pool outlives its unfinished tasks.
     unsafe { spawn::blocking_job(closure, info) }
 }

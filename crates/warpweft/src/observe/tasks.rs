@@ -13,7 +13,7 @@ where
     F: FnOnce() -> T + Send + 'static,
 {
     let span = SpawnSpan::of_task("job", &info);
-    // SAFETY: by contract.
+    // SAFETY: by contract the pool outlives its unfinished tasks.
     unsafe { spawn::job(move || span.run(closure), info) }
 }
 
@@ -28,7 +28,7 @@ where
     T: Send + 'static,
     F: FnOnce() -> T + Send + 'static,
 {
-    // SAFETY: by contract.
+    // SAFETY: by contract the pool outlives its unfinished tasks.
     unsafe { spawn::blocking_job(move || span.run(closure), info) }
 }
 
@@ -40,7 +40,7 @@ where
     F: FnOnce() + Send + 'static,
 {
     let span = SpawnSpan::of_task("job", &info);
-    // SAFETY: by contract.
+    // SAFETY: by contract the pool outlives its unfinished tasks.
     unsafe { spawn::detached_job(move || span.run(closure), info) }
 }
 
@@ -51,7 +51,7 @@ where
     F: Future<Output: Send + 'static> + Send + 'static,
 {
     let span = SpawnSpan::of_task("future", &info);
-    // SAFETY: by contract.
+    // SAFETY: by contract the pool outlives its unfinished tasks.
     unsafe { spawn::future(span.around(future), info) }
 }
 
@@ -67,7 +67,7 @@ where
     F: FnOnce() -> T + Send + 'static,
 {
     let span = SpawnSpan::of_task("fiber", &info);
-    // SAFETY: by contract.
+    // SAFETY: by contract the pool outlives its unfinished tasks.
     unsafe { spawn::on_stack_job(move || span.run(closure), runner, info) }
 }
 
@@ -83,6 +83,6 @@ where
     F: FnOnce() + Send + 'static,
 {
     let span = SpawnSpan::of_task("fiber", &info);
-    // SAFETY: by contract.
+    // SAFETY: by contract the pool outlives its unfinished tasks.
     unsafe { spawn::detached_on_stack_job(move || span.run(closure), runner, info) }
 }

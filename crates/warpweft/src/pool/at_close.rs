@@ -19,7 +19,7 @@ pub(crate) trait ClosesWithPool: Send + Sync {
 pub(crate) struct AtClose(Mutex<Option<Vec<Arc<dyn ClosesWithPool>>>>);
 
 /// An entry, until it is dropped.
-pub(crate) struct Entered<'a> {
+pub(crate) struct CloseEntry<'a> {
     all: &'a AtClose,
     what: Arc<dyn ClosesWithPool>,
 }
@@ -30,7 +30,7 @@ impl AtClose {
     }
 
     /// Enters what is to be closed with the pool.
-    pub(crate) fn enter(&self, what: Arc<dyn ClosesWithPool>) -> Entered<'_> {
+    pub(crate) fn enter(&self, what: Arc<dyn ClosesWithPool>) -> CloseEntry<'_> {
         let is_open = match &mut *self.0.lock() {
             Some(entries) => {
                 entries.push(Arc::clone(&what));
@@ -41,7 +41,7 @@ impl AtClose {
         if !is_open {
             what.close_with_pool();
         }
-        Entered { all: self, what }
+        CloseEntry { all: self, what }
     }
 
     /// The pool closes.
@@ -55,7 +55,7 @@ impl AtClose {
     }
 }
 
-impl Drop for Entered<'_> {
+impl Drop for CloseEntry<'_> {
     fn drop(&mut self) {
         if let Some(mut entries) = self.all.0.lock_unless_lost()
             && let Some(entries) = &mut *entries

@@ -88,7 +88,7 @@ impl CurrentTaskWords {
     }
 }
 
-/// Whether a task yielded, and where it wants to wait.
+/// Says if a task yielded, and where it wants to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum GaveWay {
     No,
@@ -108,7 +108,7 @@ pub(crate) struct WorkerVtable {
     pub(crate) push: unsafe fn(&WorkerRef, Runnable, Why),
     /// Returns true if the policy has nothing else ready for this worker.
     /// Contract: as for `push`.
-    pub(crate) alone: unsafe fn(&WorkerRef) -> bool,
+    pub(crate) is_only_ready: unsafe fn(&WorkerRef) -> bool,
     /// Runs one task, if there is one.
     /// Contract: as for `push`.
     pub(crate) step: unsafe fn(&WorkerRef) -> bool,
@@ -224,10 +224,10 @@ impl WorkerRef {
         self.takes.set(Some(pool));
     }
 
-    pub(crate) fn alone(&self) -> bool {
+    pub(crate) fn is_only_ready(&self) -> bool {
         debug_assert!(is_current(self));
         // SAFETY: as above.
-        unsafe { (self.ops.alone)(self) }
+        unsafe { (self.ops.is_only_ready)(self) }
     }
 
     pub(crate) fn has_own(&self) -> bool {
@@ -274,7 +274,7 @@ unsafe impl Sync for NoWorker {}
 impl NoWorker {
     const OPS: WorkerVtable = WorkerVtable {
         push: |_, task, why| task.push(why),
-        alone: |_| false,
+        is_only_ready: |_| false,
         step: |_| false,
         has_own: |_| false,
         fetch: |_| false,

@@ -29,7 +29,7 @@ use std::path::Path;
 pub struct Command {
     std: std::process::Command,
     kill_on_drop: bool,
-    /// Whether input, output and errors were chosen.
+    /// True for each of input, output and errors that was chosen.
     chosen: [bool; 3],
 }
 

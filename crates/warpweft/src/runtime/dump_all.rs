@@ -19,7 +19,7 @@ use crate::observe::dump::Dump;
 /// of the runtime, and each further one that name before its own: `main/index`. If runtimes have the same
 /// name, a number follows it, such as `main (2)`: it counts the runtimes that the process has built.
 ///
-/// Whether [nothing runs](crate::Finding::NothingRuns) is asked of all runtimes together.
+/// The dump finds that [nothing runs](crate::Finding::NothingRuns) only if this is so in all runtimes.
 ///
 /// It can be called wherever `Runtime::dump` can, and costs as much. No runtime is kept alive by it, nor does
 /// its end wait for it. Without any runtime the dump has threads alone.

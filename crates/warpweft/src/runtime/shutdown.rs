@@ -234,7 +234,7 @@ impl Runtime {
     }
 }
 
-/// Whether the caller waits for the threads of a runtime that it has closed.
+/// Says if the caller waits for the threads of a runtime that it has closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Close {
     Wait,

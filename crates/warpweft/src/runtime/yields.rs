@@ -68,7 +68,7 @@ pub fn yield_hard() -> YieldNow {
 /// ```
 #[must_use]
 pub fn is_only_ready() -> bool {
-    with_current(|worker_ref| worker_ref.is_some_and(WorkerRef::alone))
+    with_current(|worker_ref| worker_ref.is_some_and(WorkerRef::is_only_ready))
 }
 
 /// The future of [`yield_now`], [`yield_soft`] and [`yield_hard`].
@@ -92,16 +92,16 @@ impl Future for YieldNow {
         if std::mem::replace(&mut self.yielded, true) {
             return Poll::Ready(());
         }
-        let alone = with_current(|worker_ref| {
+        let is_only_ready = with_current(|worker_ref| {
             worker_ref.is_some_and(|worker_ref| {
-                let alone = worker_ref.alone();
+                let is_only_ready = worker_ref.is_only_ready();
                 worker_ref
                     .yielding
-                    .set(if alone { GaveWay::No } else { self.way });
-                alone
+                    .set(if is_only_ready { GaveWay::No } else { self.way });
+                is_only_ready
             })
         });
-        if alone {
+        if is_only_ready {
             return Poll::Ready(());
         }
         cx.waker().wake_by_ref();

@@ -12,12 +12,12 @@ impl<P: Policy> Worker<P> {
     /// Contract: as [`call`](Self::call).
     #[inline]
     pub(crate) unsafe fn evict(&self) {
-        // SAFETY: by contract.
+        // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
         unsafe { self.raise_queued() };
         let now = cancellations();
         let (first, last) = &self.cancellations;
         if last.replace(now) != now {
-            // SAFETY: by contract.
+            // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
             unsafe { self.evict_all(now.wrapping_sub(*first)) };
         }
     }
@@ -25,10 +25,10 @@ impl<P: Policy> Worker<P> {
     /// Contract: as [`call`](Self::call).
     #[cold]
     unsafe fn evict_all(&self, cancellations: u64) {
-        // SAFETY: by contract.
+        // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
         let cancelled = unsafe { self.call(|shared, local, cx| P::evict(shared, local, cancellations, cx)) };
         // While the policy looked for them, other workers may have found its queues empty and gone to sleep.
-        // SAFETY: by contract.
+        // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
         unsafe { self.wake_one() };
         // The hook has returned: spawns in the `Drop` of these tasks take the usual way.
         let take = |task| {

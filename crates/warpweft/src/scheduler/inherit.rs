@@ -58,7 +58,7 @@ impl<P: Policy> Worker<P> {
         if P::INHERITS_PRIORITY {
             Self::restore(task);
             if self.may_raise() {
-                // SAFETY: by contract.
+                // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
                 unsafe { self.raise_soon() };
             }
             self.worker_ref().class.set(priority::keep(task.policy_word(), 0));
@@ -114,7 +114,7 @@ impl<P: Policy> Worker<P> {
             && self.may_raise()
             && let Some(borrowers) = Borrowers::changed(&self.worker_ref().waits_seen, self.worker_ref().pool)
         {
-            // SAFETY: by contract.
+            // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
             unsafe { self.raise_all(&borrowers) };
         }
     }
@@ -129,7 +129,7 @@ impl<P: Policy> Worker<P> {
         let shared = P::queued_shared(self.pool().shared());
         let queued = own.unwrap_or(0).saturating_add(shared.unwrap_or(0)) as u64;
         if queued <= RAISED_FROM + RAISED_EACH * since {
-            // SAFETY: by contract.
+            // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
             unsafe { self.raise_queued() };
         }
     }
@@ -140,17 +140,17 @@ impl<P: Policy> Worker<P> {
         self.raised_at.set(self.steps());
         let levels = self.pool().levels();
         let wanted = |task: &TaskRef| borrowers.has(task, levels);
-        // SAFETY: by contract.
+        // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
         let tasks = unsafe { self.call(|shared, local, cx| P::extract(shared, local, &wanted, cx)) };
         for mut task in tasks {
             if let Some(word) = lending::raised(&task, self.worker_ref().pool, levels) {
                 task.set_policy_word(word);
             }
-            // SAFETY: by contract.
+            // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
             unsafe { self.push_anyhow(task, Why::Woken) };
         }
         // While the policy looked for them, other workers may have found its queues empty and gone to sleep.
-        // SAFETY: by contract.
+        // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
         unsafe { self.wake_one() };
     }
 

@@ -19,11 +19,11 @@ impl<P: Policy> Worker<P> {
         {
             return false;
         }
-        // SAFETY: by contract.
+        // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
         let Some(task) = (unsafe { self.call(P::steal_from_stuck) }) else {
             return false;
         };
-        // SAFETY: by contract.
+        // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
         unsafe { self.push_anyhow(task, Why::Woken) };
         true
     }

@@ -103,7 +103,7 @@ impl<P: Policy> TypedPool<P> {
     };
     const EXTERNAL: &'static WorkerVtable = &WorkerVtable {
         push: Self::push_external,
-        alone: |_| false,
+        is_only_ready: |_| false,
         step: |_| false,
         has_own: |_| false,
         fetch: |_| false,
@@ -425,7 +425,8 @@ impl<P: Policy> DynPool for TypedPool<P> {
     }
 
     fn external(&self) -> WorkerRef {
-        // SAFETY: by contract, which is the same.
+        // SAFETY: only the reference made here calls the function, so it belongs to this table. Its holder
+        // keeps the pool alive, by the contract of `WorkerVtable::push`.
         let spawned =
             |external: &WorkerRef, task| unsafe { Self::push_external(external, task, Why::Spawned) };
         WorkerRef::new(self.header(), Self::EXTERNAL, spawned, None)

@@ -27,7 +27,7 @@ impl<P: Policy> Worker<P> {
         let core = &self.pool().core;
         if core.wake(wake, Some(self.counters())) {
             let recorder = core.recorder.worker(self.id());
-            // SAFETY: by contract.
+            // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
             unsafe { recorder.note(&core.recorder, Kind::WakeWorker, worker_word(wake)) };
         }
     }
@@ -53,7 +53,7 @@ impl<P: Policy> Worker<P> {
                 .worker(worker.id())
                 .pushed(recorder, Push::Spawned, &task);
         };
-        // SAFETY: by contract.
+        // SAFETY: by contract this thread carries the worker of the reference, and no hook is on its stack.
         unsafe { Self::spawned::<KEPT>(worker_ref, task) };
     }
 
@@ -100,7 +100,7 @@ impl<P: Policy> Worker<P> {
         };
         let recorder = pool.core.recorder.worker(self.id());
         if fibers.line_end() != before.1 {
-            // SAFETY: by contract.
+            // SAFETY: by contract this thread carries the worker, occupies `context`, and is in no hook.
             unsafe { self.woke_recorded(pool, context, before) };
         }
         if is_same {
@@ -149,7 +149,7 @@ impl<P: Policy> Worker<P> {
         context: &StackContext,
     ) -> Option<Work> {
         let before = RECORDED.then(|| context.fibers().line_end());
-        // SAFETY: by contract.
+        // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
         let work = unsafe { self.wait(context) };
         if let Some(before) = before
             && context.carries(self.worker_ref())
@@ -164,35 +164,35 @@ impl<P: Policy> Worker<P> {
         match work {
             Some(Work::Task(task)) => {
                 Self::adapt_to_recorder(pool, context);
-                // SAFETY: by contract.
-                unsafe { self.run_turned::<RECORDED>(pool, task, context) };
-                Some(Work::Turned)
+                // SAFETY: by contract this thread carries the worker, occupies `context`, and is in no hook.
+                unsafe { self.run_in_other_mode::<RECORDED>(pool, task, context) };
+                Some(Work::RecordingChanged)
             }
             Some(Work::Fork(fork)) => {
                 // What it spawns is recorded as well.
                 Self::adapt_to_recorder(pool, context);
-                // SAFETY: by contract.
+                // SAFETY: by contract this thread carries the worker, occupies `context`, and is in no hook.
                 unsafe { self.run_fork_recorded(fork, context) };
-                Some(Work::Turned)
+                Some(Work::RecordingChanged)
             }
-            Some(Work::Fiber | Work::Woken) => Some(Work::Turned),
+            Some(Work::Fiber | Work::Woken) => Some(Work::RecordingChanged),
             other => other,
         }
     }
 
     /// Runs a task in the other mode than the loop that has found it.
     /// Contract: as for [`run`](Self::run).
-    unsafe fn run_turned<const RECORDED: bool>(
+    unsafe fn run_in_other_mode<const RECORDED: bool>(
         &self,
         pool: &TypedPool<P>,
         task: TaskRef,
         context: &StackContext,
     ) {
         if RECORDED {
-            // SAFETY: by contract.
+            // SAFETY: by contract this thread carries the worker, occupies `context`, and is in no hook.
             unsafe { self.run::<false>(pool, task, context) };
         } else {
-            // SAFETY: by contract.
+            // SAFETY: by contract this thread carries the worker, occupies `context`, and is in no hook.
             unsafe { self.run::<true>(pool, task, context) };
         }
     }
@@ -234,7 +234,7 @@ impl<P: Policy> Worker<P> {
         context: &StackContext,
         most: u32,
     ) -> u32 {
-        // SAFETY: by contract.
+        // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
         unsafe { self.close_recorded(pool) };
         let recorder = &pool.core.recorder;
         let mut turns = 0;

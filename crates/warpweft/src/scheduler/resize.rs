@@ -46,7 +46,7 @@ impl<P: Policy> Worker<P> {
         // First all, so that none is drained again that went back to this worker.
         let mut drained = Vec::new();
         while drained.len() < GIVEN_BACK {
-            // SAFETY: by contract.
+            // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
             let Some(task) = (unsafe { self.call(P::drain) }) else {
                 break;
             };

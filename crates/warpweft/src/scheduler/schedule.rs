@@ -27,9 +27,9 @@ impl<P: Policy> Worker<P> {
                 Err(task.into_task_ref())
             }
         };
-        // SAFETY: by contract.
+        // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
         let kept = unsafe { self.call_in(pool, push) };
-        // SAFETY: by contract.
+        // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
         unsafe { self.follow_up(pool, kept, why) };
     }
 
@@ -40,9 +40,9 @@ impl<P: Policy> Worker<P> {
     pub(crate) unsafe fn push_local(&self, pool: &TypedPool<P>, task: Runnable, why: Why) {
         let task = self.inherit(task, why);
         self.counters().pushed(why);
-        // SAFETY: by contract.
+        // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
         let kept = unsafe { self.call_in(pool, |_, local, _| P::push_local(local, task.into_task_ref())) };
-        // SAFETY: by contract.
+        // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
         unsafe { self.follow_up(pool, kept, why) };
     }
 
@@ -51,10 +51,10 @@ impl<P: Policy> Worker<P> {
     #[inline]
     unsafe fn follow_up(&self, pool: &TypedPool<P>, kept: Result<(), TaskRef>, why: Why) {
         match kept {
-            // SAFETY: by contract.
+            // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
             Ok(()) if pool.core.idle.is_wanted() => unsafe { self.wake_one() },
             Ok(()) => {}
-            // SAFETY: by contract.
+            // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
             Err(task) => unsafe { self.push_anyhow(task, why) },
         }
     }
@@ -62,9 +62,9 @@ impl<P: Policy> Worker<P> {
     /// Contract: as [`Worker::call`].
     #[inline(never)]
     pub(crate) unsafe fn push_anyhow(&self, task: TaskRef, why: Why) {
-        // SAFETY: by contract.
+        // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
         let wake = unsafe { self.call(|shared, local, cx| P::push(shared, Some(local), task, why, cx)) };
-        // SAFETY: by contract.
+        // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
         unsafe { self.wake(wake) };
     }
 
@@ -72,7 +72,7 @@ impl<P: Policy> Worker<P> {
     #[cold]
     #[inline(never)]
     pub(crate) unsafe fn wake_one(&self) {
-        // SAFETY: by contract.
+        // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
         unsafe { self.wake(Wake::Any) };
     }
 
@@ -87,10 +87,10 @@ impl<P: Policy> Worker<P> {
         }
         self.counters().add(Count::Yields, 1);
         let task = self.pool().lend(task);
-        // SAFETY: by contract.
+        // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
         let wake =
             unsafe { self.call(|shared, local, cx| P::yielded(shared, local, task.into_task_ref(), to, cx)) };
-        // SAFETY: by contract.
+        // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
         unsafe { self.wake(wake) };
     }
 
@@ -127,7 +127,7 @@ impl<P: Policy> Worker<P> {
     #[inline(always)]
     pub(crate) unsafe fn suspend(&self, pool: &TypedPool<P>, mut pending: Pending, is_notified: bool) {
         if is_notified {
-            // SAFETY: by contract.
+            // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
             return unsafe { self.go_on(pending) };
         }
         // A task that yielded was woken by that.
@@ -138,15 +138,15 @@ impl<P: Policy> Worker<P> {
             let tell = |shared: &P::Shared, local: &mut P::Local, cx: &Cx<'_>| {
                 P::suspended(shared, local, pending.task(), cx);
             };
-            // SAFETY: by contract.
+            // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
             unsafe { self.call_in(pool, tell) };
         }
         if !pending.is_registered() {
             pool.core.owned_tasks.enter(self.id(), &mut pending);
         }
-        // SAFETY: by contract.
+        // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
         let again = |task| unsafe { self.push_woken(task) };
-        // SAFETY: by contract.
+        // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
         unsafe { self.fall_asleep(pending, again) };
     }
 
@@ -158,7 +158,7 @@ impl<P: Policy> Worker<P> {
     unsafe fn go_on(&self, mut pending: Pending) {
         let gave_way = self.worker_ref().yielding.replace(GaveWay::No);
         if let Some(transfer) = self.worker_ref().transfer_request.take() {
-            // SAFETY: by contract.
+            // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
             match unsafe { self.grant(pending, transfer) } {
                 Some(stays) => pending = stays,
                 None => return,
@@ -168,14 +168,14 @@ impl<P: Policy> Worker<P> {
         let cut_short = self.worker_ref().takes().is_none();
         let again = |task: Runnable| match gave_way {
             _ if cut_short => task.abandon(Abandon::Shutdown),
-            // SAFETY: by contract.
+            // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
             GaveWay::No => unsafe { self.push_in(self.pool(), task, Why::Woken) },
-            // SAFETY: by contract.
+            // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
             GaveWay::AsUsual => unsafe { self.push_in(self.pool(), task, Why::Yielded) },
-            // SAFETY: by contract.
+            // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
             GaveWay::To(to) => unsafe { self.push_yielded(task, to) },
         };
-        // SAFETY: by contract.
+        // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
         unsafe { self.fall_asleep(pending, again) };
     }
 
@@ -190,7 +190,7 @@ impl<P: Policy> Worker<P> {
         };
         match pending.suspend() {
             Suspended::Asleep => {}
-            // SAFETY: by contract.
+            // SAFETY: by contract no hook is on the stack of this thread.
             Suspended::Cancelled => unsafe { self.end_orphan(word) },
             Suspended::Again(task) => again(task),
         }
@@ -226,7 +226,7 @@ impl<P: Policy> Worker<P> {
             // As in `go_on`.
             return task.abandon(Abandon::Shutdown);
         }
-        // SAFETY: by contract.
+        // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
         unsafe { self.push_in(self.pool(), task, Why::Woken) };
     }
 }
@@ -235,7 +235,7 @@ impl<P: Policy> TypedPool<P> {
     /// Contract: as [`woken`](warpweft_task::pool::PoolVtable::woken). With `KEPT` the policy keeps woken
     /// tasks.
     pub(super) unsafe fn woken<const KEPT: bool>(pool: NonNull<PoolHeader>, task: Runnable) {
-        // SAFETY: by contract.
+        // SAFETY: by contract the header belongs to a live pool of this table.
         with_taker(pool, |worker_ref| unsafe {
             Self::woken_on::<KEPT>(worker_ref, pool, task);
         });
@@ -267,7 +267,7 @@ impl<P: Policy> TypedPool<P> {
                     unsafe { worker.push_in(pool, task, Why::Woken) };
                 }
             }
-            // SAFETY: by contract.
+            // SAFETY: by contract the header belongs to a live pool of this table.
             None => unsafe { Self::push_any(pool, task, Why::Woken) },
         }
     }

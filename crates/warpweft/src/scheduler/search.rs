@@ -108,7 +108,7 @@ impl<'a, P: Policy> Searcher for WorkSource<'a, P> {
     fn poller_park(&self, timed_parks: bool) -> Option<PollTurn<'a>> {
         let poller_park = self.pool.core.driver.poller_park();
         if poller_park.is_none() && !timed_parks {
-            self.pool.core.driver.relieve();
+            self.pool.core.driver.unpark_standby();
         }
         poller_park
     }

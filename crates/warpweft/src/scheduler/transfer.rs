@@ -19,7 +19,7 @@ impl<P: Policy> Worker<P> {
         if !transfer.is_of(&pending) {
             return Some(pending);
         }
-        // SAFETY: by contract.
+        // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
         unsafe { self.transfer(pending, transfer) };
         None
     }
@@ -36,7 +36,7 @@ impl<P: Policy> Worker<P> {
         with_worker_kept(|| pending.unregister());
         // The call has given the task's place back and woken another task, by code that may have forked.
         end_child_if(self.pool().core.is_in_forked_child());
-        // SAFETY: by contract.
+        // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
         unsafe { self.completed(word) };
         let destination = transfer.into_destination();
         // SAFETY: it was removed above. A runtime's pool ends its tasks before itself.

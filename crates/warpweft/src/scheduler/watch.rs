@@ -205,7 +205,7 @@ impl<P: Policy> TypedPool<P> {
         let missing = monitor.set_needed(long.all, stuck, needed);
         // Tasks that came meanwhile wake nothing in the poller.
         if has_work || monitor.has_one_too_many() {
-            self.core.driver.relieve();
+            self.core.driver.unpark_standby();
         }
         for _ in 0..missing {
             let is_poller = polls > 0 && !standby.is_there();

@@ -69,7 +69,7 @@ unsafe impl<P: Policy> Send for Worker<P> {}
 impl<P: Policy> Worker<P> {
     const OPS: &'static WorkerVtable = &WorkerVtable {
         push: Self::push_by_ref,
-        alone: Self::alone_of_ref,
+        is_only_ready: Self::is_only_ready_of_ref,
         step: Self::step_of_ref,
         has_own: Self::has_own_of_ref,
         fetch: Self::fetch_of_ref,
@@ -163,7 +163,7 @@ impl<P: Policy> Worker<P> {
                 return Some(Work::Fiber);
             }
             if self.shares() {
-                // SAFETY: by contract.
+                // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
                 if let Some(found) = unsafe { self.call(P::scan) } {
                     return Some(Work::Task(found));
                 }
@@ -176,7 +176,7 @@ impl<P: Policy> Worker<P> {
                 return None;
             }
             // The tasks that the poller woke were pushed by this worker.
-            // SAFETY: by contract.
+            // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
             if let Some(woken) = unsafe { self.call(P::next) } {
                 return Some(Work::Task(woken));
             }
@@ -196,7 +196,7 @@ impl<P: Policy> Worker<P> {
     /// The calling thread carries the worker, and no hook of the policy is on its stack.
     #[inline]
     pub(crate) unsafe fn call<R>(&self, hook: impl FnOnce(&P::Shared, &mut P::Local, &Cx<'_>) -> R) -> R {
-        // SAFETY: by contract.
+        // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
         unsafe { self.call_in(self.pool(), hook) }
     }
 
@@ -241,8 +241,8 @@ impl<P: Policy> Worker<P> {
         result
     }
 
-    /// Contract: as [`WorkerVtable::alone`].
-    unsafe fn alone_of_ref(worker_ref: &WorkerRef) -> bool {
+    /// Contract: as [`WorkerVtable::is_only_ready`].
+    unsafe fn is_only_ready_of_ref(worker_ref: &WorkerRef) -> bool {
         // SAFETY: by contract the reference belongs to a worker of this table, so of this type.
         let worker = unsafe { Self::from_ref(worker_ref) };
         let core = &worker.pool().core;
@@ -389,12 +389,12 @@ impl<P: Policy> Worker<P> {
         // Known at compile time where nothing is recorded.
         let before = RECORDED.then(|| (task.id_word(), context.fibers().line_end()));
         if RECORDED {
-            // SAFETY: by contract.
+            // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
             unsafe { self.begin_recorded(pool, &task) };
         }
         self.counters().add(Count::Ran, 1);
         self.worker_ref.running.set(task.id_word(), task.origin_word());
-        // SAFETY: by contract.
+        // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
         unsafe { self.runs(&mut task) };
         let word = if P::WATCHES_COMPLETIONS {
             task.policy_word()
@@ -429,10 +429,10 @@ impl<P: Policy> Worker<P> {
     pub(crate) unsafe fn completed(&self, policy_word: u64) {
         // A policy whose hook has panicked below this task is not called any more.
         if P::WATCHES_COMPLETIONS && self.worker_ref.takes().is_some() {
-            // SAFETY: by contract.
+            // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
             unsafe { self.call(|shared, local, _| P::completed(shared, local, policy_word)) };
             if !self.pool().ended_detached.is_empty() {
-                // SAFETY: by contract.
+                // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
                 unsafe { self.completed_elsewhere() };
             }
         }
@@ -446,7 +446,7 @@ impl<P: Policy> Worker<P> {
     unsafe fn completed_elsewhere(&self) {
         while let Some(word) = self.pool().ended_detached.pop() {
             let word = word.get() as u64;
-            // SAFETY: by contract.
+            // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
             unsafe { self.call(|shared, local, _| P::completed(shared, local, word)) };
         }
     }
@@ -464,7 +464,7 @@ pub(crate) enum Work {
     /// Its own queues may have tasks: sockets or timers have woken some.
     Woken,
     /// Steps are recorded from now on, or not any more.
-    Turned,
+    RecordingChanged,
 }
 
 /// Closes the worker's pool if a hook of its policy panics.

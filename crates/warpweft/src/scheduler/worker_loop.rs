@@ -35,7 +35,7 @@ enum LoopEnd {
     /// The pool closes, or the thread has no worker, or the worker must rest.
     Over,
     /// Steps are recorded from now on, or not any more: the other instance of the loop continues.
-    Turned,
+    RecordingChanged,
 }
 
 /// Takes tasks and runs them until the pool closes, or the thread gives its worker away.
@@ -98,7 +98,7 @@ unsafe fn run_loop<P: Policy, const RECORDED: bool>(pool: &TypedPool<P>, context
                     LookResult::Task(task) => break 'found task,
                     LookResult::Elsewhere => continue 'turns,
                     LookResult::Over => return LoopEnd::Over,
-                    LookResult::Turned => return LoopEnd::Turned,
+                    LookResult::RecordingChanged => return LoopEnd::RecordingChanged,
                 }
             }
             // SAFETY: as above.
@@ -141,7 +141,7 @@ unsafe fn run_loop<P: Policy, const RECORDED: bool>(pool: &TypedPool<P>, context
                     pool.end_one_lost(task);
                     continue 'turns;
                 }
-                Some(Work::Turned) => return LoopEnd::Turned,
+                Some(Work::RecordingChanged) => return LoopEnd::RecordingChanged,
                 Some(Work::Fiber | Work::Woken) => continue 'turns,
                 None => return LoopEnd::Over,
             }
@@ -160,8 +160,8 @@ enum LookResult {
     Elsewhere,
     /// The worker must rest.
     Over,
-    /// See [`LoopEnd::Turned`].
-    Turned,
+    /// See [`LoopEnd::RecordingChanged`].
+    RecordingChanged,
 }
 
 /// Ends a stretch of tasks, and handles what is overdue.
@@ -180,11 +180,11 @@ unsafe fn between_stretches<P: Policy, const RECORDED: bool>(
     context: &StackContext,
 ) -> LookResult {
     if RECORDED {
-        // SAFETY: by contract.
+        // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
         unsafe { worker.close_recorded(pool) };
     }
     if pool.core.recorder.mode().is_on() != RECORDED {
-        return LookResult::Turned;
+        return LookResult::RecordingChanged;
     }
     if worker.must_rest(pool) {
         // What only it may run comes first.
@@ -223,7 +223,7 @@ unsafe fn between_stretches<P: Policy, const RECORDED: bool>(
     // So every other look is for those.
     let waits = waits_for_one_that_is_stuck(pool, worker);
     if !*helped && (waits || pool.core.monitor.is_any_stuck()) {
-        // SAFETY: by contract.
+        // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
         if let Some(task) = unsafe { worker.call(P::steal_from_stuck) } {
             *helped = true;
             return LookResult::Task(task);
@@ -236,7 +236,7 @@ unsafe fn between_stretches<P: Policy, const RECORDED: bool>(
         worker.counters().add(Count::GlobalPolls, 1);
         return LookResult::Task(task);
     }
-    // SAFETY: by contract.
+    // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
     unsafe { call_poll_global(worker) }.map_or(LookResult::Nothing, LookResult::Task)
 }
 
@@ -257,7 +257,7 @@ fn waits_for_one_that_is_stuck<P: Policy>(pool: &TypedPool<P>, worker: &Worker<P
 /// Contract: as [`Worker::call`].
 #[cold]
 unsafe fn call_poll_global<P: Policy>(worker: &Worker<P>) -> Option<TaskRef> {
-    // SAFETY: by contract.
+    // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
     let task = unsafe { worker.call(P::poll_global) };
     worker
         .counters()
@@ -279,7 +279,7 @@ fn work<P: Policy>(pool: &TypedPool<P>, context: &StackContext) {
         };
         // Unwind: tasks catch their panics, so this one belongs to the policy: the pool closes.
         match catch_unwind(AssertUnwindSafe(run_loop)) {
-            Ok(LoopEnd::Turned) => continue,
+            Ok(LoopEnd::RecordingChanged) => continue,
             Ok(LoopEnd::Over) => {}
             Err(payload) => {
                 discard(payload);

@@ -66,8 +66,9 @@
 //! | `owner`, `permit`, `marks`, `requests` | who has a lock or permits; permits; the word; the requests |
 //! | others | one primitive each, by name |
 //!
-//! A [`Mutex`], a [`Semaphore`] (and so a [`RwLock`] and a [`OnceCell`]) and a [`oneshot`] have an atomic
-//! word besides the list, so that an operation that need not wait takes no lock.
+//! A [`Mutex`] and a [`Semaphore`] (and so a [`RwLock`] and a [`OnceCell`]) have an atomic word besides the
+//! list, so that an operation that need not wait takes no lock. A [`oneshot`] has an atomic word and no list,
+//! because it has one waiter.
 
 pub(crate) mod barrier;
 pub mod broadcast;

@@ -105,10 +105,10 @@ pub(crate) enum RequiredWake {
 
 /// The mailbox is closed: the entry was not posted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Closed;
+pub(crate) struct MailboxClosed;
 
 #[derive(Debug)]
-struct Words {
+struct MailboxWords {
     /// The newest entry. Its address has the bit [`KEY`] if it is a key.
     head: AtomicPtr<Link>,
     /// Something may be in the mailbox, or ready on the thread. Any thread sets it, and the own thread clears
@@ -118,7 +118,7 @@ struct Words {
 }
 
 /// See the [module](self). Posters write to its cache line, so nothing else is there.
-pub(crate) struct Mailbox(CachePadded<Words>);
+pub(crate) struct Mailbox(CachePadded<MailboxWords>);
 
 impl fmt::Debug for Mailbox {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -128,7 +128,7 @@ impl fmt::Debug for Mailbox {
 
 impl Mailbox {
     pub(crate) fn new() -> Self {
-        Self(CachePadded::new(Words {
+        Self(CachePadded::new(MailboxWords {
             head: AtomicPtr::new(ptr::null_mut()),
             ready: AtomicBool::new(false),
             carrying: AtomicUsize::new(BETWEEN),
@@ -142,7 +142,7 @@ impl Mailbox {
         // SAFETY: the box is the mailbox's from here on.
         match unsafe { self.push(posted.map_addr(|address| address | KEY)) } {
             Ok(()) => self.required_wake(),
-            Err(Closed) => {
+            Err(MailboxClosed) => {
                 // SAFETY: the box from above, which was not posted.
                 drop(unsafe { Box::from_raw(posted.cast::<PostedKey>()) });
                 RequiredWake::None
@@ -159,7 +159,7 @@ impl Mailbox {
     /// # Safety
     ///
     /// The waker is in no mailbox, and it stays where it is until the thread has taken it out.
-    pub(crate) unsafe fn post_waker(&self, link: NonNull<Link>) -> Result<RequiredWake, Closed> {
+    pub(crate) unsafe fn post_waker(&self, link: NonNull<Link>) -> Result<RequiredWake, MailboxClosed> {
         // SAFETY: by contract.
         unsafe { self.push(link.as_ptr()) }.map(|()| self.required_wake())
     }
@@ -168,13 +168,13 @@ impl Mailbox {
     ///
     /// `entry` is the address of a link, with or without [`KEY`], that is in no mailbox. It stays valid until
     /// the thread takes it.
-    unsafe fn push(&self, entry: *mut Link) -> Result<(), Closed> {
+    unsafe fn push(&self, entry: *mut Link) -> Result<(), MailboxClosed> {
         // SAFETY: by contract, and it is not posted yet.
         let link = unsafe { &*address_of(entry) };
         let mut head = self.0.head.load(Ordering::Relaxed);
         loop {
             if head.addr() == CLOSED {
-                return Err(Closed);
+                return Err(MailboxClosed);
             }
             link.next.store(head, Ordering::Relaxed);
             // Ordering: it publishes the link, and what the fiber waited for. SeqCst, for the fence.

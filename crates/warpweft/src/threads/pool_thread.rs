@@ -132,12 +132,16 @@ impl PoolThread {
     ///
     /// If the calling thread belongs to a pool. The pool of this thread closes then.
     ///
-    /// Dropping the result panics in a frame whose code needs the worker afterwards, which
-    /// [`may_leave`](EnteredThread::may_leave) tells: in a fiber or a handled
-    /// body of the thread, in [`blocking`](crate::blocking()), in a task or a part of another thread's fork
-    /// that the thread runs while it waits, and in a hook of a policy or a waker that the worker calls. The
-    /// thread then stays in the pool, as if the value had been leaked, and the pool does not end. In a forked
-    /// child the drop does nothing: the worker and its tasks are the parent's.
+    /// Dropping the result panics in a frame whose code needs the worker afterwards. The thread then stays in
+    /// the pool, as if the value had been leaked, and the pool does not end.
+    /// [`may_leave`](EnteredThread::may_leave) returns false in these frames:
+    ///
+    /// - in a fiber or a handled body of the thread;
+    /// - in [`blocking`](crate::blocking());
+    /// - in a task, or a part of another thread's fork, that the thread runs while it waits;
+    /// - in a hook of a policy, or a waker, that the worker calls.
+    ///
+    /// In a forked child the drop does nothing: the worker and its tasks are the parent's.
     ///
     /// ```
     /// use std::sync::Mutex;

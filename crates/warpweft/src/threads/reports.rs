@@ -52,7 +52,7 @@ static FIRST: Rate = Rate::new();
 /// What reports are told apart by: the address of the spawn site, and a hash of the name.
 type SiteKey = (usize, u64);
 
-/// Whether a report may be written.
+/// Says if a report may be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReportAdmission {
     Admitted,

@@ -1,4 +1,4 @@
-//! A task's token in the hands of a policy that does not give it back as it should.
+//! A task reference in the hands of a policy that does not give it back as it should.
 #![forbid(unsafe_code)]
 
 use crate::child::Ends;
@@ -12,7 +12,7 @@ use warpweft::policy::{Cx, TaskRef, Waiting, Wake, Why};
 use warpweft::sync::Notify;
 use warpweft::{JoinError, Runtime, yield_now};
 
-/// Where a policy puts tokens.
+/// Where a policy puts references.
 type Stash = Mutex<Vec<TaskRef>>;
 
 static KEPT: Stash = Mutex::new(Vec::new());
@@ -67,7 +67,7 @@ impl AsRef<Stash> for Owned {
     }
 }
 
-/// Tries: tokens in a static, dropped after their pool is gone.
+/// Tries: references in a static, dropped after their pool is gone.
 /// Expected: their joiners are told, and no freed memory is read.
 #[test]
 fn task_refs_in_a_static_outlive_their_pool() {
@@ -97,7 +97,7 @@ impl Hooks for Hoarder {
     }
 }
 
-/// Tries: a policy that still has tokens when its pool ends.
+/// Tries: a policy that still has references when its pool ends.
 /// Expected: the end says so, and names the policy.
 #[test]
 fn the_end_of_a_pool_names_the_policy_that_keeps_task_refs() {
@@ -115,8 +115,8 @@ fn the_end_of_a_pool_names_the_policy_that_keeps_task_refs() {
     });
 }
 
-/// Tries: tokens of tasks that have slept, kept in a static when the pool ends.
-/// Expected: the pool ends all the same, and the joiners are told when the tokens go.
+/// Tries: references of tasks that have slept, kept in a static when the pool ends.
+/// Expected: the pool ends all the same, and the joiners are told when the references go.
 #[test]
 fn task_refs_of_tasks_that_have_slept_do_not_keep_a_pool_from_ending() {
     program!(|world| {
@@ -150,7 +150,7 @@ fn task_refs_of_tasks_that_have_slept_do_not_keep_a_pool_from_ending() {
     });
 }
 
-/// Tries: tokens that another thread drops while the runtime ends.
+/// Tries: references that another thread drops while the runtime ends.
 /// Expected: each joiner gets a result, whichever thread is faster.
 #[test]
 fn task_refs_dropped_by_another_thread_while_the_pool_ends() {
@@ -188,7 +188,7 @@ fn task_refs_dropped_by_another_thread_while_the_pool_ends() {
     });
 }
 
-/// Tries: tokens in the `Shared` and in a `Local`-like queue of the policy, dropped with them at the end.
+/// Tries: references in the `Shared` and in a `Local`-like queue of the policy, dropped with them at the end.
 /// Expected: `Dropped` or `Shutdown` for each.
 #[test]
 fn task_refs_that_go_with_the_policys_state() {
@@ -226,7 +226,7 @@ fn task_refs_that_go_with_the_policys_state() {
     });
 }
 
-/// Tries: tokens that a thread-local destructor drops, on a thread that ends after the pool.
+/// Tries: references that a thread-local destructor drops, on a thread that ends after the pool.
 /// Expected: each joiner gets a result.
 #[test]
 fn task_refs_dropped_by_a_thread_local_destructor() {
@@ -263,7 +263,7 @@ fn task_refs_dropped_by_a_thread_local_destructor() {
     });
 }
 
-/// Tries: `mem::forget` of tokens, of tasks that have slept and of others.
+/// Tries: `mem::forget` of references, of tasks that have slept and of others.
 /// Expected: the runtime ends; the handles say that their tasks have not ended.
 #[test]
 fn forgotten_task_refs_are_leaked_and_nothing_hangs() {
@@ -291,7 +291,7 @@ fn forgotten_task_refs_are_leaked_and_nothing_hangs() {
         });
         drop(runtime);
         let unfinished = handles.iter().filter(|handle| !handle.is_finished()).count();
-        assert!(unfinished > 0, "some tokens were forgotten");
+        assert!(unfinished > 0, "some references were forgotten");
         for handle in &handles {
             handle.cancel();
         }
@@ -299,7 +299,7 @@ fn forgotten_task_refs_are_leaked_and_nothing_hangs() {
     });
 }
 
-/// Tries: tokens in reference cycles, of which one holds the pool's own future.
+/// Tries: references in reference cycles, of which one holds the pool's own future.
 /// Expected: a leak, and an end.
 #[test]
 fn task_refs_in_cycles() {
@@ -310,7 +310,7 @@ fn task_refs_in_cycles() {
             .policy(keeping(stash.clone(), FROM_OUTSIDE))
             .build()
             .expect("a runtime");
-        // The task holds the stash that holds its token.
+        // The task holds the stash that holds its reference.
         let inside = stash.clone();
         let handle = runtime.spawn(async move {
             yield_now().await;
@@ -324,7 +324,7 @@ fn task_refs_in_cycles() {
     });
 }
 
-/// Tries: wakers of a task whose token the policy has kept, called after the pool is gone.
+/// Tries: wakers of a task whose reference the policy has kept, called after the pool is gone.
 /// Expected: nothing happens.
 #[test]
 fn wakers_of_a_kept_task_are_called_after_the_end() {
@@ -366,7 +366,7 @@ fn wakers_of_a_kept_task_are_called_after_the_end() {
     });
 }
 
-/// Tries: a policy that drops tokens in each hook in which it can.
+/// Tries: a policy that drops references in each hook in which it can.
 /// Expected: the joiners are told `Dropped`, and no other task is lost.
 #[test]
 fn task_refs_dropped_inside_of_hooks() {
@@ -478,7 +478,8 @@ fn a_short_way_that_gives_back_another_task() {
     });
 }
 
-/// Tries: tokens of cancelled tasks that are kept, looked at and dropped late, while their handles ask again.
+/// Tries: references of cancelled tasks that are kept, looked at and dropped late, while their handles ask
+/// again.
 /// Expected: the joiners are told; `is_cancelled` and `info` answer.
 #[test]
 fn task_refs_of_cancelled_tasks() {

@@ -1,4 +1,4 @@
-//! Waiting works anywhere: see `support/matrix.rs` for the table.
+//! Waiting works anywhere: see `tests/support/matrix.rs` for the table.
 #![cfg(feature = "net")]
 
 use crate::matrix::{builder, every_cell, every_column_at_once, is_on_top, marked};

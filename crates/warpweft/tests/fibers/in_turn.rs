@@ -16,8 +16,8 @@ use warpweft::{Fifo, JoinError, Runtime, cooperate, fiber, spawn, time};
 
 /// More turns than anything here may take: who gets there has been forgotten.
 const FORGOTTEN: usize = 100_000;
-/// After so many turns a worker without tasks asks its policy again (`FIBERS` in `live.rs`), in the middle of
-/// the next one.
+/// After so many turns a worker without tasks asks its policy again (`FIBERS` in
+/// `scheduler/worker_loop.rs`), in the middle of the next one.
 const UNTIL_ASKED: usize = 17;
 /// So often it asks what is overdue, whatever it has (`Policy::INTERVAL` of `fifo`), and looks at the clock
 /// for sockets and timers.

@@ -12,7 +12,7 @@ fn here() -> ThreadId {
     thread::current().id()
 }
 
-/// Whether it becomes true before what is tested counts as lost.
+/// Returns true if the condition becomes true before what is tested counts as lost.
 fn soon(condition: impl Fn() -> bool) -> bool {
     let start = Instant::now();
     while !condition() {

@@ -152,7 +152,7 @@ pub(crate) fn marked(wait: impl FnOnce()) {
     FRAMES.with(|frames| frames.borrow_mut().retain(|&frame| frame != here));
 }
 
-/// Whether this runs on top of a frame that waits. Stacks grow downwards.
+/// Returns true if this runs on top of a frame that waits. Stacks grow downwards.
 #[inline(never)]
 pub(crate) fn is_on_top() -> bool {
     let here = address();

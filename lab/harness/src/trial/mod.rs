@@ -98,7 +98,7 @@ pub struct Plan {
     pub budget: Option<Duration>,
     /// The share of the machine that others may use before no advice is given.
     pub most_load: f64,
-    /// Whether it is measured how long steps take and wait.
+    /// True if it is measured how long steps take and wait.
     pub measures: bool,
     /// How a user gets advice in spite of the load: a flag, or a method.
     pub despite: &'static str,

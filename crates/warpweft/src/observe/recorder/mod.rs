@@ -202,7 +202,7 @@ impl PoolRecorder {
     /// The calling thread carries `worker`, if there is one.
     pub(crate) unsafe fn blocking_pushed(&self, worker: Option<usize>, task: &TaskRef) {
         let push = worker.map_or(Push::Injected, |_| Push::Spawned);
-        // SAFETY: by contract.
+        // SAFETY: by contract the calling thread carries `worker`.
         unsafe { self.write_push(worker, push, task.id_word()) };
     }
 
@@ -214,7 +214,7 @@ impl PoolRecorder {
     /// The calling thread carries `worker`, if there is one.
     pub(crate) unsafe fn fiber_woken(&self, worker: Option<usize>, task: usize) {
         if self.mode().has_steps() {
-            // SAFETY: by contract.
+            // SAFETY: by contract the calling thread carries `worker`.
             unsafe { self.write_push(worker, Push::Woken, task) };
         }
     }
@@ -225,7 +225,7 @@ impl PoolRecorder {
     #[cold]
     unsafe fn write_push(&self, worker: Option<usize>, push: Push, task: usize) {
         match worker {
-            // SAFETY: by contract.
+            // SAFETY: by contract the calling thread carries `worker`.
             Some(worker) => unsafe { self.worker(worker).write_push(self, push, task_word(task, 0)) },
             None => self.push_outside(push, task),
         }

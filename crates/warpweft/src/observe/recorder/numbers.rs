@@ -17,7 +17,7 @@ type Place = (usize, usize, usize);
 
 /// What connects an event with others.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Link {
+pub(super) struct EventLink {
     /// The flow that begins at a push, or ends at a step.
     pub(super) flow: Option<u64>,
     /// The number of the task of a step.
@@ -26,15 +26,15 @@ pub(super) struct Link {
 
 /// What connects the events of a snapshot.
 #[derive(Debug, Default)]
-pub(super) struct Links {
+pub(super) struct EventLinks {
     /// By pool, track and event.
-    pub(super) links: Vec<Vec<Vec<Link>>>,
+    pub(super) links: Vec<Vec<Vec<EventLink>>>,
     /// Of each pool, the number of runnable tasks over time, in nanoseconds.
     pub(super) depths: Vec<Vec<(u64, u64)>>,
 }
 
-impl Links {
-    fn at(&mut self, (pool, track, event): Place) -> &mut Link {
+impl EventLinks {
+    fn at(&mut self, (pool, track, event): Place) -> &mut EventLink {
         &mut self.links[pool][track][event]
     }
 }
@@ -58,11 +58,11 @@ struct Task {
 }
 
 /// See the [module](self).
-pub(super) fn link(snapshot: &Snapshot) -> Links {
+pub(super) fn link(snapshot: &Snapshot) -> EventLinks {
     let (mut all, mut steps) = (Vec::new(), Vec::new());
-    let mut links = Links::default();
+    let mut links = EventLinks::default();
     for (pool, events) in snapshot.pools.iter().enumerate() {
-        let unlinked = |track: &Track| vec![Link::default(); track.events.len()];
+        let unlinked = |track: &Track| vec![EventLink::default(); track.events.len()];
         links.links.push(events.tracks.iter().map(unlinked).collect());
         links.depths.push(Vec::new());
         for (track, events) in events.tracks.iter().enumerate() {

@@ -12,7 +12,7 @@
 //! | spawner, waker | the slice around that instant; none on the tracks of threads without a worker |
 
 use super::event::StepEnd;
-use super::numbers::{Link, link};
+use super::numbers::{EventLink, link};
 use super::sites::Numbers;
 use super::snapshot::{Event, EventKind, PoolEvents, Snapshot, StepKind, Track};
 use std::io::{self, Write};
@@ -243,7 +243,7 @@ fn write_track(
     id: u64,
     uuid: u64,
     pool_uuid: u64,
-    links: &[Link],
+    links: &[EventLink],
 ) -> io::Result<()> {
     let name = match (track.worker, track.blocking, &track.thread) {
         (Some(worker), _, _) => format!("worker {worker}"),
@@ -268,7 +268,7 @@ fn write_track(
             continue;
         }
         let iid = sequence.intern(interned::NAMES, &label(&event.kind))?;
-        let Link { flow, task } = links[index];
+        let EventLink { flow, task } = links[index];
         let named = |event: Message| event.number(track_event::NAME_IID, iid);
         if begins {
             is_open = true;

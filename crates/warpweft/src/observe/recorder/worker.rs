@@ -99,7 +99,7 @@ impl WorkerRecorder {
     #[cold]
     pub(crate) unsafe fn park(&self, pool: &PoolRecorder) {
         self.sleep_time.begin(pool.clock.now());
-        // SAFETY: by contract.
+        // SAFETY: by contract the calling thread carries the worker.
         unsafe { self.note(pool, Kind::Park, 0) };
     }
 
@@ -108,7 +108,7 @@ impl WorkerRecorder {
     #[cold]
     pub(crate) unsafe fn unpark(&self, pool: &PoolRecorder) {
         if self.sleep_time.end(pool.clock.now()) {
-            // SAFETY: by contract.
+            // SAFETY: by contract the calling thread carries the worker.
             unsafe { self.note(pool, Kind::Unpark, 0) };
         }
     }
@@ -134,11 +134,12 @@ impl WorkerRecorder {
         }
         let (stolen, overflowed) = (counters.get(Count::Stolen), counters.get(Count::Overflowed));
         if stolen != self.stolen.get() || overflowed != self.overflowed.get() {
-            // SAFETY: by contract.
+            // SAFETY: by contract the calling thread carries the worker.
             unsafe { self.note_counts(pool, stolen, overflowed) };
         }
     }
 
+    /// Contract: as [`note`](Self::note).
     #[cold]
     #[inline(never)]
     unsafe fn note_counts(&self, pool: &PoolRecorder, stolen: u64, overflowed: u64) {
@@ -146,7 +147,7 @@ impl WorkerRecorder {
         let overflowed = overflowed.wrapping_sub(self.overflowed.replace(overflowed));
         for (kind, tasks) in [(Kind::Steal, stolen), (Kind::Overflow, overflowed)] {
             if tasks > 0 {
-                // SAFETY: by contract.
+                // SAFETY: by contract the calling thread carries the worker.
                 unsafe { self.note(pool, kind, tasks) };
             }
         }
@@ -159,7 +160,7 @@ impl WorkerRecorder {
         let now = pool.clock.now();
         // SAFETY: by contract this thread alone touches the cache, and the borrow ends here.
         let site = unsafe { &*self.cache.get() }.get(task.origin_word());
-        // SAFETY: by contract.
+        // SAFETY: by contract the calling thread carries the worker.
         let slot = unsafe { self.steps.next_slot() };
         // Nearly always, and without a call, for which registers would be saved.
         if let (true, Some(site), Some(slot)) = (mode.is_only_steps(), site, slot) {
@@ -168,7 +169,7 @@ impl WorkerRecorder {
             self.is_open.set(true);
             self.began.set(now);
         } else {
-            // SAFETY: by contract.
+            // SAFETY: by contract the calling thread carries the worker.
             unsafe { self.begin_at(pool, mode, task, now) };
         }
     }
@@ -179,7 +180,7 @@ impl WorkerRecorder {
     #[inline(never)]
     unsafe fn begin_at(&self, pool: &PoolRecorder, mode: Mode, task: &TaskRef, now: u64) {
         if mode.has_times() {
-            // SAFETY: by contract.
+            // SAFETY: by contract the calling thread carries the worker.
             unsafe { self.measure(pool, task, now) };
         }
         if mode.has_steps() {
@@ -187,7 +188,7 @@ impl WorkerRecorder {
             let cache = unsafe { &mut *self.cache.get() };
             let site = cache.number(task.origin_word(), &pool.sites, || task.info());
             let word = task_word(task.id_word(), site);
-            // SAFETY: by contract.
+            // SAFETY: by contract the calling thread carries the worker.
             unsafe { self.write_step(pool, now, Kind::Begin, self.ended.get(), word) };
             self.is_open.set(true);
         }
@@ -233,11 +234,12 @@ impl WorkerRecorder {
     #[inline]
     pub(crate) unsafe fn close(&self, pool: &PoolRecorder) {
         if self.ended.get() != 0 {
-            // SAFETY: by contract.
+            // SAFETY: by contract the calling thread carries the worker.
             unsafe { self.close_step(pool) };
         }
     }
 
+    /// Contract: as [`note`](Self::note).
     #[cold]
     #[inline(never)]
     unsafe fn close_step(&self, pool: &PoolRecorder) {
@@ -248,7 +250,7 @@ impl WorkerRecorder {
         let ended = self.ended.replace(0);
         // Also where the recording was ended meanwhile: the step is in the ring.
         if self.is_open.replace(false) {
-            // SAFETY: by contract.
+            // SAFETY: by contract the calling thread carries the worker.
             unsafe { self.write_step(pool, now, Kind::End, ended, 0) };
         }
     }
@@ -273,7 +275,7 @@ impl WorkerRecorder {
     pub(crate) unsafe fn leave(&self, pool: &PoolRecorder) {
         self.ended.set(0);
         if self.is_open.replace(false) {
-            // SAFETY: by contract.
+            // SAFETY: by contract the calling thread carries the worker.
             unsafe { self.write_step(pool, pool.clock.now(), Kind::End, StepEnd::Left as u8, 0) };
         }
     }
@@ -283,9 +285,9 @@ impl WorkerRecorder {
     pub(crate) unsafe fn begin_fork(&self, pool: &PoolRecorder, fork: usize, from: usize) {
         let now = pool.clock.now();
         let from = u16::try_from(from + 1).unwrap_or(0);
-        // SAFETY: by contract.
+        // SAFETY: by contract the calling thread carries the worker.
         unsafe { self.write_step(pool, now, Kind::Push, Push::Taken as u8, task_word(fork, from)) };
-        // SAFETY: by contract.
+        // SAFETY: by contract the calling thread carries the worker.
         unsafe { self.write_step(pool, now, Kind::BeginFork, 0, task_word(fork, 0)) };
         self.is_open.set(true);
     }
@@ -296,7 +298,7 @@ impl WorkerRecorder {
         if self.is_open.get() && self.ended.get() == 0 {
             self.end(StepEnd::Ended);
         }
-        // SAFETY: by contract.
+        // SAFETY: by contract the calling thread carries the worker.
         unsafe { self.close(pool) };
     }
 
@@ -335,7 +337,7 @@ impl WorkerRecorder {
             return;
         }
         woken(&mut |address| {
-            // SAFETY: by contract.
+            // SAFETY: by contract the calling thread carries the worker.
             unsafe { self.write_push(pool, Push::Woken, task_word(address, 0)) };
         });
     }
@@ -343,7 +345,7 @@ impl WorkerRecorder {
     /// Records a push now.
     /// Contract: as [`note`](Self::note).
     pub(super) unsafe fn write_push(&self, pool: &PoolRecorder, push: Push, word: u64) {
-        // SAFETY: by contract.
+        // SAFETY: by contract the calling thread carries the worker.
         unsafe { self.write_step(pool, pool.clock.now(), Kind::Push, push as u8, word) };
     }
 
@@ -351,13 +353,13 @@ impl WorkerRecorder {
     /// Contract: as [`note`](Self::note).
     #[inline]
     pub(crate) unsafe fn pushed(&self, pool: &PoolRecorder, push: Push, task: &TaskRef) {
-        // SAFETY: by contract.
+        // SAFETY: by contract the calling thread carries the worker.
         let slot = unsafe { self.steps.next_slot() };
         if let (true, Some(slot)) = (pool.mode().is_only_steps(), slot) {
             let word = task_word(task.id_word(), 0);
             slot.write(record(pool.clock.now(), Kind::Push, push as u8, word));
         } else {
-            // SAFETY: by contract.
+            // SAFETY: by contract the calling thread carries the worker.
             unsafe { self.pushed_at(pool, push, task.id_word()) };
         }
     }
@@ -372,7 +374,7 @@ impl WorkerRecorder {
             pool.pushes().pushed(task, push, now);
         }
         if mode.has_steps() {
-            // SAFETY: by contract.
+            // SAFETY: by contract the calling thread carries the worker.
             unsafe { self.write_step(pool, now, Kind::Push, push as u8, task_word(task, 0)) };
         }
     }
@@ -380,7 +382,7 @@ impl WorkerRecorder {
     /// Contract: as [`note`](Self::note).
     #[inline]
     unsafe fn write_step(&self, pool: &PoolRecorder, now: u64, kind: Kind, detail: u8, word: u64) {
-        // SAFETY: by contract.
+        // SAFETY: by contract the calling thread carries the worker.
         unsafe {
             self.steps.write(record(now, kind, detail, word), |oldest| {
                 pool.is_young(stamp_of(oldest), now)

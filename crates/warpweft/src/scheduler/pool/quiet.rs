@@ -1,5 +1,5 @@
-//! Whether a pool has nothing left to do, found out without a count of its tasks: such a count would cost
-//! each spawn and each end.
+//! Finds out if a pool has nothing left to do, without a count of its tasks. Such a count would cost each
+//! spawn and each end.
 //!
 //! ```text
 //!   pushes ── nothing queued ── all workers asleep ── nothing waits or blocks ── pushes: the same? ──▶ quiet

@@ -7,10 +7,10 @@
 //!
 //! # Invariants
 //!
-//! - One question at a time is with the thread. `ExchangeState::asked` says which one.
-//! - Nobody has a right that others wait for: a future may be kept and not be polled, and the others go on.
-//!   Each change wakes all that wait, and each of them looks.
-//! - The answer to a question that nobody waits for is *late*: it is for the next caller that looks, and
+//! - One question at a time is with the thread. `AnswersState::asked` says which one.
+//! - No caller has a right that others wait for: a future may be kept and not be polled, and the others
+//!   continue. Each change wakes all that wait, and each of them looks.
+//! - The answer to a question that no caller waits for is *late*: it is for the next caller that looks, and
 //!   nothing is asked before.
 
 use crate::sync::Notify;
@@ -23,19 +23,19 @@ use warpweft_platform::sync::Mutex;
 use warpweft_platform::thread::spawn_named;
 
 /// A thread that answers one question after the other.
-pub(super) struct OnThread<Q, A> {
+pub(super) struct AnsweringThread<Q, A> {
     questions: Sender<Q>,
-    exchange: Arc<Exchange<A>>,
+    shared: Arc<SharedAnswers<A>>,
     here: u64,
 }
 
 /// What callers and the thread share.
-struct Exchange<A> {
-    state: Mutex<ExchangeState<A>>,
+struct SharedAnswers<A> {
+    state: Mutex<AnswersState<A>>,
     changed: Notify,
 }
 
-struct ExchangeState<A> {
+struct AnswersState<A> {
     /// The question that is with the thread, and whether its caller waits.
     asked: Option<(u64, bool)>,
     /// The answers that are there for callers that wait, and have not looked yet.
@@ -48,7 +48,7 @@ struct ExchangeState<A> {
 }
 
 /// What comes next for a caller.
-pub(super) enum Next<'a, A> {
+pub(super) enum AskOutcome<'a, A> {
     /// The answer to a question whose caller did not wait for it.
     Late(io::Result<A>),
     /// The caller has asked.
@@ -59,11 +59,11 @@ pub(super) enum Next<'a, A> {
 
 /// A question whose caller waits. If it is dropped, the answer is late.
 pub(super) struct Question<'a, A> {
-    exchange: &'a Exchange<A>,
+    shared: &'a SharedAnswers<A>,
     number: u64,
 }
 
-impl<Q: Send + 'static, A: Send + 'static> OnThread<Q, A> {
+impl<Q: Send + 'static, A: Send + 'static> AnsweringThread<Q, A> {
     /// Starts a thread that calls `answer` for each question.
     ///
     /// # Errors
@@ -74,8 +74,8 @@ impl<Q: Send + 'static, A: Send + 'static> OnThread<Q, A> {
         mut answer: impl FnMut(Q) -> io::Result<A> + Send + 'static,
     ) -> io::Result<Self> {
         let (questions, asked) = channel::bounded(1);
-        let exchange = Arc::new(Exchange {
-            state: Mutex::new(ExchangeState {
+        let shared = Arc::new(SharedAnswers {
+            state: Mutex::new(AnswersState {
                 asked: None,
                 answers: Vec::new(),
                 late: None,
@@ -84,23 +84,23 @@ impl<Q: Send + 'static, A: Send + 'static> OnThread<Q, A> {
             }),
             changed: Notify::of("io thread"),
         });
-        let end = EndsExchange(Arc::clone(&exchange));
+        let end = EndsAnswers(Arc::clone(&shared));
         // Detached: it ends with the process, or with the last handle.
         drop(spawn_named(name, None, move || {
-            let exchange = &end.0;
+            let shared = &end.0;
             while let Ok(question) = asked.recv().wait() {
-                exchange.answer(answer(question));
+                shared.answer(answer(question));
             }
         })?);
         Ok(Self {
             questions,
-            exchange,
+            shared,
             here: generation(),
         })
     }
 }
 
-impl<Q, A> OnThread<Q, A> {
+impl<Q, A> AnsweringThread<Q, A> {
     /// Returns true if the thread stayed in the parent of this forked process: another one can be started.
     ///
     /// # Errors
@@ -111,7 +111,7 @@ impl<Q, A> OnThread<Q, A> {
         if self.here == generation() {
             return Ok(false);
         }
-        let state = self.exchange.state.lock_unless_lost();
+        let state = self.shared.state.lock_unless_lost();
         if state.is_some_and(|state| state.asked.is_none() || state.has_ended) {
             return Ok(true);
         }
@@ -124,27 +124,27 @@ impl<Q, A> OnThread<Q, A> {
 
     /// Waits until something has changed since this call.
     pub(super) fn changed(&self) -> impl Future<Output = ()> {
-        self.exchange.changed.notified()
+        self.shared.changed.notified()
     }
 
     /// Takes what is late, or else asks, and takes the question, if the thread has none.
     ///
-    /// Both under one lock: who is told that the thread is busy is woken by its answer.
+    /// Both under one lock: a caller that sees the thread busy is woken by its answer.
     ///
     /// # Errors
     ///
     /// The thread has ended by a panic.
-    pub(super) fn next(&self, question: &mut Option<Q>) -> io::Result<Next<'_, A>> {
+    pub(super) fn next(&self, question: &mut Option<Q>) -> io::Result<AskOutcome<'_, A>> {
         let number = {
-            let mut state = self.exchange.state.lock();
+            let mut state = self.shared.state.lock();
             if let Some(late) = state.late.take() {
-                return Ok(Next::Late(late));
+                return Ok(AskOutcome::Late(late));
             }
             if state.has_ended {
                 return Err(ended());
             }
             if state.asked.is_some() || question.is_none() {
-                return Ok(Next::Busy);
+                return Ok(AskOutcome::Busy);
             }
             let number = state.next;
             state.next += 1;
@@ -152,18 +152,18 @@ impl<Q, A> OnThread<Q, A> {
             number
         };
         let asked = Question {
-            exchange: &self.exchange,
+            shared: &self.shared,
             number,
         };
-        // There is room: the thread has taken the last one. If it has ended meanwhile, so has the exchange.
+        // There is room: the thread has taken the last one. If it has ended meanwhile, so has the channel.
         if let Some(question) = question.take() {
             self.questions.try_send(question).map_err(|_| ended())?;
         }
-        Ok(Next::Asked(asked))
+        Ok(AskOutcome::Asked(asked))
     }
 }
 
-impl<A> Exchange<A> {
+impl<A> SharedAnswers<A> {
     /// The thread has the answer to the question that it has.
     fn answer(&self, answer: io::Result<A>) {
         let mut state = self.state.lock();
@@ -176,7 +176,7 @@ impl<A> Exchange<A> {
     }
 }
 
-impl<A> ExchangeState<A> {
+impl<A> AnswersState<A> {
     /// Keeps an answer for the next caller that looks; of several the first error.
     fn be_late(&mut self, answer: io::Result<A>) {
         if !matches!(self.late, Some(Err(_))) {
@@ -193,7 +193,7 @@ impl<A> ExchangeState<A> {
 impl<A> Question<'_, A> {
     /// Takes the answer, if it is there.
     pub(super) fn answer(&self) -> Option<io::Result<A>> {
-        let mut state = self.exchange.state.lock();
+        let mut state = self.shared.state.lock();
         let answer = state.take_answer(self.number);
         answer.or_else(|| state.has_ended.then(|| Err(ended())))
     }
@@ -201,8 +201,8 @@ impl<A> Question<'_, A> {
 
 impl<A> Drop for Question<'_, A> {
     fn drop(&mut self) {
-        // In a forked child the lock may be lost, and nobody answers there.
-        let Some(mut state) = self.exchange.state.lock_unless_lost() else {
+        // In a forked child the lock may be lost, and no thread answers there.
+        let Some(mut state) = self.shared.state.lock_unless_lost() else {
             return;
         };
         match &mut state.asked {
@@ -217,9 +217,9 @@ impl<A> Drop for Question<'_, A> {
 }
 
 /// Its drop says that the thread has ended.
-struct EndsExchange<A>(Arc<Exchange<A>>);
+struct EndsAnswers<A>(Arc<SharedAnswers<A>>);
 
-impl<A> Drop for EndsExchange<A> {
+impl<A> Drop for EndsAnswers<A> {
     fn drop(&mut self) {
         self.0.state.lock().has_ended = true;
         self.0.changed.notify_all();
@@ -233,15 +233,15 @@ fn ended() -> io::Error {
     )
 }
 
-impl<Q, A> fmt::Debug for OnThread<Q, A> {
+impl<Q, A> fmt::Debug for AnsweringThread<Q, A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OnThread").finish_non_exhaustive()
+        f.debug_struct("AnsweringThread").finish_non_exhaustive()
     }
 }
 
 #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
 mod tests {
-    use super::{Next, OnThread, Question};
+    use super::{AnsweringThread, AskOutcome, Question};
     use crate::block_on;
     use crate::sync::channel;
     use std::future::poll_fn;
@@ -251,17 +251,17 @@ mod tests {
 
     /// Asks as soon as it can, and waits for the answer.
     async fn ask<Q: Send + 'static, A: Send + 'static>(
-        exchange: &OnThread<Q, A>,
+        thread: &AnsweringThread<Q, A>,
         question: Q,
     ) -> io::Result<A> {
         let (mut question, mut asked) = (Some(question), None);
         loop {
-            let change = exchange.changed();
+            let change = thread.changed();
             if asked.is_none() {
-                match exchange.next(&mut question)? {
-                    Next::Late(_) => continue,
-                    Next::Asked(one) => asked = Some(one),
-                    Next::Busy => {}
+                match thread.next(&mut question)? {
+                    AskOutcome::Late(_) => continue,
+                    AskOutcome::Asked(one) => asked = Some(one),
+                    AskOutcome::Busy => {}
                 }
             }
             if let Some(answer) = asked.as_ref().and_then(Question::answer) {
@@ -281,13 +281,16 @@ mod tests {
     }
 
     /// A thread that doubles as many numbers as it is allowed to.
-    fn doubles() -> (channel::Sender<()>, OnThread<u32, u32>) {
+    fn doubles() -> (channel::Sender<()>, AnsweringThread<u32, u32>) {
         let (allow, allowed) = channel::bounded(4);
         let double = move |number: u32| {
             let allowed = allowed.recv().wait();
             allowed.map(|()| 2 * number).map_err(io::Error::other)
         };
-        (allow, OnThread::start("doubles", double).expect("a thread"))
+        (
+            allow,
+            AnsweringThread::start("doubles", double).expect("a thread"),
+        )
     }
 
     #[test]
@@ -304,7 +307,7 @@ mod tests {
             let mut seven = Some(7);
             let late = doubled.next(&mut seven).expect("it runs");
             assert!(
-                matches!(late, Next::Late(Ok(8))) && seven.is_some(),
+                matches!(late, AskOutcome::Late(Ok(8))) && seven.is_some(),
                 "before anything is asked"
             );
             assert_eq!(ask(&doubled, 5).await.ok(), Some(10));
@@ -316,13 +319,13 @@ mod tests {
             change.await;
             drop(asks);
             let late = doubled.next(&mut Some(7)).expect("it runs");
-            assert!(matches!(late, Next::Late(Ok(12))));
+            assert!(matches!(late, AskOutcome::Late(Ok(12))));
         });
     }
 
     /// A future that is kept and not polled has no right that others wait for, and loses nothing.
     #[test]
-    fn who_does_not_look_stops_nobody() {
+    fn a_caller_that_does_not_look_stops_no_other() {
         let (allow, doubled) = doubles();
         block_on(async {
             let (mut first, mut second) = (pin!(ask(&doubled, 1)), pin!(ask(&doubled, 2)));
@@ -340,7 +343,7 @@ mod tests {
 
     #[test]
     fn a_panic_ends_in_errors() {
-        let fails = OnThread::start("fails", |(): ()| -> io::Result<()> { panic!("as asked") });
+        let fails = AnsweringThread::start("fails", |(): ()| -> io::Result<()> { panic!("as asked") });
         let fails = fails.expect("a thread");
         block_on(async {
             for _ in 0..2 {
