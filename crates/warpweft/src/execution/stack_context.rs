@@ -61,20 +61,17 @@ pub(crate) struct StackContext {
     pub(super) covered: Cell<*const Covered>,
     /// The youngest one that a wait on the stack shows, with the older ones; null if there is none.
     pub(super) visible: Cell<*const Covered>,
-    /// The youngest frame that runs a part of its own fork while it waits for that; null if there is none.
+    /// The youngest frame that runs a part of its own fork while it waits for that, or null.
     pub(super) part: Cell<*const PartOfFork>,
-    /// The youngest frame of this stack that ends tasks of a closed pool: see `late_end.rs`. Null if there is
-    /// none.
+    /// The youngest frame that ends tasks of a closed pool, or null: see `late_end.rs`.
     pub(super) late_end: Cell<*const ()>,
 }
 
 impl fmt::Debug for StackContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let worker = self.worker_ref().and_then(|worker_ref| worker_ref.worker);
         f.debug_struct("StackContext")
-            .field(
-                "worker",
-                &self.worker_ref().and_then(|worker_ref| worker_ref.worker),
-            )
+            .field("worker", &worker)
             .finish_non_exhaustive()
     }
 }
