@@ -95,9 +95,12 @@ pub(crate) fn spawn_broadcast_in(
     for index in 0..num_threads {
         let op = Arc::clone(&op);
         let job = guarded(target, move || op(BroadcastContext::new(index, num_threads)));
-        TaskBuilder::new()
-            .on_pool(target.pool)
-            .spawn_pinned(index, job)
-            .detach();
+        // As a closure of `spawn`.
+        warpweft::cancel::detached(|| {
+            TaskBuilder::new()
+                .on_pool(target.pool)
+                .spawn_pinned(index, job)
+                .detach();
+        });
     }
 }

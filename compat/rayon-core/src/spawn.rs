@@ -1,4 +1,7 @@
 //! `spawn`: closures that nobody waits for.
+//!
+//! rayon knows no cancellation, so they are under no token, also if the caller is. A token would drop those
+//! that wait, and unwind the others at their next join. Nobody waits for them, so nobody would get that.
 
 use crate::fifo::QueueIndex;
 use crate::global::with_target;
@@ -32,7 +35,8 @@ where
 
 pub(crate) fn spawn_in(target: &Target<'_>, func: impl FnOnce() + Send + 'static) {
     let job = guarded(target, func);
-    TaskBuilder::new().on_pool(target.pool).spawn_detached(job);
+    // A token that counts here is none of the closure's: see the module.
+    warpweft::cancel::detached(|| TaskBuilder::new().on_pool(target.pool).spawn_detached(job));
 }
 
 pub(crate) fn spawn_fifo_in(target: &Target<'_>, func: impl FnOnce() + Send + 'static) {
@@ -42,8 +46,7 @@ pub(crate) fn spawn_fifo_in(target: &Target<'_>, func: impl FnOnce() + Send + 's
     };
     let thread = Pool::current_worker().filter(|_| registry.is_here());
     let place = registry.fifos().push(thread, Box::new(func));
-    // Under no token: the job runs another closure than its own, and must not be dropped instead.
-    warpweft::cancel::detached(|| spawn_in(target, move || run_oldest(place)));
+    spawn_in(target, move || run_oldest(place));
 }
 
 fn run_oldest(place: QueueIndex) {

@@ -1,0 +1,132 @@
+//! Calls of rayon in a program that also uses Warpweft: under its tokens, and in its runtimes.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rayon_core::{ThreadPool, ThreadPoolBuilder, join};
+use warpweft::cancel::{CancelToken, with_deadline_async};
+use warpweft::{GracefulShutdown, Runtime, ShutdownStep};
+
+#[path = "../../../crates/warpweft/tests/support/in_time.rs"]
+mod in_time;
+use in_time::in_time;
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+fn pool(threads: usize) -> ThreadPool {
+    ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .panic_handler(|_| PANICS.set())
+        .build()
+        .expect("threads")
+}
+
+fn runtime(workers: usize) -> Runtime {
+    Runtime::builder().workers(workers).build().expect("workers")
+}
+
+/// How many closures that nobody waits for have panicked.
+static PANICS: Panics = Panics(AtomicUsize::new(0));
+
+struct Panics(AtomicUsize);
+
+impl Panics {
+    fn set(&self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn number(&self) -> usize {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// A request with a deadline begins work that outlives it.
+#[test]
+fn the_callers_deadline_is_not_that_of_what_it_spawns() {
+    in_time(|| {
+        let (runtime, pool) = (runtime(1), pool(2));
+        let (tell, told) = mpsc::channel();
+        let request = runtime.spawn(with_deadline_async(
+            Instant::now() + Duration::from_millis(1),
+            async move {
+                for way in 0..3 {
+                    let tell = tell.clone();
+                    let work = move || {
+                        thread::sleep(Duration::from_millis(5));
+                        let sum = join(|| 1, || 2);
+                        tell.send((way, sum)).expect("the test waits");
+                    };
+                    match way {
+                        0 => pool.spawn(work),
+                        1 => pool.spawn_fifo(work),
+                        _ => pool.spawn_broadcast(move |context| {
+                            if context.index() == 1 {
+                                work();
+                            }
+                        }),
+                    }
+                }
+                warpweft::time::sleep(MINUTE).await;
+            },
+        ));
+        request.wait().expect("no panic").expect_err("the deadline");
+        let mut ends: Vec<_> = (0..3)
+            .map(|_| told.recv_timeout(MINUTE).expect("it runs to its end"))
+            .collect();
+        ends.sort_unstable();
+        assert_eq!(ends, [(0, (1, 2)), (1, (1, 2)), (2, (1, 2))]);
+        assert_eq!(PANICS.number(), 0);
+    });
+}
+
+/// Those that wait behind others run, too.
+#[test]
+fn what_is_spawned_under_a_token_that_is_cancelled_runs() {
+    in_time(|| {
+        let (pool, token) = (pool(1), CancelToken::new());
+        let (tell, told) = mpsc::channel();
+        let (go, gone) = mpsc::channel::<()>();
+        pool.spawn(move || gone.recv().expect("the test sends"));
+        let _ended = token.run(|| {
+            for number in 0..3 {
+                let (early, late) = (tell.clone(), tell.clone());
+                pool.spawn(move || early.send(number).expect("the test waits"));
+                pool.spawn_broadcast(move |_| late.send(number).expect("the test waits"));
+            }
+        });
+        token.cancel();
+        go.send(()).expect("the closure waits");
+        drop(tell);
+        assert_eq!(told.iter().count(), 6);
+    });
+}
+
+/// In a task of a runtime the closures are the runtime's, and it waits for them.
+#[test]
+fn a_shutdown_that_cancels_waits_for_what_was_spawned() {
+    in_time(|| {
+        let (runtime, token) = (runtime(2), CancelToken::new());
+        let (tell, told) = mpsc::channel();
+        let (started, begun) = mpsc::channel();
+        let request = token.run_async(async move {
+            rayon_core::spawn(move || {
+                started.send(()).expect("the test waits");
+                thread::sleep(Duration::from_millis(20));
+                let mut sum = join(|| 1, || 2).0;
+                rayon_core::scope(|scope| scope.spawn(|_| sum += 1));
+                tell.send(sum).expect("the test waits");
+            });
+            warpweft::time::sleep(MINUTE).await;
+        });
+        runtime.spawn(request).detach();
+        begun.recv_timeout(MINUTE).expect("it begins");
+        let shutdown = GracefulShutdown::within(MINUTE)
+            .drain_for(Duration::from_millis(1))
+            .then_cancel(&token);
+        let step = runtime.shutdown_gracefully(&shutdown);
+        assert_eq!(step.expect("in time"), ShutdownStep::Cancelled);
+        assert_eq!(told.recv_timeout(MINUTE), Ok(2));
+    });
+}
