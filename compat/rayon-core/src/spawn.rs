@@ -5,9 +5,8 @@
 
 use crate::fifo::QueueIndex;
 use crate::global::with_target;
-use crate::registry::{OnPanic, Registry, Target};
+use crate::registry::{OnPanic, Registry, Target, User};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use warpweft::{Pool, TaskBuilder};
 
 /// Puts a closure into the queue of the calling thread; on a thread of no pool, into the global pool. The
@@ -63,23 +62,23 @@ pub(crate) fn guarded(
 ) -> impl FnOnce() + Send + 'static {
     let guarded = Guarded {
         func,
-        registry: target.registry.map(Registry::share),
+        user: target.registry.map(Registry::use_it),
     };
     move || guarded.run()
 }
 
-/// The order of the fields drops the closure before its share of the pool.
+/// The order of the fields drops the closure before the pool may end.
 struct Guarded<F> {
     func: F,
-    registry: Option<Arc<Registry>>,
+    user: Option<User>,
 }
 
 impl<F: FnOnce()> Guarded<F> {
     fn run(self) {
-        let Self { func, registry } = self;
+        let Self { func, user } = self;
         // Unwind: the panic is handled here.
         if let Err(panic) = catch_unwind(AssertUnwindSafe(func)) {
-            match &registry {
+            match &user {
                 Some(registry) => registry.on_panic().handle(panic),
                 None => OnPanic::default().handle(panic),
             }

@@ -1,12 +1,12 @@
 //! Calls of rayon in a program that also uses Warpweft: under its tokens, and in its runtimes.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rayon_core::{ThreadPool, ThreadPoolBuilder, join};
-use warpweft::cancel::{CancelToken, with_deadline_async};
+use warpweft::cancel::CancelToken;
 use warpweft::{GracefulShutdown, Runtime, ShutdownStep};
 
 #[path = "../../../crates/warpweft/tests/support/in_time.rs"]
@@ -42,36 +42,41 @@ impl Panics {
     }
 }
 
-/// A request with a deadline begins work that outlives it.
+/// A request that is cancelled has begun work that outlives it.
 #[test]
-fn the_callers_deadline_is_not_that_of_what_it_spawns() {
+fn the_callers_token_is_not_that_of_what_it_spawns() {
     in_time(|| {
-        let (runtime, pool) = (runtime(1), pool(2));
+        let (runtime, pool, token) = (runtime(1), pool(2), CancelToken::new());
         let (tell, told) = mpsc::channel();
-        let request = runtime.spawn(with_deadline_async(
-            Instant::now() + Duration::from_millis(1),
-            async move {
-                for way in 0..3 {
-                    let tell = tell.clone();
-                    let work = move || {
-                        thread::sleep(Duration::from_millis(5));
-                        let sum = join(|| 1, || 2);
-                        tell.send((way, sum)).expect("the test waits");
-                    };
-                    match way {
-                        0 => pool.spawn(work),
-                        1 => pool.spawn_fifo(work),
-                        _ => pool.spawn_broadcast(move |context| {
-                            if context.index() == 1 {
-                                work();
-                            }
-                        }),
+        let (started, begun) = mpsc::channel();
+        let cancelled = Arc::new(AtomicBool::new(false));
+        let is_cancelled = Arc::clone(&cancelled);
+        let request = runtime.spawn(token.run_async(async move {
+            for way in 0..3 {
+                let (tell, is_cancelled) = (tell.clone(), Arc::clone(&is_cancelled));
+                let work = move || {
+                    while !is_cancelled.load(Ordering::SeqCst) {
+                        thread::sleep(Duration::from_millis(1));
                     }
+                    tell.send((way, join(|| 1, || 2))).expect("the test waits");
+                };
+                match way {
+                    0 => pool.spawn(work),
+                    1 => pool.spawn_fifo(work),
+                    _ => pool.spawn_broadcast(move |context| {
+                        if context.index() == 1 {
+                            work();
+                        }
+                    }),
                 }
-                warpweft::time::sleep(MINUTE).await;
-            },
-        ));
-        request.wait().expect("no panic").expect_err("the deadline");
+            }
+            started.send(()).expect("the test waits");
+            warpweft::time::sleep(MINUTE).await;
+        }));
+        begun.recv_timeout(MINUTE).expect("it begins");
+        token.cancel();
+        request.wait().expect("no panic").expect_err("it is cancelled");
+        cancelled.store(true, Ordering::SeqCst);
         let mut ends: Vec<_> = (0..3)
             .map(|_| told.recv_timeout(MINUTE).expect("it runs to its end"))
             .collect();
@@ -128,5 +133,36 @@ fn a_shutdown_that_cancels_waits_for_what_was_spawned() {
         let step = runtime.shutdown_gracefully(&shutdown);
         assert_eq!(step.expect("in time"), ShutdownStep::Cancelled);
         assert_eq!(told.recv_timeout(MINUTE), Ok(2));
+    });
+}
+
+/// A task of Warpweft may run when the pool on whose threads it is has been dropped.
+#[test]
+fn a_task_that_outlives_its_pool_forks_and_finds_the_pool() {
+    in_time(|| {
+        for _ in 0..20 {
+            let pool = pool(2);
+            let (started, begun) = mpsc::channel();
+            let (go, gone) = mpsc::channel::<()>();
+            let task = pool.install(|| {
+                warpweft::spawn_job(move || {
+                    started.send(()).expect("the test waits");
+                    gone.recv().expect("the test sends");
+                    let threads = rayon_core::current_num_threads();
+                    let mut sum = 0;
+                    rayon_core::scope(|scope| scope.spawn(|_| sum = join(|| 1, || 2).1));
+                    // The pool runs no more of these, and says nothing.
+                    rayon_core::spawn(|| ());
+                    rayon_core::spawn_fifo(|| ());
+                    (threads, sum)
+                })
+            });
+            begun.recv_timeout(MINUTE).expect("it begins");
+            drop(pool);
+            // Its shutdown has begun when another thread of it has ended, which need not be waited for.
+            thread::sleep(Duration::from_millis(2));
+            go.send(()).expect("the task waits");
+            assert_eq!(task.wait().expect("no panic"), (2, 2));
+        }
     });
 }
