@@ -11,6 +11,7 @@
 //! - `CURRENT` is emptied before a thread's exit handler runs.
 
 use crate::fifo::Fifos;
+use crate::global;
 use crate::starts::{Phase, Starts};
 use std::any::Any;
 use std::cell::Cell;
@@ -244,6 +245,30 @@ impl<'a> Target<'a> {
         }
     }
 
+    /// Runs `body` in this pool, and waits for it. If it is none of this crate and closes before that, the
+    /// global one runs it.
+    pub(crate) fn install<R: Send>(&self, body: impl FnOnce(ForkCx<'_>) -> R + Send) -> R {
+        if let Some(registry) = self.registry {
+            return registry.install(body);
+        }
+        let mut body = Some(body);
+        let ended = self.pool.install(|cx| body.take().map(|body| body(cx)));
+        match (ended, body) {
+            (Ok(Some(value)), _) => value,
+            (_, Some(body)) => global::get().install(body),
+            (Ok(None) | Err(_), None) => unreachable!("it is taken where it runs"),
+        }
+    }
+
+    /// Returns this pool; the global one if this is none of this crate and has closed. A task may still run
+    /// then, and rayon's pools accept what their closures spawn.
+    pub(crate) fn open(&self) -> Target<'_> {
+        if self.registry.is_none() && self.pool.is_closed() {
+            return Target::of(global::get());
+        }
+        Target { ..*self }
+    }
+
     pub(crate) fn num_threads(&self) -> usize {
         self.registry
             .map_or_else(|| self.pool.worker_slots(), Registry::num_threads)
@@ -256,9 +281,9 @@ pub(crate) fn with_current<R>(body: impl FnOnce(Option<Target<'_>>) -> R) -> R {
     if let Some(registry) = unsafe { CURRENT.get().as_ref() } {
         return body(Some(Target::of(registry)));
     }
-    let pool = match Pool::current_worker() {
-        Some(_) => Pool::current(),
-        None => None,
-    };
+    // That of a task, or one that this thread has entered: in `block_on`, or in a closure that blocks. Such a
+    // closure may run when its pool has closed.
+    let is_usable = |pool: &Pool| !pool.is_closed() || Pool::current_worker().is_some();
+    let pool = Pool::current().filter(is_usable);
     body(pool.as_ref().map(|pool| Target { pool, registry: None }))
 }

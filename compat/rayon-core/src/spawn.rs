@@ -33,6 +33,7 @@ where
 }
 
 pub(crate) fn spawn_in(target: &Target<'_>, func: impl FnOnce() + Send + 'static) {
+    let target = &target.open();
     let job = guarded(target, func);
     // A token that counts here is none of the closure's: see the module.
     warpweft::cancel::detached(|| TaskBuilder::new().on_pool(target.pool).spawn_detached(job));

@@ -51,7 +51,7 @@ impl ThreadPool {
         OP: Fn(BroadcastContext<'_>) -> R + Sync,
         R: Send,
     {
-        broadcast_in(&self.target(), op)
+        broadcast_in(&self.target(), &op)
     }
 
     /// Returns the number of the pool's threads.

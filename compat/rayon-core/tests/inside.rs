@@ -1,11 +1,12 @@
 //! Calls of rayon in a program that also uses Warpweft: under its tokens, and in its runtimes.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use rayon_core::{ThreadPool, ThreadPoolBuilder, join};
+use rayon_core::{ThreadPool, ThreadPoolBuilder, broadcast, in_place_scope, join, join_context, scope};
 use warpweft::cancel::CancelToken;
 use warpweft::{GracefulShutdown, Runtime, ShutdownStep};
 
@@ -164,5 +165,92 @@ fn a_task_that_outlives_its_pool_forks_and_finds_the_pool() {
             go.send(()).expect("the task waits");
             assert_eq!(task.wait().expect("no panic"), (2, 2));
         }
+    });
+}
+
+/// Wherever code of a runtime runs, rayon's functions use its workers: no second pool is there.
+#[test]
+fn code_that_a_runtime_runs_without_a_worker_uses_its_workers() {
+    fn names() -> HashSet<String> {
+        let names = Mutex::new(HashSet::new());
+        let note = || {
+            let name = thread::current().name().unwrap_or("?").to_owned();
+            names.lock().expect("no panic").insert(name);
+        };
+        join(note, note);
+        join_context(|_| note(), |_| note());
+        scope(|scope| scope.spawn(|_| note()));
+        in_place_scope(|scope| scope.spawn(|_| note()));
+        broadcast(|_| note());
+        let (tell, told) = mpsc::channel();
+        let name = || thread::current().name().map(str::to_owned);
+        rayon_core::spawn(move || tell.send(name()).expect("it waits"));
+        let mut names = names.into_inner().expect("no panic");
+        names.extend(told.recv_timeout(MINUTE).expect("it runs"));
+        names
+    }
+    in_time(|| {
+        let runtime = Runtime::builder()
+            .name("ours")
+            .workers(2)
+            .build()
+            .expect("workers");
+        let all = [
+            runtime.spawn_job(names).wait().expect("no panic"),
+            runtime.block_on(async { names() }),
+            runtime
+                .spawn_job(|| warpweft::blocking(names))
+                .wait()
+                .expect("no panic"),
+            runtime
+                .block_on(async { warpweft::spawn_blocking(names).await })
+                .expect("no panic"),
+        ];
+        for names in all {
+            assert!(names.iter().all(|name| name.starts_with("ours-")), "{names:?}");
+        }
+        let slots = runtime.worker_slots();
+        assert_eq!(
+            runtime.block_on(async { rayon_core::current_num_threads() }),
+            slots
+        );
+    });
+}
+
+/// A closure on a runtime that ends runs to its end, and finds the global pool where the runtime is closed.
+#[test]
+fn a_closure_on_a_runtime_that_ends_may_use_all_functions() {
+    in_time(|| {
+        let runtime = runtime(1);
+        let (tell, told) = mpsc::channel();
+        let (started, begun) = mpsc::channel();
+        let pool = runtime.first().clone();
+        let work = move || {
+            started.send(()).expect("the test waits");
+            while !pool.is_closed() {
+                thread::yield_now();
+            }
+            let calls = AtomicUsize::new(0);
+            let count = || {
+                calls.fetch_add(1, Ordering::SeqCst);
+            };
+            join(count, count);
+            scope(|scope| scope.spawn(|_| count()));
+            let threads = broadcast(|_| ()).len();
+            assert!(threads > 0);
+            let (late, inner) = (tell.clone(), tell.clone());
+            rayon_core::spawn(move || inner.send(10).expect("the test waits"));
+            rayon_core::spawn_fifo(move || late.send(20).expect("the test waits"));
+            tell.send(calls.into_inner()).expect("the test waits");
+        };
+        let again = work.clone();
+        runtime.spawn_detached(|| rayon_core::spawn(work));
+        begun.recv_timeout(MINUTE).expect("it begins");
+        let blocking = runtime.block_on(async { warpweft::try_spawn_blocking(again) });
+        begun.recv_timeout(MINUTE).expect("it begins");
+        drop((blocking, runtime));
+        let mut ends: Vec<_> = told.iter().collect();
+        ends.sort_unstable();
+        assert_eq!(ends, [3, 3, 10, 10, 20, 20]);
     });
 }
