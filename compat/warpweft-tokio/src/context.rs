@@ -169,18 +169,17 @@ impl TokioContext {
     }
 }
 
-/// The largest number of threads that a runtime of ours starts for closures that block.
-const BLOCKING_THREADS: usize = 16;
-/// How long such a thread lives without one.
+/// How long a thread for closures that block lives without one. Most of these are look-ups of names and
+/// accesses to files, so there are few, and for short.
 const BLOCKING_KEEP_ALIVE: Duration = Duration::from_secs(1);
 
-/// Returns the settings of a runtime without threads for tasks, and with few for closures that block.
+/// Returns the settings of a runtime without threads for tasks. It starts as many threads for closures that
+/// block as tokio does: with fewer, long closures would keep files and look-ups of names from their threads.
 pub(crate) fn small_runtime() -> Builder {
     let mut builder = Builder::new_current_thread();
     builder
         .enable_all()
         .thread_name("warpweft-tokio-blocking")
-        .max_blocking_threads(BLOCKING_THREADS)
         .thread_keep_alive(BLOCKING_KEEP_ALIVE);
     builder
 }

@@ -62,7 +62,7 @@ pub trait BuilderExt: Sized {
     ///   `tokio::spawn` waits for it, the worker hands back afterwards. Sockets of [`warpweft::net`] cost
     ///   neither.
     /// - `tokio::task::spawn_blocking`, `tokio::fs` and tokio's look-ups of names use threads that tokio
-    ///   starts itself: only when needed, at most 16, and for a second after their last closure. Code in
+    ///   starts itself: only when needed, at most 512, and for a second after their last closure. Code in
     ///   these is outside of the pool. [`warpweft::spawn_blocking`] and [`warpweft::fs`] need none of them.
     ///
     /// # Limits
