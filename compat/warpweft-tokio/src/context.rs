@@ -41,6 +41,8 @@ use tokio::sync::oneshot;
 ///   whose thread waits with it, both work.
 /// - HTTP clients have deep stacks. A fiber that polls one needs more than the usual 64 KiB, above all
 ///   unoptimised: see [`Builder::fiber_stack_size`](warpweft::Builder::fiber_stack_size).
+/// - The end of a context waits for no closure of `tokio::task::spawn_blocking`, nor for writes of
+///   `tokio::fs`. The context of a pool waits for both: see [`tokio_context`](crate::BuilderExt).
 /// - Code on tokio's thread is not in a task of Warpweft: `warpweft::spawn` there uses the default runtime.
 /// - In a child made by `fork()` the thread is missing: make a new context, and new clients, there.
 #[derive(Debug, Clone)]
