@@ -6,7 +6,7 @@ use crate::registry::{OnPanic, OnThread, Registry, User, leave_current};
 use crate::starts::{Phase, Starts};
 use crate::thread_builder::{CustomSpawn, DefaultSpawn, ThreadBuilder, ThreadSpawn};
 use crate::{MOST_THREADS, ThreadPool};
-use std::any::Any;
+use std::any::{Any, type_name};
 use std::env;
 use std::error::Error;
 use std::fmt;
@@ -17,7 +17,7 @@ use std::thread;
 use warpweft::policy::Amount;
 use warpweft::policy::Stealing;
 use warpweft::policy::order::StackOrder;
-use warpweft::{BuildError, Runtime};
+use warpweft::{BuildError, Pool, Runtime};
 
 /// The reason why a pool was not built.
 #[derive(Debug)]
@@ -166,7 +166,7 @@ impl<S: ThreadSpawn> ThreadPoolBuilder<S> {
     }
 
     pub(crate) fn build_registry(mut self) -> Result<User, ThreadPoolBuildError> {
-        if self.use_current_thread && warpweft::Pool::current_worker().is_some() {
+        if self.use_current_thread && Pool::current_worker().is_some() {
             return Err(ThreadPoolBuildError(Reason::CurrentThreadInUse));
         }
         let threads = self.threads();
@@ -214,7 +214,7 @@ impl<S: ThreadSpawn> ThreadPoolBuilder<S> {
             None => builder.default_workers(threads),
         };
         builder
-            .default_policy(Stealing::with_order(StackOrder).steal(Amount::One))
+            .default_policy(OwnPolicy::with_order(StackOrder).steal(Amount::One))
             // Not more threads than asked for run closures at a time.
             .stuck_after(None)
             .thread_context(move |_role| OnThread::enter(&registry))
@@ -261,6 +261,14 @@ impl<S: ThreadSpawn> ThreadPoolBuilder<S> {
             None => number_from("RAYON_RS_NUM_CPUS").filter(|number| *number > 0),
         }
     }
+}
+
+/// The policy of a pool of this crate, unless the environment names another one.
+type OwnPolicy = Stealing<StackOrder>;
+
+/// Returns true if the pool has the policy of this crate.
+pub(crate) fn has_own_order(pool: &Pool) -> bool {
+    pool.policy() == type_name::<OwnPolicy>()
 }
 
 /// The variable that the runtime's builder reads, too. It refuses a text that is no number of workers.
