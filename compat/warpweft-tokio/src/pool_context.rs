@@ -24,8 +24,8 @@
 //!   all others makes tokio's next sleep end at once; so the slice of a turn is kept until the thread sleeps.
 //! - tokio's last act in a turn is a look for events. What becomes ready by it runs in the next turn, or on
 //!   the context's thread, which has entered the pool: also there `warpweft::spawn` leads to the pool.
-//! - If the pool has closed, which ends the turns' task, the thread runs tokio's tasks itself until the pool's
-//!   last thread [has left](crate::context_end).
+//! - If the pool has closed, which ends the turns' task, the thread runs tokio's tasks itself until the last
+//!   thread of the pool [has left](crate::context_end).
 
 use crate::context::{Entered, TokioContext, small_runtime};
 use crate::context_end::{ContextEnd, ContextUser, Phase};
@@ -138,7 +138,7 @@ impl BuilderExt for warpweft::Builder {
         let start = Mutex::new(Some(send_pool));
         Ok(self.thread_context(move |role| {
             let entered = Entered::new(handle.clone());
-            // Others are waited for by who calls them.
+            // A thread in `block_on` has the pool open.
             let pool = Pool::current().filter(|_| role != ThreadRole::BlockOn);
             let user = pool.map(|pool| {
                 // The first one shows the context's thread its pool.

@@ -1,5 +1,5 @@
-//! A round: the future under which a thread carries tokio's scheduler until it has nothing to do, or until its
-//! slice of time is over. See [`pool_context`](crate::pool_context).
+//! A round: the future under which a thread carries tokio's scheduler until that has nothing to do, or until
+//! the slice of time is over. See [`pool_context`](crate::pool_context).
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 use crate::tick_alarm::TickAlarm;
@@ -29,7 +29,8 @@ pub(crate) enum Carrier {
 /// How a round ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// tokio has nothing to do. On the thread: an event came, or the first task of tokio, or its last one ended.
+    /// tokio has nothing to do. On the thread: an event came, or tokio has its first task, or has none any
+    /// more.
     Idle,
     /// The slice of time is over.
     Busy,
