@@ -1,12 +1,12 @@
 //! `broadcast`: a closure that runs once on each thread.
 
-use crate::global::with_target;
+use crate::global::{self, with_target};
 use crate::registry::Target;
 use crate::spawn::guarded;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
-use warpweft::TaskBuilder;
+use warpweft::{SpawnError, TaskBuilder};
 
 /// Runs a closure once on each thread of the current pool, or else of the global one, and waits for all. A
 /// busy thread runs it when its queue is empty, or after 61 other closures. Returns the results in the order
@@ -20,7 +20,7 @@ where
     OP: Fn(BroadcastContext<'_>) -> R + Sync,
     R: Send,
 {
-    with_target(|target| broadcast_in(&target, op))
+    with_target(|target| broadcast_in(&target, &op))
 }
 
 /// As [`broadcast`], but does not wait.
@@ -74,7 +74,7 @@ impl fmt::Debug for BroadcastContext<'_> {
 
 pub(crate) fn broadcast_in<R: Send>(
     target: &Target<'_>,
-    op: impl Fn(BroadcastContext<'_>) -> R + Sync,
+    op: &(impl Fn(BroadcastContext<'_>) -> R + Sync),
 ) -> Vec<R> {
     let num_threads = target.pool.workers();
     match target
@@ -82,6 +82,8 @@ pub(crate) fn broadcast_in<R: Send>(
         .broadcast(|index| op(BroadcastContext::new(index, num_threads)))
     {
         Ok(results) => results,
+        // The runtime of a task ends.
+        Err(SpawnError::Closed) if target.registry.is_none() => broadcast_in(&Target::of(global::get()), op),
         Err(error) => panic!("a thread pool cannot run a broadcast: {error}"),
     }
 }
@@ -90,14 +92,18 @@ pub(crate) fn spawn_broadcast_in(
     target: &Target<'_>,
     op: impl Fn(BroadcastContext<'_>) + Send + Sync + 'static,
 ) {
+    let target = &target.open();
     let num_threads = target.pool.workers();
     let op = Arc::new(op);
     for index in 0..num_threads {
         let op = Arc::clone(&op);
         let job = guarded(target, move || op(BroadcastContext::new(index, num_threads)));
-        TaskBuilder::new()
-            .on_pool(target.pool)
-            .spawn_pinned(index, job)
-            .detach();
+        // As a closure of `spawn`.
+        warpweft::cancel::detached(|| {
+            TaskBuilder::new()
+                .on_pool(target.pool)
+                .spawn_pinned(index, job)
+                .detach();
+        });
     }
 }

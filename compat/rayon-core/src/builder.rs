@@ -2,23 +2,22 @@
 
 use crate::entered;
 use crate::global;
-use crate::registry::{OnPanic, Registry, set_current};
+use crate::registry::{OnPanic, OnThread, Registry, User, leave_current};
 use crate::starts::{Phase, Starts};
 use crate::thread_builder::{CustomSpawn, DefaultSpawn, ThreadBuilder, ThreadSpawn};
 use crate::{MOST_THREADS, ThreadPool};
-use std::any::Any;
+use std::any::{Any, type_name};
 use std::env;
 use std::error::Error;
 use std::fmt;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::ptr;
 use std::sync::Arc;
 use std::thread;
 use warpweft::policy::Amount;
 use warpweft::policy::Stealing;
 use warpweft::policy::order::StackOrder;
-use warpweft::{BuildError, Runtime};
+use warpweft::{BuildError, Pool, Runtime};
 
 /// The reason why a pool was not built.
 #[derive(Debug)]
@@ -166,13 +165,13 @@ impl<S: ThreadSpawn> ThreadPoolBuilder<S> {
         global::build(self).map(drop)
     }
 
-    pub(crate) fn build_registry(mut self) -> Result<Arc<Registry>, ThreadPoolBuildError> {
-        if self.use_current_thread && warpweft::Pool::current_worker().is_some() {
+    pub(crate) fn build_registry(mut self) -> Result<User, ThreadPoolBuildError> {
+        if self.use_current_thread && Pool::current_worker().is_some() {
             return Err(ThreadPoolBuildError(Reason::CurrentThreadInUse));
         }
         let threads = self.threads();
         let starts = Arc::new(Starts::new(self.stack_size));
-        let registry = Registry::new(threads, self.on_panic.clone(), Arc::clone(&starts));
+        let registry = Registry::open(threads, self.on_panic.clone(), Arc::clone(&starts));
         let runtime = self.runtime(threads, &registry, Arc::clone(&starts))?;
         registry.set_runtime(runtime);
         let next = if S::STARTS_MORE && !self.use_current_thread {
@@ -203,10 +202,10 @@ impl<S: ThreadSpawn> ThreadPoolBuilder<S> {
     fn runtime(
         &self,
         threads: usize,
-        registry: &Arc<Registry>,
+        registry: &Registry,
         starts: Arc<Starts>,
     ) -> Result<Runtime, BuildError> {
-        let registry = Arc::downgrade(registry);
+        let registry = registry.weak();
         let (panics, late_panics) = (self.on_panic.clone(), self.on_panic.clone());
         let (on_start, on_exit) = (self.start_handler.clone(), self.exit_handler.clone());
         let builder = Runtime::builder().name("rayon");
@@ -215,20 +214,18 @@ impl<S: ThreadSpawn> ThreadPoolBuilder<S> {
             None => builder.default_workers(threads),
         };
         builder
-            .default_policy(Stealing::with_order(StackOrder).steal(Amount::One))
+            .default_policy(OwnPolicy::with_order(StackOrder).steal(Amount::One))
             // Not more threads than asked for run closures at a time.
             .stuck_after(None)
+            .thread_context(move |_role| OnThread::enter(&registry))
             .on_thread_start(move |index| {
-                // The pool may be dropped already: then no closure comes any more.
-                let registry = registry.upgrade();
-                set_current(registry.as_ref().map_or(ptr::null(), Arc::as_ptr));
                 // The thread that builds the pool is not started by it.
                 if !entered::is_here() {
                     handle(on_start.as_ref(), index, &panics);
                 }
             })
             .on_thread_stop(move |index| {
-                set_current(ptr::null());
+                leave_current();
                 if !entered::is_here() {
                     handle(on_exit.as_ref(), index, &late_panics);
                 }
@@ -264,6 +261,14 @@ impl<S: ThreadSpawn> ThreadPoolBuilder<S> {
             None => number_from("RAYON_RS_NUM_CPUS").filter(|number| *number > 0),
         }
     }
+}
+
+/// The policy of a pool of this crate, unless the environment names another one.
+type OwnPolicy = Stealing<StackOrder>;
+
+/// Returns true if the pool has the policy of this crate.
+pub(crate) fn has_own_order(pool: &Pool) -> bool {
+    pool.policy() == type_name::<OwnPolicy>()
 }
 
 /// The variable that the runtime's builder reads, too. It refuses a text that is no number of workers.

@@ -1,14 +1,13 @@
 //! The pool that a thread has entered, because it is the first thread of that pool.
 
-use crate::registry::Registry;
+use crate::registry::{Registry, User};
 use std::cell::{Cell, RefCell};
-use std::sync::Arc;
 use warpweft::{EnteredThread, PoolThread};
 
-/// What a thread keeps while it is in a pool. It keeps the registry, too: free functions of this crate find
+/// What a thread keeps while it is in a pool. It keeps the pool open, too: free functions of this crate find
 /// it through the thread.
 struct Entered {
-    registry: Arc<Registry>,
+    registry: User,
     thread: Option<EnteredThread>,
 }
 
@@ -33,9 +32,9 @@ pub(crate) fn is_here() -> bool {
 }
 
 /// Lets the calling thread enter the pool of that registry, until it leaves or ends.
-pub(crate) fn enter(registry: &Arc<Registry>, thread: PoolThread) {
+pub(crate) fn enter(registry: &User, thread: PoolThread) {
     let mut entered = Entered {
-        registry: Arc::clone(registry),
+        registry: User::clone(registry),
         thread: None,
     };
     IS_HERE.set(true);
@@ -52,17 +51,17 @@ pub(crate) fn leave(registry: &Registry) {
     // In a closure of the pool the thread stays, until it ends.
     let is_that = |entered: &mut Entered| {
         let may_leave = entered.thread.as_ref().is_none_or(EnteredThread::may_leave);
-        may_leave && std::ptr::eq(Arc::as_ptr(&entered.registry), registry)
+        may_leave && std::ptr::eq(&raw const *entered.registry, registry)
     };
     drop(ENTERED.with_borrow_mut(|entered| entered.take_if(is_that)));
 }
 
 /// Lets the calling thread leave the pool again, unless it is kept.
-pub(crate) struct LeavesOnDrop(Option<Arc<Registry>>);
+pub(crate) struct LeavesOnDrop(Option<User>);
 
 impl LeavesOnDrop {
-    pub(crate) fn new(registry: &Arc<Registry>) -> Self {
-        Self(Some(Arc::clone(registry)))
+    pub(crate) fn new(registry: &User) -> Self {
+        Self(Some(User::clone(registry)))
     }
 
     pub(crate) fn keep(mut self) {

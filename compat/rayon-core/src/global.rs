@@ -1,11 +1,11 @@
 //! The global pool, which is built when it is first used.
 
 use crate::builder::{ThreadPoolBuildError, ThreadPoolBuilder};
-use crate::registry::{Registry, Target, with_current};
+use crate::registry::{Registry, Target, User, with_current};
 use crate::thread_builder::ThreadSpawn;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
-static GLOBAL: OnceLock<Arc<Registry>> = OnceLock::new();
+static GLOBAL: OnceLock<User> = OnceLock::new();
 /// Is held while the pool is built.
 static BUILDING: Mutex<()> = Mutex::new(());
 

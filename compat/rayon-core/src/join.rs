@@ -1,6 +1,6 @@
 //! `join`: two closures that may run in parallel.
 
-use crate::global;
+use crate::global::with_target;
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::ptr;
@@ -60,7 +60,7 @@ where
 {
     ForkCx::with(|cx| match cx {
         Some(cx) => cx.join(|_| oper_a(), |_| oper_b()),
-        None => global::get().install(|cx| cx.join(|_| oper_a(), |_| oper_b())),
+        None => with_target(|target| target.install(|cx| cx.join(|_| oper_a(), |_| oper_b()))),
     })
 }
 
@@ -74,7 +74,7 @@ where
 {
     ForkCx::with(|cx| match cx {
         Some(cx) => fork(cx, false, oper_a, oper_b),
-        None => global::get().install(|cx| fork(cx, true, oper_a, oper_b)),
+        None => with_target(|target| target.install(|cx| fork(cx, true, oper_a, oper_b))),
     })
 }
 

@@ -21,11 +21,15 @@
 //!
 //! # In a task of a Warpweft runtime
 //!
-//! The free functions use the runtime of the calling task, whatever its policy is, and no other threads.
+//! The free functions use the runtime of the calling task, whatever its policy is, and no other threads. So
+//! they do in `Runtime::block_on`, in `#[warpweft::main]` and in closures of `warpweft::spawn_blocking`; in
+//! `warpweft::blocking` the thread runs the halves of a join and the closures of a scope itself. When the
+//! runtime has begun to shut down, what still runs there spawns and broadcasts in the global pool.
+//!
 //! There [`current_num_threads`] counts the compensating workers as well, so that each index is below it, and
 //! [`broadcast`] calls its closure on the workers that were asked for, which are fewer: a barrier for all is
 //! for `Pool::workers` of them.
-//! Outside of any pool they use the global one, as in rayon.
+//! Outside of any pool or runtime they use the global one, as in rayon.
 //!
 //! # Indices and threads
 //!

@@ -1,19 +1,26 @@
 //! A pool, and how the functions of this crate find it.
 //!
+//! ```text
+//!   ThreadPool, closures that nobody waits for ──Users──▶ the pool is open ──0 left──▶ its shutdown begins
+//!   threads of the pool ───────────────────────Arc──────▶ the registry is there, also meanwhile
+//! ```
+//!
 //! # Invariants
 //!
-//! - While a closure runs on a thread of a [`Registry`]'s pool, the registry lives. Closures without an owner
-//!   hold a share of it; for all others a frame waits that borrows it.
-//! - So [`CURRENT`] is read in closures only, and is emptied before a thread's exit handler runs.
+//! - While [`CURRENT`] points at a registry, the thread has a share of it: see [`OnThread`].
+//! - `CURRENT` is emptied before a thread's exit handler runs.
 
 use crate::fifo::Fifos;
+use crate::global;
 use crate::starts::{Phase, Starts};
 use std::any::Any;
 use std::cell::Cell;
+use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process;
 use std::ptr;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 use warpweft::{ForkCx, Pool, Runtime, TaskBuilder};
 
@@ -41,16 +48,46 @@ thread_local! {
     static CURRENT: Cell<*const Registry> = const { Cell::new(ptr::null()) };
 }
 
-/// Notes that the calling thread belongs to that registry, or to none.
-pub(crate) fn set_current(registry: *const Registry) {
-    CURRENT.set(registry);
+/// The calling thread belongs to no registry from here on.
+pub(crate) fn leave_current() {
+    CURRENT.set(ptr::null());
+}
+
+/// The calling thread belongs to a registry while it has this, and has a share of it. So tasks of Warpweft
+/// may outlive the [`ThreadPool`](crate::ThreadPool): they run until the threads have ended.
+pub(crate) struct OnThread {
+    before: *const Registry,
+    /// `None` if the registry was gone when the thread began: no closure comes any more.
+    _registry: Option<Arc<Registry>>,
+}
+
+impl OnThread {
+    pub(crate) fn enter(registry: &Weak<Registry>) -> Self {
+        let registry = registry.upgrade();
+        let here = registry.as_ref().map_or(ptr::null(), Arc::as_ptr);
+        Self {
+            before: CURRENT.replace(here),
+            _registry: registry,
+        }
+    }
+}
+
+impl Drop for OnThread {
+    fn drop(&mut self) {
+        // The share is dropped after this.
+        CURRENT.set(self.before);
+    }
 }
 
 /// A pool of this crate.
 pub(crate) struct Registry {
     this: Weak<Self>,
     /// Set before the first closure runs.
-    runtime: OnceLock<Runtime>,
+    pool: OnceLock<Pool>,
+    /// Taken when the pool ends.
+    runtime: Mutex<Option<Runtime>>,
+    /// What keeps the pool open.
+    users: AtomicUsize,
     num_threads: usize,
     on_panic: OnPanic,
     fifos: Fifos<'static>,
@@ -58,34 +95,46 @@ pub(crate) struct Registry {
 }
 
 impl Registry {
-    pub(crate) fn new(num_threads: usize, on_panic: OnPanic, starts: Arc<Starts>) -> Arc<Self> {
-        Arc::new_cyclic(|this| Self {
+    pub(crate) fn open(num_threads: usize, on_panic: OnPanic, starts: Arc<Starts>) -> User {
+        let registry = Arc::new_cyclic(|this| Self {
             this: Weak::clone(this),
-            runtime: OnceLock::new(),
+            pool: OnceLock::new(),
+            runtime: Mutex::new(None),
+            users: AtomicUsize::new(0),
             num_threads,
             on_panic,
             fifos: Fifos::new(num_threads),
             starts,
-        })
+        });
+        registry.use_it()
     }
 
-    /// Returns a share of the registry.
-    pub(crate) fn share(&self) -> Arc<Self> {
+    /// Keeps the pool open, unless its shutdown has begun.
+    pub(crate) fn use_it(&self) -> User {
         match self.this.upgrade() {
-            Some(registry) => registry,
+            Some(registry) => {
+                // Ordering: Relaxed: there is another user, or the shutdown has begun.
+                registry.users.fetch_add(1, Ordering::Relaxed);
+                User(registry)
+            }
             None => unreachable!("whoever borrows the registry keeps it"),
         }
     }
 
+    pub(crate) fn weak(&self) -> Weak<Self> {
+        Weak::clone(&self.this)
+    }
+
     pub(crate) fn set_runtime(&self, runtime: Runtime) {
-        if self.runtime.set(runtime).is_err() {
+        if self.pool.set(runtime.first().clone()).is_err() {
             unreachable!("a registry is built once");
         }
+        *lock(&self.runtime) = Some(runtime);
     }
 
     pub(crate) fn pool(&self) -> &Pool {
-        match self.runtime.get() {
-            Some(runtime) => runtime.first(),
+        match self.pool.get() {
+            Some(pool) => pool,
             None => unreachable!("closures run when the pool is built"),
         }
     }
@@ -121,31 +170,58 @@ impl Registry {
     }
 }
 
-impl Drop for Registry {
+/// Keeps a pool open. When the last one is dropped, the shutdown of the pool begins.
+pub(crate) struct User(Arc<Registry>);
+
+impl Deref for User {
+    type Target = Registry;
+
+    fn deref(&self) -> &Registry {
+        &self.0
+    }
+}
+
+impl Clone for User {
+    fn clone(&self) -> Self {
+        self.0.use_it()
+    }
+}
+
+impl Drop for User {
     fn drop(&mut self) {
-        let Some(runtime) = self.runtime.take() else {
+        // Ordering: AcqRel: what the users have done comes before the end.
+        if self.0.users.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.0.end();
+        }
+    }
+}
+
+impl Registry {
+    /// Begins the shutdown of the pool, once.
+    fn end(&self) {
+        let Some(runtime) = lock(&self.runtime).take() else {
             return;
         };
-        let pool = runtime.first().clone();
+        let pool = self.pool();
         // In a job of its own it does not wait for its threads: nor does the drop of a pool in the original.
         // The job shares it, because a pool that has closed drops the job, and must not drop itself there.
         let runtime = Arc::new(Mutex::new(Some(runtime)));
         let shared = Arc::clone(&runtime);
         TaskBuilder::new()
-            .on_pool(&pool)
-            .spawn_detached(move || drop(take(&shared)));
+            .on_pool(pool)
+            .spawn_detached(move || drop(lock(&shared).take()));
         // A pool that has closed ran no job. It is not waited for either: threads that the program keeps for
         // later may never start.
         if pool.is_closed()
-            && let Some(runtime) = take(&runtime)
+            && let Some(runtime) = lock(&runtime).take()
         {
             let _ended = runtime.shutdown_timeout(Duration::ZERO);
         }
     }
 }
 
-fn take(runtime: &Mutex<Option<Runtime>>) -> Option<Runtime> {
-    runtime.lock().unwrap_or_else(PoisonError::into_inner).take()
+fn lock(runtime: &Mutex<Option<Runtime>>) -> MutexGuard<'_, Option<Runtime>> {
+    runtime.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Ends the process, as the original does with a panic that nobody gets.
@@ -169,6 +245,30 @@ impl<'a> Target<'a> {
         }
     }
 
+    /// Runs `body` in this pool, and waits for it. If it is none of this crate and closes before that, the
+    /// global one runs it.
+    pub(crate) fn install<R: Send>(&self, body: impl FnOnce(ForkCx<'_>) -> R + Send) -> R {
+        if let Some(registry) = self.registry {
+            return registry.install(body);
+        }
+        let mut body = Some(body);
+        let ended = self.pool.install(|cx| body.take().map(|body| body(cx)));
+        match (ended, body) {
+            (Ok(Some(value)), _) => value,
+            (_, Some(body)) => global::get().install(body),
+            (Ok(None) | Err(_), None) => unreachable!("it is taken where it runs"),
+        }
+    }
+
+    /// Returns this pool; the global one if this is none of this crate and has closed. A task may still run
+    /// then, and rayon's pools accept what their closures spawn.
+    pub(crate) fn open(&self) -> Target<'_> {
+        if self.registry.is_none() && self.pool.is_closed() {
+            return Target::of(global::get());
+        }
+        Target { ..*self }
+    }
+
     pub(crate) fn num_threads(&self) -> usize {
         self.registry
             .map_or_else(|| self.pool.worker_slots(), Registry::num_threads)
@@ -177,13 +277,13 @@ impl<'a> Target<'a> {
 
 /// Calls `body` with the pool of the calling thread, if it belongs to one.
 pub(crate) fn with_current<R>(body: impl FnOnce(Option<Target<'_>>) -> R) -> R {
-    // SAFETY: see the module's invariants: the registry lives while this closure runs.
+    // SAFETY: see the module's invariants: this thread has a share, and keeps it below this frame.
     if let Some(registry) = unsafe { CURRENT.get().as_ref() } {
         return body(Some(Target::of(registry)));
     }
-    let pool = match Pool::current_worker() {
-        Some(_) => Pool::current(),
-        None => None,
-    };
+    // That of a task, or one that this thread has entered: in `block_on`, or in a closure that blocks. Such a
+    // closure may run when its pool has closed.
+    let is_usable = |pool: &Pool| !pool.is_closed() || Pool::current_worker().is_some();
+    let pool = Pool::current().filter(is_usable);
     body(pool.as_ref().map(|pool| Target { pool, registry: None }))
 }

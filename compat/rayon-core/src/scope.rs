@@ -7,7 +7,7 @@
 
 use crate::broadcast::BroadcastContext;
 use crate::fifo::{Fifos, QueueIndex};
-use crate::global::{self, with_target};
+use crate::global::with_target;
 use crate::registry::{Target, abort};
 use std::any::Any;
 use std::fmt;
@@ -43,7 +43,7 @@ where
 {
     ForkCx::with(|cx| match cx {
         Some(cx) => on_stack(cx, op),
-        None => global::get().install(|cx| on_stack(cx, op)),
+        None => with_target(|target| target.install(|cx| on_stack(cx, op))),
     })
 }
 

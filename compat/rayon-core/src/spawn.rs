@@ -1,10 +1,12 @@
 //! `spawn`: closures that nobody waits for.
+//!
+//! rayon knows no cancellation, so they are under no token, also if the caller is. A token would drop those
+//! that wait, and unwind the others at their next join. Nobody waits for them, so nobody would get that.
 
 use crate::fifo::QueueIndex;
 use crate::global::with_target;
-use crate::registry::{OnPanic, Registry, Target};
+use crate::registry::{OnPanic, Registry, Target, User};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use warpweft::{Pool, TaskBuilder};
 
 /// Puts a closure into the queue of the calling thread; on a thread of no pool, into the global pool. The
@@ -31,8 +33,10 @@ where
 }
 
 pub(crate) fn spawn_in(target: &Target<'_>, func: impl FnOnce() + Send + 'static) {
+    let target = &target.open();
     let job = guarded(target, func);
-    TaskBuilder::new().on_pool(target.pool).spawn_detached(job);
+    // A token that counts here is none of the closure's: see the module.
+    warpweft::cancel::detached(|| TaskBuilder::new().on_pool(target.pool).spawn_detached(job));
 }
 
 pub(crate) fn spawn_fifo_in(target: &Target<'_>, func: impl FnOnce() + Send + 'static) {
@@ -42,8 +46,7 @@ pub(crate) fn spawn_fifo_in(target: &Target<'_>, func: impl FnOnce() + Send + 's
     };
     let thread = Pool::current_worker().filter(|_| registry.is_here());
     let place = registry.fifos().push(thread, Box::new(func));
-    // Under no token: the job runs another closure than its own, and must not be dropped instead.
-    warpweft::cancel::detached(|| spawn_in(target, move || run_oldest(place)));
+    spawn_in(target, move || run_oldest(place));
 }
 
 fn run_oldest(place: QueueIndex) {
@@ -60,23 +63,23 @@ pub(crate) fn guarded(
 ) -> impl FnOnce() + Send + 'static {
     let guarded = Guarded {
         func,
-        registry: target.registry.map(Registry::share),
+        user: target.registry.map(Registry::use_it),
     };
     move || guarded.run()
 }
 
-/// The order of the fields drops the closure before its share of the pool.
+/// The order of the fields drops the closure before the pool may end.
 struct Guarded<F> {
     func: F,
-    registry: Option<Arc<Registry>>,
+    user: Option<User>,
 }
 
 impl<F: FnOnce()> Guarded<F> {
     fn run(self) {
-        let Self { func, registry } = self;
+        let Self { func, user } = self;
         // Unwind: the panic is handled here.
         if let Err(panic) = catch_unwind(AssertUnwindSafe(func)) {
-            match &registry {
+            match &user {
                 Some(registry) => registry.on_panic().handle(panic),
                 None => OnPanic::default().handle(panic),
             }

@@ -2,22 +2,21 @@
 
 use crate::broadcast::{BroadcastContext, broadcast_in, spawn_broadcast_in};
 use crate::entered;
-use crate::registry::{Registry, Target};
+use crate::registry::{Target, User};
 use crate::scope::{self, Scope, ScopeFifo, in_place};
 use crate::spawn::{spawn_fifo_in, spawn_in};
 use crate::yields::{self, Yield};
 use std::error::Error;
 use std::fmt;
-use std::sync::Arc;
 
 /// A pool of threads. When it is dropped, its threads run what was spawned, and end; the drop does not wait
 /// for them.
 pub struct ThreadPool {
-    registry: Arc<Registry>,
+    registry: User,
 }
 
 impl ThreadPool {
-    pub(crate) fn new_of(registry: Arc<Registry>) -> Self {
+    pub(crate) fn new_of(registry: User) -> Self {
         Self { registry }
     }
 
@@ -52,7 +51,7 @@ impl ThreadPool {
         OP: Fn(BroadcastContext<'_>) -> R + Sync,
         R: Send,
     {
-        broadcast_in(&self.target(), op)
+        broadcast_in(&self.target(), &op)
     }
 
     /// Returns the number of the pool's threads.

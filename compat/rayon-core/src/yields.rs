@@ -1,7 +1,8 @@
 //! Yielding: letting other closures run while this one waits for nothing.
 
+use crate::builder::has_own_order;
 use crate::registry::with_current;
-use warpweft::{ForkCx, TaskBuilder, yield_now as yield_as_usual};
+use warpweft::{ForkCx, TaskBuilder, yield_now as yield_as_usual, yield_soft};
 
 /// What a yield has done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +18,7 @@ pub enum Yield {
 ///
 /// The calling frame waits meanwhile, and another thread runs it: nothing runs on top of the frame. The
 /// answer is [`Executed`](Yield::Executed) if there was something to run, also if another thread was faster.
+/// In a task of a Warpweft runtime, and if `WARPWEFT_POLICY` is set, more than one closure may run meanwhile.
 pub fn yield_now() -> Option<Yield> {
     yield_by(|cx| cx.has_own_work() || cx.fetch_work())
 }
@@ -37,10 +39,12 @@ fn yield_by(has_work: fn(ForkCx<'_>) -> bool) -> Option<Yield> {
     if !ForkCx::with(|cx| cx.is_some_and(has_work)) {
         return Some(Yield::Idle);
     }
-    // A task that yields once goes behind others. This frame gives its worker away until that task has ended.
+    // A task that yields once lets others run. This frame gives its worker away until that task has ended. In
+    // the order of this crate it lets one other run.
     let turn = with_current(|current| {
         let builder = TaskBuilder::new();
         match &current {
+            Some(target) if has_own_order(target.pool) => builder.on_pool(target.pool).spawn(yield_soft()),
             Some(target) => builder.on_pool(target.pool).spawn(yield_as_usual()),
             None => builder.spawn(yield_as_usual()),
         }

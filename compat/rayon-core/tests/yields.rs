@@ -214,3 +214,55 @@ fn closures_that_yield_to_their_own_queue_let_all_of_it_begin() {
         ends.recv_timeout(Duration::from_secs(60)).expect("all begin");
     }
 }
+
+/// As in the original, of which programs make loops that look at something between two closures.
+#[test]
+fn a_yield_runs_one_closure() {
+    const CLOSURES: usize = 200;
+    let pool = pool(1);
+    for way in [yield_now, yield_local] {
+        pool.install(|| {
+            let ran = Arc::new(AtomicUsize::new(0));
+            for _ in 0..CLOSURES {
+                let ran = Arc::clone(&ran);
+                spawn(move || {
+                    ran.fetch_add(1, Ordering::SeqCst);
+                });
+            }
+            for number in 1..=CLOSURES {
+                assert_eq!(way(), Some(Yield::Executed));
+                assert_eq!(ran.load(Ordering::SeqCst), number);
+            }
+            assert_eq!(way(), Some(Yield::Idle));
+        });
+    }
+}
+
+/// The closure that runs meanwhile spawns others: they are not waited for.
+#[test]
+fn a_yield_runs_one_closure_that_spawns() {
+    let pool = pool(1);
+    let ran = Arc::new(AtomicUsize::new(0));
+    pool.install(|| {
+        for _ in 0..2 {
+            let ran = Arc::clone(&ran);
+            spawn(move || {
+                ran.fetch_add(1, Ordering::SeqCst);
+                for _ in 0..10 {
+                    let ran = Arc::clone(&ran);
+                    spawn(move || {
+                        ran.fetch_add(100, Ordering::SeqCst);
+                    });
+                }
+            });
+        }
+        assert_eq!(yield_now(), Some(Yield::Executed));
+        assert_eq!(ran.load(Ordering::SeqCst), 1);
+        for number in 1..=10 {
+            assert_eq!(yield_now(), Some(Yield::Executed));
+            assert_eq!(ran.load(Ordering::SeqCst), 1 + number * 100);
+        }
+        assert_eq!(yield_now(), Some(Yield::Executed));
+        assert_eq!(ran.load(Ordering::SeqCst), 1002);
+    });
+}

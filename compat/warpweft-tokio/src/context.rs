@@ -41,6 +41,8 @@ use tokio::sync::oneshot;
 ///   whose thread waits with it, both work.
 /// - HTTP clients have deep stacks. A fiber that polls one needs more than the usual 64 KiB, above all
 ///   unoptimised: see [`Builder::fiber_stack_size`](warpweft::Builder::fiber_stack_size).
+/// - The end of a context waits for no closure of `tokio::task::spawn_blocking`, nor for writes of
+///   `tokio::fs`. The context of a pool waits for both: see [`tokio_context`](crate::BuilderExt).
 /// - Code on tokio's thread is not in a task of Warpweft: `warpweft::spawn` there uses the default runtime.
 /// - In a child made by `fork()` the thread is missing: make a new context, and new clients, there.
 #[derive(Debug, Clone)]
@@ -169,18 +171,17 @@ impl TokioContext {
     }
 }
 
-/// The largest number of threads that a runtime of ours starts for closures that block.
-const BLOCKING_THREADS: usize = 16;
-/// How long such a thread lives without one.
+/// How long a thread for closures that block lives without one. Most of these are look-ups of names and
+/// accesses to files, so there are few, and for short.
 const BLOCKING_KEEP_ALIVE: Duration = Duration::from_secs(1);
 
-/// Returns the settings of a runtime without threads for tasks, and with few for closures that block.
+/// Returns the settings of a runtime without threads for tasks. It starts as many threads for closures that
+/// block as tokio does: with fewer, long closures would keep files and look-ups of names from their threads.
 pub(crate) fn small_runtime() -> Builder {
     let mut builder = Builder::new_current_thread();
     builder
         .enable_all()
         .thread_name("warpweft-tokio-blocking")
-        .max_blocking_threads(BLOCKING_THREADS)
         .thread_keep_alive(BLOCKING_KEEP_ALIVE);
     builder
 }

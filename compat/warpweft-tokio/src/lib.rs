@@ -124,11 +124,13 @@ mod admission;
 #[cfg(feature = "serve")]
 mod connection_timer;
 mod context;
+mod context_end;
 mod from_tokio;
 mod io;
 #[cfg(feature = "serve")]
 mod listener;
 mod pool_context;
+mod round;
 mod rt;
 #[cfg(feature = "serve")]
 mod serve;

@@ -11,37 +11,35 @@
 //! tokio's current-thread scheduler is carried by the thread that calls `block_on`, and by one at a time. So
 //! the thread and the worker take turns: each calls `block_on` with a future that ends the turn.
 //!
+//! The worker's turns are those of a task of the pool, which is there while tokio has tasks. So a pool is not
+//! drained before these have ended, and an idle one has no task for this context.
+//!
 //! # Invariants
 //!
-//! - Either the thread or the turns' task has the scheduler. It changes hands by a message each way.
+//! - Either the thread or the turns' task has the scheduler. It changes hands by a message each way, the
+//!   first time by the spawn of that task.
 //! - Every turn ends: when tokio has nothing to do, or when its slice of time is over. tokio says that it has
 //!   nothing to do by its hook before it parks.
 //! - No timer is registered between a turn and the sleep of the thread. To register one that is earlier than
 //!   all others makes tokio's next sleep end at once; so the slice of a turn is kept until the thread sleeps.
 //! - tokio's last act in a turn is a look for events. What becomes ready by it runs in the next turn, or on
 //!   the context's thread, which has entered the pool: also there `warpweft::spawn` leads to the pool.
-//! - The turns' task ends with the pool, and the thread with the turns' task.
+//! - If the pool has closed, which ends the turns' task, the thread runs tokio's tasks itself until the last
+//!   thread of the pool [has left](crate::context_end).
 
 use crate::context::{Entered, TokioContext, small_runtime};
+use crate::context_end::{ContextEnd, ContextUser, Phase};
+use crate::round::{Carrier, Outcome, Round, Watch};
 #[cfg(any(target_os = "linux", target_os = "android"))]
 use crate::tick_alarm::TickAlarm;
 use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker, ready};
-use std::time::Duration;
 use tokio::runtime::{Handle, Runtime};
 use tokio::sync::oneshot;
-use tokio::time::{Sleep, sleep};
 use warpweft::sync::channel;
 use warpweft::{Pool, ThreadRole, yield_now};
 use warpweft_platform::sync::Mutex;
 use warpweft_platform::thread::{SHORTEST_SLICE_NS, set_slice};
-
-/// How long tokio's tasks have a worker until others get it in between.
-const SLICE: Duration = Duration::from_millis(1);
-/// How often a turn looks for events before it ends, if none makes a task ready.
-const LOOKS: u8 = 2;
 
 /// Adds [`tokio_context`](Self::tokio_context) to the builder of a runtime.
 pub trait BuilderExt: Sized {
@@ -57,13 +55,23 @@ pub trait BuilderExt: Sized {
     ///
     /// - A thread, `warpweft-tokio`, which waits for the sockets and timers of tokio, and three descriptors,
     ///   on Linux four.
-    ///   It ends soon after the pool; so do tasks of `tokio::spawn` that are left.
     /// - An event of a tokio socket or timer costs a hand-over from that thread to a worker; if a task of
     ///   `tokio::spawn` waits for it, the worker hands back afterwards. Sockets of [`warpweft::net`] cost
     ///   neither.
     /// - `tokio::task::spawn_blocking`, `tokio::fs` and tokio's look-ups of names use threads that tokio
-    ///   starts itself: only when needed, at most 16, and for a second after their last closure. Code in
+    ///   starts itself: only when needed, at most 512, and for a second after their last closure. Code in
     ///   these is outside of the pool. [`warpweft::spawn_blocking`] and [`warpweft::fs`] need none of them.
+    ///
+    /// # The end
+    ///
+    /// When the pool's threads have left, tasks of `tokio::spawn` that are left are dropped. Closures of
+    /// `tokio::task::spawn_blocking` that run are waited for, and so are writes of `tokio::fs`; closures that
+    /// have not begun are dropped. The drop of the runtime waits for all that, as that of tokio's runtime
+    /// does. [`shutdown_timeout`](warpweft::Runtime::shutdown_timeout) waits until its limit, and what runs
+    /// then runs on. [`shutdown_gracefully`](warpweft::Runtime::shutdown_gracefully) drains tasks of
+    /// `tokio::spawn`, too.
+    ///
+    /// Do not drop the runtime in a closure of `tokio::task::spawn_blocking`: it would wait for itself.
     ///
     /// # Limits
     ///
@@ -121,16 +129,28 @@ pub trait BuilderExt: Sized {
 
 impl BuilderExt for warpweft::Builder {
     fn tokio_context(self) -> io::Result<Self> {
-        let (handle, start) = prepare()?;
-        let start = Mutex::new(Some(start));
+        let Prepared {
+            handle,
+            send_pool,
+            end,
+            ..
+        } = prepare()?;
+        let start = Mutex::new(Some(send_pool));
         Ok(self.thread_context(move |role| {
             let entered = Entered::new(handle.clone());
-            // The first worker starts the turns, in its pool.
-            if let (ThreadRole::Worker(_), Some(pool)) = (role, Pool::current()) {
-                let start = start.lock().take();
-                start.into_iter().for_each(|start| start.begin(pool.clone()));
-            }
-            entered
+            // A thread in `block_on` has the pool open.
+            let pool = Pool::current().filter(|_| role != ThreadRole::BlockOn);
+            let user = pool.map(|pool| {
+                // The first one shows the context's thread its pool.
+                let first = start.lock().take();
+                // That thread waits for it.
+                if let Some(send_pool) = first {
+                    drop(send_pool.try_send(pool.clone()));
+                }
+                ContextUser::new(&end, pool)
+            });
+            // In this order: the last one to leave waits, outside of the context.
+            (entered, user)
         }))
     }
 
@@ -143,31 +163,45 @@ impl BuilderExt for warpweft::Builder {
     }
 }
 
+/// A context that has no pool yet. Its thread ends if it gets none.
+struct Prepared {
+    handle: Handle,
+    send_pool: channel::Sender<Pool>,
+    end: Arc<ContextEnd>,
+    #[cfg(test)]
+    watch: std::sync::Weak<Mutex<Watch>>,
+}
+
 /// Makes a runtime of tokio and its thread, which waits until the pool is there.
-fn prepare() -> io::Result<(Handle, Start)> {
+fn prepare() -> io::Result<Prepared> {
     let watch = Arc::new(Mutex::new(Watch::default()));
     let (parks, unparks) = (Arc::clone(&watch), Arc::clone(&watch));
     let runtime = small_runtime()
         .on_thread_park(move || parks.lock().before_park())
         .on_thread_unpark(move || unparks.lock().after_park())
         .build()?;
-    #[cfg(any(target_os = "linux", target_os = "android"))]
     {
-        watch.lock().alarm = Some(TickAlarm::of(&runtime)?);
+        let mut watch = watch.lock();
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        {
+            watch.alarm = Some(TickAlarm::of(&runtime)?);
+        }
+        // From here on the runtime keeps itself, until it is dropped with the scheduler.
+        watch.metrics = Some(runtime.metrics());
     }
+    let handle = runtime.handle().clone();
+    #[cfg(test)]
+    let weak = Arc::downgrade(&watch);
     let scheduler = Arc::new(Scheduler {
         runtime: Some(runtime),
         watch,
     });
-    let handle = scheduler.runtime().handle().clone();
-    let (want, wanted) = channel::bounded(1);
-    let (idle, idles) = channel::bounded(1);
-    let (end, ended) = oneshot::channel();
+    let (end, ended) = ContextEnd::new();
+    let ends = Arc::clone(&end);
     let (send_pool, pools) = channel::bounded::<Pool>(1);
     let thread = Waiting {
-        scheduler: Arc::clone(&scheduler),
-        want,
-        idles,
+        scheduler,
+        turns: None,
         ended,
     };
     std::thread::Builder::new()
@@ -175,31 +209,17 @@ fn prepare() -> io::Result<(Handle, Start)> {
         .spawn(move || {
             // An error: the builder was dropped before it built a pool.
             if let Ok(pool) = pools.recv().wait() {
-                pool.block_on(async { thread.run() });
+                pool.block_on(async { thread.run(&pool, &ends) });
             }
+            ends.note(Phase::Ended);
         })?;
-    let turns = Turns {
-        scheduler,
-        wanted,
-        idle,
-        _end: end,
-    };
-    Ok((handle, Start { turns, send_pool }))
-}
-
-/// What the first worker starts.
-struct Start {
-    turns: Turns,
-    send_pool: channel::Sender<Pool>,
-}
-
-impl Start {
-    fn begin(self, pool: Pool) {
-        // If the pool is closing already, this drops the turns, and so ends the thread.
-        warpweft::spawn(self.turns.run()).detach();
-        // The thread waits for it.
-        drop(self.send_pool.try_send(pool));
-    }
+    Ok(Prepared {
+        handle,
+        send_pool,
+        end,
+        #[cfg(test)]
+        watch: weak,
+    })
 }
 
 /// tokio's scheduler, which is carried by one thread at a time.
@@ -225,14 +245,8 @@ impl Scheduler {
     /// Carries the scheduler until the round is over.
     fn carry(&self, carrier: Carrier, ended: Option<&mut oneshot::Receiver<()>>) -> Outcome {
         let has_tasks = self.has_tasks();
-        self.runtime().block_on(Round {
-            watch: &self.watch,
-            carrier,
-            is_limited: carrier == Carrier::Worker || has_tasks,
-            ended,
-            looks: 0,
-            started: false,
-        })
+        let round = Round::new(&self.watch, carrier, has_tasks, ended);
+        self.runtime().block_on(round)
     }
 }
 
@@ -241,191 +255,108 @@ impl Drop for Scheduler {
         // What it has of the runtime would keep that for ever: the runtime's hooks have the watch.
         let watch = std::mem::take(&mut *self.watch.lock());
         drop(watch);
-        // Remaining tasks are dropped. It does not wait for threads that block.
-        self.runtime
-            .take()
-            .into_iter()
-            .for_each(Runtime::shutdown_background);
+        // Remaining tasks are dropped. It waits for closures that block, and for writes to files.
+        drop(self.runtime.take());
     }
 }
 
 /// The context's thread.
 struct Waiting {
     scheduler: Arc<Scheduler>,
-    want: channel::Sender<()>,
-    idles: channel::Receiver<()>,
-    /// Ready when the turns are gone.
+    turns: Option<TurnsLink>,
+    /// Ready when the pool's last thread has left.
     ended: oneshot::Receiver<()>,
 }
 
+/// The thread's ends of the messages to the turns' task and from it. The task ends with them.
+struct TurnsLink {
+    want: channel::Sender<()>,
+    /// Each answer says whether the task stays.
+    idles: channel::Receiver<bool>,
+}
+
 impl Waiting {
-    fn run(mut self) {
+    fn run(mut self, pool: &Pool, end: &ContextEnd) {
         // It sleeps nearly always. Beside workers that compute it would otherwise wait for the end of their
         // slices, and with it each timer of tokio.
         set_slice(SHORTEST_SLICE_NS);
-        loop {
-            match self.scheduler.carry(Carrier::Thread, Some(&mut self.ended)) {
-                Outcome::Ended => return,
-                // A task of ours was woken, and there is none of tokio.
-                Outcome::Idle if !self.scheduler.has_tasks() => {}
-                Outcome::Idle | Outcome::Busy => {
-                    // There is room, because the answer to the last one has come. Both fail when the turns
-                    // are gone.
-                    if self.want.try_send(()).is_err() || self.idles.recv().wait().is_err() {
-                        return;
-                    }
-                }
+        while self.scheduler.carry(Carrier::Thread, Some(&mut self.ended)) != Outcome::Ended {
+            if self.scheduler.has_tasks() {
+                self.turn(pool);
+            } else {
+                // A task of ours was woken, or the last one of tokio has ended.
+                self.turns = None;
             }
+        }
+        end.note(Phase::Ends);
+    }
+
+    /// Lets a worker run tokio's tasks, and waits for it. Does nothing if the pool has closed.
+    fn turn(&mut self, pool: &Pool) {
+        let turns = match self.turns.take() {
+            Some(turns) => {
+                // There is room, because the answer to the last one has come. It fails with the pool.
+                let _ = turns.want.try_send(());
+                turns
+            }
+            None if pool.is_closed() => return,
+            None => Turns::start(&self.scheduler, pool),
+        };
+        // An error: the pool has closed.
+        if turns.idles.recv().wait() == Ok(true) {
+            self.turns = Some(turns);
         }
     }
 }
 
-/// The task of the pool that runs tokio's tasks.
+/// The task of the pool that runs tokio's tasks, while there are any.
 struct Turns {
     scheduler: Arc<Scheduler>,
     wanted: channel::Receiver<()>,
-    idle: channel::Sender<()>,
-    /// Its drop ends the thread.
-    _end: oneshot::Sender<()>,
+    idle: channel::Sender<bool>,
 }
 
 impl Turns {
+    /// Spawns the task, which begins with a turn.
+    fn start(scheduler: &Arc<Scheduler>, pool: &Pool) -> TurnsLink {
+        let (want, wanted) = channel::bounded(1);
+        let (idle, idles) = channel::bounded(1);
+        let turns = Self {
+            scheduler: Arc::clone(scheduler),
+            wanted,
+            idle,
+        };
+        // If the pool is closing already, this drops the turns.
+        pool.spawn(turns.run()).detach();
+        TurnsLink { want, idles }
+    }
+
     async fn run(self) {
-        while self.wanted.recv().await.is_ok() {
+        loop {
             while self.scheduler.carry(Carrier::Worker, None) == Outcome::Busy {
                 yield_now().await;
             }
+            let stays = self.scheduler.has_tasks();
             // There is room: the thread takes each answer before it asks again.
-            if self.idle.try_send(()).is_err() {
+            if self.idle.try_send(stays).is_err() || !stays || self.wanted.recv().await.is_err() {
                 return;
             }
         }
     }
 }
 
-/// What carries the scheduler.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Carrier {
-    /// The context's thread, which may sleep in the driver.
-    #[default]
-    Thread,
-    /// A worker, which may not.
-    Worker,
-}
-
-/// How a round ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Outcome {
-    /// tokio has nothing to do. On the thread: it had nothing, and then an event came.
-    Idle,
-    /// The slice of time is over.
-    Busy,
-    /// The turns are gone.
-    Ended,
-}
-
-/// What tokio's hooks tell the round that is under way.
-#[derive(Default)]
-struct Watch {
-    carrier: Carrier,
-    /// tokio has had nothing to do.
-    idle: bool,
-    /// Wakes the round, on its own thread.
-    waker: Option<Waker>,
-    /// The end of the slice. It outlives its turn, and is taken away when the thread sleeps, which it must
-    /// not disturb.
-    slice: Option<Pin<Box<Sleep>>>,
-    #[cfg(any(target_os = "linux", target_os = "android"))]
-    alarm: Option<TickAlarm>,
-}
-
-impl Watch {
-    fn before_park(&mut self) {
-        match self.carrier {
-            Carrier::Thread => {
-                self.slice = None;
-                #[cfg(any(target_os = "linux", target_os = "android"))]
-                self.alarm.iter_mut().for_each(TickAlarm::before_sleep);
-            }
-            // tokio then only looks for events, and polls the round next.
-            Carrier::Worker => self.note_idle(),
-        }
-    }
-
-    fn after_park(&mut self) {
-        if self.carrier == Carrier::Thread {
-            #[cfg(any(target_os = "linux", target_os = "android"))]
-            self.alarm.iter_mut().for_each(TickAlarm::after_sleep);
-            // tokio polls the round next, before any of its tasks.
-            self.note_idle();
-        }
-    }
-
-    fn note_idle(&mut self) {
-        self.idle = true;
-        self.waker.iter().for_each(Waker::wake_by_ref);
-    }
-}
-
-/// The future under which tokio runs its tasks. It ends the round.
-struct Round<'a> {
-    watch: &'a Mutex<Watch>,
-    carrier: Carrier,
-    /// Whether the slice of time bounds it. It need not where tokio has no task that could go on for ever.
-    is_limited: bool,
-    ended: Option<&'a mut oneshot::Receiver<()>>,
-    looks: u8,
-    started: bool,
-}
-
-impl Future for Round<'_> {
-    type Output = Outcome;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
-        if let Some(ended) = self.ended.as_deref_mut()
-            && Pin::new(ended).poll(cx).is_ready()
-        {
-            return Poll::Ready(Outcome::Ended);
-        }
-        let mut watch = self.watch.lock();
-        if !self.started {
-            self.started = true;
-            watch.carrier = self.carrier;
-            watch.idle = false;
-            watch.waker = Some(cx.waker().clone());
-        }
-        if std::mem::take(&mut watch.idle) {
-            self.looks += 1;
-            // An event may have come with the last look: so there is a second one, which mostly finds none.
-            if self.carrier == Carrier::Thread || self.looks == LOOKS {
-                return Poll::Ready(Outcome::Idle);
-            }
-        }
-        if watch.slice.is_none() && self.is_limited {
-            watch.slice = Some(Box::pin(sleep(SLICE)));
-        }
-        let Some(slice) = &mut watch.slice else {
-            return Poll::Pending;
-        };
-        ready!(slice.as_mut().poll(cx));
-        watch.slice = None;
-        Poll::Ready(Outcome::Busy)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::prepare;
-    use std::sync::Arc;
     use std::time::{Duration, Instant};
     use warpweft_platform::thread::pause;
 
     /// The hooks of the runtime have the watch, and the watch has what belongs to the runtime.
     #[test]
     fn nothing_of_a_context_that_has_ended_is_left() {
-        let (handle, start) = prepare().expect("a thread and descriptors");
-        let watch = Arc::downgrade(&start.turns.scheduler.watch);
-        drop((handle, start));
+        let prepared = prepare().expect("a thread and descriptors");
+        let watch = std::sync::Weak::clone(&prepared.watch);
+        drop(prepared);
         // Its thread ends by itself.
         let begin = Instant::now();
         while watch.strong_count() > 0 {

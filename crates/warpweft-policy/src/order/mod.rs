@@ -20,6 +20,7 @@ mod plain;
 mod priority;
 mod shortest;
 mod slot;
+mod stack;
 mod step_times;
 
 use crate::{Cx, PolicyError};
@@ -31,11 +32,12 @@ pub use any::{AnyLocalQueue, AnyOrder, AnyThief};
 pub use behind::{BehindLocalQueue, BehindOrder, BehindThief};
 pub use classes::{ClassPerLevel, Classes, OneClass};
 pub use mixed::{Mix, MixedLocalQueue, MixedOrder};
-pub use plain::{ChainOrder, FifoLocalQueue, FifoOrder, LifoLocalQueue, LifoOrder, PlainThief, StackOrder};
+pub use plain::{ChainOrder, FifoLocalQueue, FifoOrder, LifoLocalQueue, LifoOrder, PlainThief};
 pub(crate) use priority::MOST_LEVELS;
 pub use priority::{PriorityLocalQueue, PriorityOrder, PriorityThief};
 pub use shortest::{ShortestLocalQueue, ShortestOrder, ShortestThief};
 pub use slot::{SlotLocalQueue, SlotOrder, SlotThief};
+pub use stack::{StackLocalQueue, StackOrder, StackThief};
 
 /// The order of a worker's tasks: a recipe. `Display` prints its word in a policy's text.
 pub trait Order: Clone + fmt::Display + Send + Sync + 'static {

@@ -73,34 +73,6 @@ impl Order for LifoOrder {
     }
 }
 
-/// Newest first, as [`LifoOrder`], and the oldest task has no turn before that: it waits until all newer ones
-/// have run, or a thief takes it. This is the order of work-stealing deques (Chase and Lev 2005; rayon).
-/// Where tasks yield, or wake each other all the time, an older one may wait for ever.
-///
-/// No text names it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct StackOrder;
-
-impl fmt::Display for StackOrder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("stack")
-    }
-}
-
-impl Order for StackOrder {
-    type LocalQueue = LifoLocalQueue<Lifo<TaskRef>>;
-    type Classes = OneClass;
-    const NEWEST_FIRST: bool = true;
-
-    fn local_queue(&self, capacity: usize) -> Result<Self::LocalQueue, PolicyError> {
-        let queue = LifoLocalQueue::new(Lifo::with_capacity(capacity)?);
-        Ok(LifoLocalQueue {
-            oldest_has_turns: false,
-            ..queue
-        })
-    }
-}
-
 /// The thieves' end of a local queue that is one queue.
 #[derive(Debug)]
 pub struct PlainThief<Q: Owner<TaskRef>>(Q::Thief);
@@ -115,8 +87,6 @@ pub struct LifoLocalQueue<Q: Owner<TaskRef>> {
     stack: Q,
     /// The owner's access to the oldest task.
     bottom: Q::Thief,
-    /// True if the oldest task has a turn now and then.
-    oldest_has_turns: bool,
 }
 
 impl<Q> FifoLocalQueue<Q> {
@@ -138,16 +108,12 @@ impl<Q: Owner<TaskRef>> LifoLocalQueue<Q> {
     /// Uses a stack that is empty, or holds the first tasks.
     pub fn new(stack: Q) -> Self {
         let bottom = stack.thief();
-        Self {
-            stack,
-            bottom,
-            oldest_has_turns: true,
-        }
+        Self { stack, bottom }
     }
 }
 
 /// Makes room in a queue, and pushes.
-fn push_grown<Q: Owner<TaskRef>>(queue: &mut Q, task: TaskRef) -> Result<(), Full<TaskRef>> {
+pub(super) fn push_grown<Q: Owner<TaskRef>>(queue: &mut Q, task: TaskRef) -> Result<(), Full<TaskRef>> {
     match queue.grow() {
         Ok(()) => queue.push(task),
         Err(_) => Err(Full(task)),
@@ -211,11 +177,7 @@ impl<Q: Owner<TaskRef, Thief: 'static> + 'static> LocalQueue for LifoLocalQueue<
     }
 
     fn passed_over(&mut self) -> Option<TaskRef> {
-        if self.oldest_has_turns {
-            self.bottom.steal_one().taken()
-        } else {
-            None
-        }
+        self.bottom.steal_one().taken()
     }
 
     fn drain(&mut self, _: &Cx<'_>) -> Vec<TaskRef> {
