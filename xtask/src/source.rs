@@ -27,6 +27,12 @@ pub(crate) fn paths(file: &syn::File) -> Vec<Named> {
     finder.found
 }
 
+/// The names of a path, one after the other.
+pub(crate) fn names(path: &syn::Path) -> Vec<String> {
+    let names = path.segments.iter().map(|segment| segment.ident.to_string());
+    names.collect()
+}
+
 /// Whether an item is for tests only.
 pub(crate) fn is_test(attributes: &[syn::Attribute]) -> bool {
     attributes.iter().any(|attribute| {
@@ -128,11 +134,7 @@ impl<'ast> Visit<'ast> for Finder {
     }
 
     fn visit_path(&mut self, path: &'ast syn::Path) {
-        let names: Vec<_> = path
-            .segments
-            .iter()
-            .map(|segment| segment.ident.to_string())
-            .collect();
+        let names = names(path);
         if let (true, Some(first)) = (names.len() > 1, path.segments.first()) {
             self.add(names.join("::"), first.ident.span());
         }

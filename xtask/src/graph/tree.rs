@@ -447,13 +447,8 @@ impl<'ast> Visit<'ast> for TreeReader<'_> {
     }
 
     fn visit_path(&mut self, path: &'ast syn::Path) {
-        let names = path
-            .segments
-            .iter()
-            .map(|segment| segment.ident.to_string())
-            .collect();
         if let (None, Some(first)) = (path.leading_colon, path.segments.first()) {
-            self.mention(names, How::Use, first.ident.span());
+            self.mention(source::names(path), How::Use, first.ident.span());
         }
         visit::visit_path(self, path);
     }

@@ -58,14 +58,7 @@ pub(super) struct Sample {
 /// Measures, and prints a table for each MPI and path. Returns how many jobs ran.
 pub(super) fn run(repo: &Repo, plan: &Plan<'_>) -> Result<String> {
     let mut count = 0;
-    for launcher in launchers::all(repo) {
-        let launcher = match launcher {
-            Ok(launcher) => launcher,
-            Err(reason) => {
-                println!("left out: {reason:#}");
-                continue;
-            }
-        };
+    for launcher in launchers::all(repo).0 {
         let job = Job::new(repo, &launcher, true)?;
         let chosen = chosen(job.catalogue()?, plan)?;
         for path in &launcher.paths {

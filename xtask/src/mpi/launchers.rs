@@ -30,9 +30,19 @@ pub(super) struct Launcher {
     library: Option<PathBuf>,
 }
 
-/// Returns each MPI, or why it is not there.
-pub(super) fn all(repo: &Repo) -> [Result<Launcher>; 2] {
-    [open_mpi(), mpich(repo)]
+/// Returns each MPI, and why the others are not there, which it prints.
+pub(super) fn all(repo: &Repo) -> (Vec<Launcher>, Vec<String>) {
+    let (mut found, mut left_out) = (Vec::new(), Vec::new());
+    for launcher in [open_mpi(), mpich(repo)] {
+        match launcher {
+            Ok(launcher) => found.push(launcher),
+            Err(reason) => {
+                println!("left out: {reason:#}");
+                left_out.push(reason.to_string());
+            }
+        }
+    }
+    (found, left_out)
 }
 
 impl Launcher {

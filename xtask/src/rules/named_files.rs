@@ -29,26 +29,18 @@ pub(super) fn check(repo: &Repo) -> Result<Vec<String>> {
         })
         .collect();
     let mut broken = Vec::new();
-    for (path, _) in repo.sources(&["md"])? {
-        if !path.starts_with("crates") && !READ.iter().any(|read| path.starts_with(read)) {
-            continue;
+    for (path, _) in repo.sources(&["md", "rs", "toml"])? {
+        let text = fs::read_to_string(repo.root.join(&path))?;
+        let names = Names {
+            root: &repo.root,
+            document: &path,
+            crates: &crates,
+        };
+        if path.extension().is_none_or(|extension| extension != "md") {
+            broken.extend(names.missing_documents(&text));
+        } else if path.starts_with("crates") || READ.iter().any(|read| path.starts_with(read)) {
+            broken.extend(names.missing(&text));
         }
-        let text = fs::read_to_string(repo.root.join(&path))?;
-        let names = Names {
-            root: &repo.root,
-            document: &path,
-            crates: &crates,
-        };
-        broken.extend(names.missing(&text));
-    }
-    for (path, _) in repo.sources(&["rs", "toml"])? {
-        let text = fs::read_to_string(repo.root.join(&path))?;
-        let names = Names {
-            root: &repo.root,
-            document: &path,
-            crates: &crates,
-        };
-        broken.extend(names.missing_documents(&text));
     }
     Ok(broken)
 }

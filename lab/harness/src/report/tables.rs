@@ -118,10 +118,24 @@ fn ratio(ratio: Option<Ratio>) -> String {
 
 /// The counters of the policies per thousand operations; nothing if no contestant has any.
 pub(super) fn counters(page: &Measured, series: &[Series]) -> Option<String> {
-    let counted: Vec<&Row> = page.rows.iter().filter(|row| !row.counters.is_empty()).collect();
-    // A counter that is 0 in all rows has no column.
+    let counted = page.rows.iter().filter(|row| !row.counters.is_empty());
+    let rows: Vec<_> = counted
+        .map(|row| {
+            let cells = vec![keyed(row, series), row.workers.to_string()];
+            let per_thousand = 1000.0 / row.median_operations.max(1.0);
+            (row.workers, cells, row.counters.as_slice(), per_thousand)
+        })
+        .collect();
+    counter_table(&["policy", "workers"], &rows)
+}
+
+/// A row of a table of counters: its group, its first cells, its counters, and what they are multiplied by.
+type CounterRow<'a> = (usize, Vec<String>, &'a [(String, f64)], f64);
+
+/// A table of counters. One that is 0 in all rows has no column. Nothing if none is left.
+pub(super) fn counter_table(headings: &[&str], rows: &[CounterRow<'_>]) -> Option<String> {
     let mut names: Vec<&str> = Vec::new();
-    for (name, value) in counted.iter().flat_map(|row| &row.counters) {
+    for (name, value) in rows.iter().flat_map(|(_, _, counters, _)| *counters) {
         if *value > 0.0 && !names.contains(&name.as_str()) {
             names.push(name);
         }
@@ -129,19 +143,17 @@ pub(super) fn counters(page: &Measured, series: &[Series]) -> Option<String> {
     if names.is_empty() {
         return None;
     }
-    let mut headings = ["policy", "workers"].map(String::from).to_vec();
-    headings.extend(names.iter().map(|name| name.replace('_', " ")));
-    let lines = counted.iter().map(|row| {
-        let mut cells = vec![keyed(row, series), row.workers.to_string()];
-        let operations = row.median_operations.max(1.0);
-        cells.extend(names.iter().map(|name| {
-            let found = row.counters.iter().find(|(other, _)| other == name);
+    let counters = names.iter().map(|name| name.replace('_', " "));
+    let headings: Vec<String> = headings.iter().map(ToString::to_string).chain(counters).collect();
+    let rows = rows.iter().map(|(group, first, counters, factor)| {
+        let cells = names.iter().map(|name| {
+            let found = counters.iter().find(|(other, _)| other == name);
             match found {
-                Some((_, value)) if *value != 0.0 => si(value * 1000.0 / operations),
+                Some((_, value)) if *value != 0.0 => si(value * factor),
                 _ => String::from("·"),
             }
-        }));
-        (row.workers, cells)
+        });
+        (*group, first.iter().cloned().chain(cells).collect())
     });
-    Some(table(&headings, &[], lines))
+    Some(table(&headings, &[], rows))
 }

@@ -3,10 +3,10 @@
 use super::dots::{self, Dot};
 use super::page::{begin, quoted, table};
 use super::svg::escape;
-use crate::stats::{Ratio, Spread};
-use crate::table::ratio;
-use crate::text::{nanos, si};
-use crate::trial::{SettingRuns, Trial};
+use super::tables::counter_table;
+use crate::stats::Spread;
+use crate::text::nanos;
+use crate::trial::{SettingRuns, Trial, time_cells};
 
 impl Trial {
     /// Returns the report: one page without scripts.
@@ -89,8 +89,8 @@ impl Trial {
         ];
         let rows = self.cells.iter().map(|cell| {
             let mut cells = vec![quoted(&cell.setting.words())];
-            cells.extend(times(cell.wall(), self.speed_up(cell)));
-            cells.extend(times(cell.cpu(), self.cpu_ratio(cell)));
+            cells.extend(time_cells(cell.wall(), self.speed_up(cell)));
+            cells.extend(time_cells(cell.cpu(), self.cpu_ratio(cell)));
             let remark = cell.failure.as_deref().unwrap_or(&cell.detail);
             cells.extend([cell.count().to_string(), quoted(remark)]);
             (0, cells)
@@ -117,44 +117,12 @@ impl Trial {
 
     /// All counters of all settings; nothing if the program has none.
     fn all_counters(&self) -> Option<String> {
-        let mut names: Vec<&str> = Vec::new();
-        for (name, value) in self.cells.iter().flat_map(SettingRuns::counters) {
-            if *value > 0.0 && !names.contains(&name.as_str()) {
-                names.push(name);
-            }
-        }
-        if names.is_empty() {
-            return None;
-        }
-        let mut headings = vec![String::from("setting")];
-        headings.extend(names.iter().map(|name| name.replace('_', " ")));
         let counted = self.cells.iter().filter(|cell| !cell.counters().is_empty());
-        let rows = counted.map(|cell| {
-            let mut cells = vec![quoted(&cell.setting.words())];
-            cells.extend(names.iter().map(|name| {
-                let found = cell.counters().iter().find(|(other, _)| other == name);
-                match found {
-                    Some((_, value)) if *value != 0.0 => si(*value),
-                    _ => String::from("·"),
-                }
-            }));
-            (0, cells)
-        });
-        Some(table(&headings, &[], rows))
+        let rows: Vec<_> = counted
+            .map(|cell| (0, vec![quoted(&cell.setting.words())], cell.counters(), 1.0))
+            .collect();
+        counter_table(&["setting"], &rows)
     }
-}
-
-/// A median, its quartiles, and a ratio.
-fn times(spread: Option<Spread>, over: Option<Ratio>) -> [String; 3] {
-    let Some(spread) = spread else {
-        return ["–", "", ""].map(String::from);
-    };
-    let time = |seconds: f64| nanos(seconds * 1e9);
-    [
-        time(spread.median),
-        format!("{} – {}", time(spread.low), time(spread.high)),
-        over.map_or_else(String::new, ratio),
-    ]
 }
 
 #[cfg(test)]
