@@ -15,11 +15,9 @@ const MUTANTS: usize = 4;
 pub(crate) fn run(repo: &Repo) -> Result<()> {
     // All of them take hours: that is `cargo xtask deep`.
     let mutants = mutants::Options {
-        name: None,
-        structure: None,
-        checker: None,
         limit: 300,
         sample: Some(MUTANTS),
+        ..mutants::Options::default()
     };
     let models = Background::start(repo);
     let mut summary = Vec::new();

@@ -72,17 +72,12 @@ type Exploration<'a> = (Job, &'static str, &'a dyn Fn() -> Result<()>);
 /// All of them, each also when one before it failed.
 pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
     let models = models::Options {
-        filter: None,
-        jobs: None,
         limit: options.limit,
-        clippy: false,
+        ..models::Options::default()
     };
     let mutants = mutants::Options {
-        name: None,
-        structure: None,
-        checker: None,
         limit: 300,
-        sample: None,
+        ..mutants::Options::default()
     };
     let bound = [("LOOM_MAX_PREEMPTIONS", options.preemptions.to_string())];
     let number = [("WARPWEFT_SHUTTLE_ITERATIONS", options.iterations.to_string())];
