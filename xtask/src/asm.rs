@@ -176,14 +176,7 @@ fn code_of<'a>(file: &object::File<'a>, text: &str) -> Result<Vec<(String, u64, 
 
 fn build(repo: &Repo, policies: bool) -> Result<PathBuf> {
     let mut command = run::cargo(&repo.root);
-    command.args([
-        "build",
-        "--release",
-        "--package",
-        "warpweft",
-        "--example",
-        EXAMPLE,
-    ]);
+    command.args(["build", "--release", "-p", "warpweft", "--example", EXAMPLE]);
     let mut target = repo.target.clone();
     if policies {
         target.push("asm");

@@ -15,11 +15,9 @@ const MUTANTS: usize = 4;
 pub(crate) fn run(repo: &Repo) -> Result<()> {
     // All of them take hours: that is `cargo xtask deep`.
     let mutants = mutants::Options {
-        name: None,
-        structure: None,
-        checker: None,
         limit: 300,
         sample: Some(MUTANTS),
+        ..mutants::Options::default()
     };
     let models = Background::start(repo);
     let mut summary = Vec::new();
@@ -105,64 +103,29 @@ pub(crate) fn run(repo: &Repo) -> Result<()> {
 /// off.
 fn test(repo: &Repo, tests: &mut Tests) -> Result<()> {
     let mut success = true;
-    let mut others = vec!["test", "--no-fail-fast"];
-    for package in repo.not_by_default() {
-        others.extend(["--package", &package.name]);
-    }
+    let packages = repo.not_by_default();
+    let others: String = packages
+        .map(|package| format!(" --package {}", package.name))
+        .collect();
+    let others = format!("test --no-fail-fast{others}");
     for arguments in [
-        ["test", "--no-fail-fast"].as_slice(),
+        "test --no-fail-fast",
         &others,
         // By itself it is without its features, which the lab switches on for the whole workspace.
-        &["test", "--package", "warpweft-policy", "--lib", "spec::"],
-        &[
-            "test",
-            "--no-fail-fast",
-            "--package",
-            "warpweft-conformance",
-            "--test",
-            "presets_wide",
-        ],
-        &["test", "--package", "warpweft-mpi", "--features", "raw", "--lib"],
+        "test --package warpweft-policy --lib spec::",
+        "test --no-fail-fast --package warpweft-conformance --test presets_wide",
+        "test --package warpweft-mpi --features raw --lib",
         // Features that nothing in the workspace switches on, because the lab measures without them; and a
         // test that is for this place alone.
-        &[
-            "test",
-            "--no-fail-fast",
-            "--package",
-            "warpweft",
-            "--features",
-            "stacks,tracing",
-            "--lib",
-            "--test",
-            "adversary",
-            "--test",
-            "spans",
-            "--test",
-            "fibers",
-            "--test",
-            "effects",
-            "--test",
-            "stalls",
-            "--test",
-            "stalls_in_time",
-            "--test",
-            "dump_stacks",
-            "--test",
-            "threads",
-        ],
-        &[
-            "test",
-            "--package",
-            "warpweft",
-            "--features",
-            "stacks,tracing",
-            "--doc",
-            "src/lib.rs",
-        ],
+        "test --no-fail-fast --package warpweft --features stacks,tracing --lib --test adversary --test spans \
+         --test fibers --test effects --test stalls --test stalls_in_time --test dump_stacks --test threads",
+        "test --package warpweft --features stacks,tracing --doc src/lib.rs",
     ] {
         let mut command = run::cargo(&repo.root);
         // The hostile programs with each number of workers; without it they are run with 2.
-        command.args(arguments).env("WARPWEFT_ADVERSARY_ALL", "1");
+        command
+            .args(arguments.split(' '))
+            .env("WARPWEFT_ADVERSARY_ALL", "1");
         success &= run::tee(&mut command, |line| {
             tests.add(line);
         })?;
@@ -176,16 +139,8 @@ fn test(repo: &Repo, tests: &mut Tests) -> Result<()> {
 /// program that the tests have built.
 fn smoke(repo: &Repo) -> Result<()> {
     for workload in ["pcap", "mapreducefib"] {
-        let arguments = [
-            "run",
-            "--package",
-            "warpweft-lab",
-            "--",
-            "explore",
-            workload,
-            "--smoke",
-        ];
-        run::run(run::cargo(&repo.root).args(arguments))?;
+        let arguments = format!("run --package warpweft-lab -- explore {workload} --smoke");
+        run::run(run::cargo(&repo.root).args(arguments.split(' ')))?;
     }
     Ok(())
 }

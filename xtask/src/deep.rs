@@ -4,6 +4,7 @@ use crate::models::{self, Checker};
 use crate::repo::Repo;
 use crate::{adversary, mutants, publish, rayon, run, trials};
 use anyhow::{Result, ensure};
+use std::process::Command;
 
 /// One of the explorations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -71,17 +72,12 @@ type Exploration<'a> = (Job, &'static str, &'a dyn Fn() -> Result<()>);
 /// All of them, each also when one before it failed.
 pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
     let models = models::Options {
-        filter: None,
-        jobs: None,
         limit: options.limit,
-        clippy: false,
+        ..models::Options::default()
     };
     let mutants = mutants::Options {
-        name: None,
-        structure: None,
-        checker: None,
         limit: 300,
-        sample: None,
+        ..mutants::Options::default()
     };
     let bound = [("LOOM_MAX_PREEMPTIONS", options.preemptions.to_string())];
     let number = [("WARPWEFT_SHUTTLE_ITERATIONS", options.iterations.to_string())];
@@ -165,84 +161,58 @@ const SIGNALS: u32 = 1_000_000;
 /// How many dumps look at tasks that begin, wait and end.
 const DUMPS: u32 = 1_000_000;
 
+/// `cargo test --quiet` with these words behind it. It may have random delays at the named points.
+fn tests(repo: &Repo, words: &str, has_delays: bool) -> Command {
+    let mut command = run::cargo(&repo.root);
+    command.args(["test", "--quiet"]).args(words.split(' '));
+    if has_delays {
+        command.env("RUSTFLAGS", run::rustflags(Some("warpweft_chaos")));
+        command.env("CARGO_TARGET_DIR", repo.target.join("chaos"));
+    }
+    command
+}
+
+/// Runs tests that read from a variable how often they do something.
+fn many(mut tests: Command, (variable, count): (&str, u32), failure: &str) -> Result<()> {
+    tests.env(variable, count.to_string());
+    ensure!(run::tee(&mut tests, |_| {})?, "one of {count} {failure}");
+    Ok(())
+}
+
 /// The program of tokio#4730 in this number of forms, with random delays: none of them may hang.
 fn hogs(repo: &Repo) -> Result<()> {
     println!("{SEEDS} seeds");
-    let mut command = run::cargo(&repo.root);
-    command.args([
-        "test",
-        "--quiet",
-        "-p",
-        "warpweft",
-        "--test",
-        "policies",
-        "busy_wakers",
-    ]);
-    command
-        .env("RUSTFLAGS", run::rustflags(Some("warpweft_chaos")))
-        .env("CARGO_TARGET_DIR", repo.target.join("chaos"))
-        .env("WARPWEFT_SEEDS", SEEDS.to_string());
-    ensure!(run::tee(&mut command, |_| {})?, "one of {SEEDS} seeds hangs");
-    Ok(())
+    let tests = tests(repo, "-p warpweft --test policies busy_wakers", true);
+    many(tests, ("WARPWEFT_SEEDS", SEEDS), "seeds hangs")
 }
 
 /// Cancels a million tokens at random moments, and counts what is left.
 fn cancellations(repo: &Repo) -> Result<()> {
-    let mut command = run::cargo(&repo.root);
-    command.args(["test", "--quiet", "--release", "-p", "warpweft"]);
-    command.args(["--test", "cancel", "random_cancellations"]);
-    command.env("WARPWEFT_CANCELLATIONS", CANCELLATIONS.to_string());
-    ensure!(
-        run::tee(&mut command, |_| {})?,
-        "one of {CANCELLATIONS} cancellations went wrong"
-    );
-    Ok(())
+    let words = "--release -p warpweft --test cancel random_cancellations";
+    let count = ("WARPWEFT_CANCELLATIONS", CANCELLATIONS);
+    many(tests(repo, words, false), count, "cancellations went wrong")
 }
 
 /// Resizes a pool of each policy ten thousand times, beside tasks of every kind.
 fn sizes(repo: &Repo) -> Result<()> {
-    let mut command = run::cargo(&repo.root);
-    command.args(["test", "--quiet", "--release", "-p", "warpweft"]);
-    command.args(["--test", "threads", "nothing_is_lost_in_a_storm_of_sizes"]);
-    command.env("WARPWEFT_RESIZES", RESIZES.to_string());
-    ensure!(
-        run::tee(&mut command, |_| {})?,
-        "one of {RESIZES} sizes went wrong"
-    );
-    Ok(())
+    let words = "--release -p warpweft --test threads nothing_is_lost_in_a_storm_of_sizes";
+    let count = ("WARPWEFT_RESIZES", RESIZES);
+    many(tests(repo, words, false), count, "sizes went wrong")
 }
 
 /// A thread panics and unwinds all the time, and its stack is copied a million times.
 fn signals(repo: &Repo) -> Result<()> {
-    let mut command = run::cargo(&repo.root);
-    command.args(["test", "--quiet", "--release", "-p", "warpweft-platform"]);
-    command.args(["--test", "stack_copy", "--", "signals_come", "threads_end"]);
-    command.env("WARPWEFT_SIGNALS", SIGNALS.to_string());
-    ensure!(
-        run::tee(&mut command, |_| {})?,
-        "one of {SIGNALS} signals was too many"
-    );
-    Ok(())
+    let words = "--release -p warpweft-platform --test stack_copy -- signals_come threads_end";
+    let count = ("WARPWEFT_SIGNALS", SIGNALS);
+    many(tests(repo, words, false), count, "signals was too many")
 }
 
 /// Dumps in a loop, without and with random delays: none of them may hang or accuse a task.
 fn dumps(repo: &Repo) -> Result<()> {
-    for (cfg, count) in [(None, DUMPS), (Some("warpweft_chaos"), DUMPS / 10)] {
-        let mut command = run::cargo(&repo.root);
-        command.args(["test", "--quiet", "--release", "-p", "warpweft"]);
-        command.args([
-            "--test",
-            "dump",
-            "--",
-            "a_thousand_dumps_beside_tasks",
-            "dumps_of_a",
-        ]);
-        if cfg.is_some() {
-            command.env("RUSTFLAGS", run::rustflags(cfg));
-            command.env("CARGO_TARGET_DIR", repo.target.join("chaos"));
-        }
-        command.env("WARPWEFT_DUMPS", count.to_string());
-        ensure!(run::tee(&mut command, |_| {})?, "one of {count} dumps was wrong");
+    let words = "--release -p warpweft --test dump -- a_thousand_dumps_beside_tasks dumps_of_a";
+    for (has_delays, count) in [(false, DUMPS), (true, DUMPS / 10)] {
+        let tests = tests(repo, words, has_delays);
+        many(tests, ("WARPWEFT_DUMPS", count), "dumps was wrong")?;
     }
     Ok(())
 }
@@ -267,30 +237,20 @@ fn pollers(repo: &Repo) -> Result<()> {
 
 /// The tests of the library with `--cfg warpweft_chaos`, again and again: each round has other delays.
 fn chaos(repo: &Repo, rounds: u32) -> Result<()> {
-    let names: Vec<_> = repo.library().map(|package| package.name.as_str()).collect();
+    let packages = repo.library().map(|package| format!(" -p {}", package.name));
+    let words = format!("--tests{}", packages.collect::<String>());
     let mut failed = 0;
     for round in 1..=rounds {
-        let mut command = run::cargo(&repo.root);
-        command
-            .args(["test", "--quiet", "--tests"])
-            .args(names.iter().flat_map(|name| ["-p", name]));
-        command.env("RUSTFLAGS", run::rustflags(Some("warpweft_chaos")));
-        command.env("CARGO_TARGET_DIR", repo.target.join("chaos"));
         println!("round {round} of {rounds}");
-        failed += u32::from(!run::tee(&mut command, |_| {})?);
+        failed += u32::from(!run::tee(&mut tests(repo, &words, true), |_| {})?);
     }
     // The programs that wait for each other are short: each runs on six kinds of pools, ten thousand times
     // and more.
     println!("joins, scopes and waits, each {PROGRAM_ROUNDS} times");
-    let mut command = run::cargo(&repo.root);
-    command.args(["test", "--quiet", "-p", "warpweft"]);
-    command.args(["--test", "fork_join", "--test", "blocking", "--"]);
-    command.args(["joins::", "scopes::", "direct_waits::"]);
-    command
-        .env("RUSTFLAGS", run::rustflags(Some("warpweft_chaos")))
-        .env("CARGO_TARGET_DIR", repo.target.join("chaos"))
-        .env("WARPWEFT_ROUNDS", PROGRAM_ROUNDS.to_string());
-    failed += u32::from(!run::tee(&mut command, |_| {})?);
+    let words = "-p warpweft --test fork_join --test blocking -- joins:: scopes:: direct_waits::";
+    let mut tests = tests(repo, words, true);
+    tests.env("WARPWEFT_ROUNDS", PROGRAM_ROUNDS.to_string());
+    failed += u32::from(!run::tee(&mut tests, |_| {})?);
     ensure!(failed == 0, "{failed} of the runs with random delays failed");
     Ok(())
 }

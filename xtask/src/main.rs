@@ -19,6 +19,7 @@
 //!  observe    what the recorder, a trace and a dump cost
 //!  publish    the packages, and the oldest compiler that builds them
 //!  counts     tests that passed and failed
+//!  turns      contestants that run by turns, and quartiles
 //!  ci, deep   all of it, short and long
 //! ```
 #![forbid(unsafe_code)]
@@ -50,6 +51,7 @@ mod targets;
 mod tests_index;
 mod text;
 mod trials;
+mod turns;
 
 use clap::{Parser, Subcommand};
 use models::Checker;

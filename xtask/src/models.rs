@@ -48,7 +48,7 @@ impl Checker {
     }
 }
 
-#[derive(Debug, Clone, clap::Args)]
+#[derive(Debug, Default, Clone, clap::Args)]
 pub(crate) struct Options {
     /// Only models with this text in `package::file::test`.
     pub(crate) filter: Option<String>,
@@ -196,21 +196,11 @@ pub(crate) fn clippy(repo: &Repo, checker: Checker) -> Result<()> {
         .args(["clippy", "--tests"])
         .args(repo.library().flat_map(|package| ["-p", &package.name]));
     // The checkers' atomics and locks are large; that says nothing of the product.
-    let sizes = [
-        "-A",
-        "clippy::result_large_err",
-        "-A",
-        "clippy::large_enum_variant",
-    ];
-    command.args(["--", "-D", "warnings"]).args(sizes);
+    let sizes = "-A clippy::result_large_err -A clippy::large_enum_variant";
+    command.args(["--", "-D", "warnings"]).args(sizes.split(' '));
     // The tests of a simulated machine deny this themselves: other tests are compiled for it, too.
     if checker != Checker::Sim {
-        command.args([
-            "-D",
-            "clippy::disallowed_methods",
-            "-D",
-            "clippy::disallowed_types",
-        ]);
+        command.args("-D clippy::disallowed_methods -D clippy::disallowed_types".split(' '));
     }
     command
         .env("RUSTFLAGS", run::rustflags(checker.cfg()))
@@ -233,16 +223,8 @@ pub(crate) fn simulate(repo: &Repo, arguments: &[String]) -> Result<()> {
     let products = repo.target.join("simulate");
     let target = run::host()?;
     let mut command = run::cargo(&repo.root);
-    command.args([
-        "build",
-        "--release",
-        "-p",
-        "warpweft-lab",
-        "--bin",
-        "warpweft",
-        "--target",
-        &target,
-    ]);
+    command.args("build --release -p warpweft-lab --bin warpweft --target".split(' '));
+    command.arg(&target);
     command
         .env("RUSTFLAGS", simulator_flags())
         .env("CARGO_TARGET_DIR", &products);

@@ -5,6 +5,7 @@
 
 use crate::repo::Repo;
 use crate::run;
+use crate::turns::{self, Quartiles};
 use anyhow::{Context as _, Result, bail, ensure};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -121,10 +122,10 @@ impl Row {
     }
 
     /// How much longer it takes, by the quartiles of ratios.
-    fn ratio(what: String, ratios: [f64; 3], goal: f64) -> Self {
-        let [low, middle, high] = ratios.map(|ratio| (ratio - 1.0) * 100.0);
-        let rest = format!(" [{low:.2} to {high:.2}]");
-        Self::new(what, middle, "%", goal, &rest)
+    fn ratio(what: String, ratios: Quartiles, goal: f64) -> Self {
+        let more = |ratio: f64| (ratio - 1.0) * 100.0;
+        let rest = format!(" [{:.2} to {:.2}]", more(ratios.low), more(ratios.high));
+        Self::new(what, more(ratios.median), "%", goal, &rest)
     }
 }
 
@@ -143,6 +144,7 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
             .as_deref()
             .is_none_or(|only| load.name.contains(only))
     };
+    let ratio = |one, other| one / other;
     for load in LOADS.iter().filter(is_wanted) {
         let [with, without] = [&with, &without].map(|folder| folder.join(load.program));
         let name = format!("rare events, {}", load.name);
@@ -154,7 +156,7 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
             }
             None => println!("no valgrind: instructions are not counted"),
         }
-        let measured = ratios(options.rounds, load, (&with, "off"), (&without, "off"))?;
+        let measured = by_turns(options.rounds, load, (&with, "off"), (&without, "off"), ratio)?;
         for (time_of, ratios) in load.times.iter().zip(measured) {
             rows.push(Row::ratio(format!("{name}: {time_of}"), ratios, SPARSE_GOAL));
         }
@@ -166,7 +168,7 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<()> {
             let what = format!("{name}: instructions");
             rows.push(Row::more(what, counts.on, counts.off, goal));
         }
-        let measured = ratios(options.rounds, load, (&with, "on"), (&with, "off"))?;
+        let measured = by_turns(options.rounds, load, (&with, "on"), (&with, "off"), ratio)?;
         for (time_of, ratios) in load.times.iter().zip(measured) {
             rows.push(Row::ratio(format!("{name}: {time_of}"), ratios, goal));
         }
@@ -196,17 +198,14 @@ fn others(with: &Path, options: &Options, rows: &mut Vec<Row>) -> Result<()> {
         (Load::of_tasks(&["turn"]), "a step with its push", 2.0),
     ];
     for (load, name, records) in turns {
-        let load = &load;
-        let each = by_turns(options.rounds, || {
-            let [on, off] = ["on", "off"].map(|steps| times(&with_cost, load, steps));
-            Ok(vec![(on?[0] - off?[0]) / COUNT as f64 / records])
-        })?;
-        let each = each[0];
-        let rest = format!(" [{:.2} to {:.2}]", each[0], each[2]);
+        let (on, off) = ((&*with_cost, "on"), (&*with_cost, "off"));
+        let more = by_turns(options.rounds, &load, on, off, |on, off| on - off)?[0];
+        let each = |time: f64| time / COUNT as f64 / records;
+        let rest = format!(" [{:.2} to {:.2}]", each(more.low), each(more.high));
         // The goal is of a stamp and its record: a push is another one.
         rows.push(Row::new(
             format!("recorded: {name}"),
-            each[1],
+            each(more.median),
             "ns",
             STEP_GOAL * records,
             &rest,
@@ -288,12 +287,28 @@ fn times(program: &Path, load: &Load, steps: &str) -> Result<Vec<f64>> {
     Ok(figures)
 }
 
-/// Runs two programs by turns, each with steps `on` or `off`. Returns the quartiles of each time's ratio.
-fn ratios(rounds: usize, load: &Load, one: (&Path, &str), other: (&Path, &str)) -> Result<Vec<[f64; 3]>> {
-    by_turns(rounds, || {
-        let [one, other] = [one, other].map(|(program, steps)| times(program, load, steps));
-        Ok(one?.iter().zip(other?).map(|(one, other)| one / other).collect())
-    })
+/// Runs two programs by turns, each with steps `on` or `off`. Returns the quartiles of what `combine` makes
+/// of the two in a round, for each time that they print.
+fn by_turns(
+    rounds: usize,
+    load: &Load,
+    one: (&Path, &str),
+    other: (&Path, &str),
+    combine: fn(f64, f64) -> f64,
+) -> Result<Vec<Quartiles>> {
+    let rounds = turns::rounds(rounds + 1, &[one, other], |(program, steps)| {
+        times(program, load, steps)
+    })?;
+    Ok(combined(&rounds, load.times.len(), combine))
+}
+
+/// The first round does not count.
+fn combined(rounds: &[[Vec<f64>; 2]], times: usize, combine: fn(f64, f64) -> f64) -> Vec<Quartiles> {
+    let quartiles = |time: usize| {
+        let values = rounds.iter().map(|[one, other]| combine(one[time], other[time]));
+        Quartiles::of(values.skip(1)).expect("there is a second round")
+    };
+    (0..times).map(quartiles).collect()
 }
 
 /// Instructions of a task or a request: without rare events, with them, and with steps.
@@ -305,22 +320,14 @@ struct Instructions {
 
 /// Counts the instructions of both programs by turns, or returns `None` without valgrind.
 fn instructions(load: &Load, with: &Path, without: &Path) -> Result<Option<Instructions>> {
-    let mut all = [const { Vec::new() }; 3];
-    for _ in 0..load.counts {
-        for (all, (program, steps)) in all
-            .iter_mut()
-            .zip([(without, "off"), (with, "off"), (with, "on")])
-        {
-            match instructions_once(program, load, steps)? {
-                Some(each) => all.push(each),
-                None => return Ok(None),
-            }
-        }
-    }
-    let [without, off, on] = all.map(|mut all| {
-        all.sort_by(f64::total_cmp);
-        all[all.len() / 2]
-    });
+    let runs = [(without, "off"), (with, "off"), (with, "on")];
+    let rounds = turns::rounds(load.counts, &runs, |(program, steps)| {
+        instructions_once(program, load, steps)
+    })?;
+    let median = |which: usize| Some(Quartiles::of(rounds.iter().filter_map(|round| round[which]))?.median);
+    let (Some(without), Some(off), Some(on)) = (median(0), median(1), median(2)) else {
+        return Ok(None);
+    };
     Ok(Some(Instructions { without, off, on }))
 }
 
@@ -343,22 +350,6 @@ fn instructions_once(program: &Path, load: &Load, steps: &str) -> Result<Option<
     Ok(Some((many? - few?) / (2 * load.counted) as f64))
 }
 
-/// Measures so many times. Returns the lower quartile, the median and the upper quartile of each figure. The
-/// first run does not count.
-fn by_turns(rounds: usize, mut measure: impl FnMut() -> Result<Vec<f64>>) -> Result<Vec<[f64; 3]>> {
-    let mut all = vec![Vec::new(); measure()?.len()];
-    for _ in 0..rounds {
-        for (all, figure) in all.iter_mut().zip(measure()?) {
-            all.push(figure);
-        }
-    }
-    let quartiles = all.into_iter().map(|mut all| {
-        all.sort_by(f64::total_cmp);
-        [1, 2, 3].map(|quarter| all[(all.len() - 1) * quarter / 4])
-    });
-    Ok(quartiles.collect())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -377,13 +368,13 @@ mod tests {
     }
 
     #[test]
-    fn quartiles_leave_the_first_run_out() {
-        let mut next = [100.0, 4.0, 1.0, 3.0, 5.0, 2.0].into_iter();
-        let measure = || {
-            let figure = next.next().context("five")?;
-            Ok(vec![figure, -figure])
+    fn quartiles_leave_the_first_round_out() {
+        let rounds = [100.0, 4.0, 1.0, 3.0, 5.0, 2.0].map(|time| [vec![time, 0.0], vec![0.0, time]]);
+        let quartiles = combined(&rounds, 2, |one, other| one - other);
+        let [first, second] = quartiles[..] else {
+            panic!("{quartiles:?}");
         };
-        let quartiles = by_turns(5, measure).expect("there are six");
-        assert_eq!(quartiles, [[2.0, 3.0, 4.0], [-4.0, -3.0, -2.0]]);
+        assert_eq!([first.low, first.median, first.high], [2.0, 3.0, 4.0]);
+        assert_eq!([second.low, second.median, second.high], [-4.0, -3.0, -2.0]);
     }
 }

@@ -4,9 +4,9 @@
 use crate::counts::Tests;
 use crate::repo::Repo;
 use crate::run;
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 /// Turns the skip of the test into a failure: the interpreter that has the package.
 const VARIABLE: &str = "WARPWEFT_PERFETTO_PYTHON";
@@ -40,35 +40,16 @@ pub(crate) fn run(repo: &Repo) -> Result<String> {
 
 /// Returns the interpreter of an environment that has the package.
 fn installed(folder: &Path) -> Result<PathBuf> {
-    let python = folder.join(if cfg!(windows) {
-        "Scripts/python.exe"
-    } else {
-        "bin/python"
-    });
+    let python = run::python(folder);
     if has_package(&python) {
         return Ok(python);
     }
-    run::run(Command::new("python3").args(["-m", "venv"]).arg(folder)).context("no environment of Python")?;
-    let mut pip = Command::new(&python);
-    pip.args([
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-        "perfetto",
-    ]);
-    run::run(&mut pip).context("pip cannot install it; is there a network?")?;
+    run::pip_install(folder, "perfetto")?;
     ensure!(has_package(&python), "it is installed and has no schema");
     Ok(python)
 }
 
 fn has_package(python: &Path) -> bool {
     let import = "from perfetto.protos.perfetto.trace import perfetto_trace_pb2";
-    let mut command = Command::new(python);
-    command
-        .args(["-c", import])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    command.status().is_ok_and(|status| status.success())
+    run::succeeds(Command::new(python).args(["-c", import]))
 }

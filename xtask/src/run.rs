@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::thread;
@@ -102,6 +102,29 @@ pub(crate) fn capture(command: &mut Command) -> Result<Vec<u8>> {
         output.status
     );
     Ok(output.stdout)
+}
+
+/// Returns true if a command can be run and succeeds. What it prints is not shown.
+pub(crate) fn succeeds(command: &mut Command) -> bool {
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+/// The interpreter of an environment of Python.
+pub(crate) fn python(environment: &Path) -> PathBuf {
+    environment.join(if cfg!(windows) {
+        "Scripts/python.exe"
+    } else {
+        "bin/python"
+    })
+}
+
+/// Makes an environment of Python, and installs a package there.
+pub(crate) fn pip_install(environment: &Path, package: &str) -> Result<()> {
+    run(Command::new("python3").args(["-m", "venv"]).arg(environment)).context("no environment of Python")?;
+    let mut pip = Command::new(python(environment));
+    pip.args("-m pip install --quiet --disable-pip-version-check".split(' '));
+    run(pip.arg(package)).with_context(|| format!("pip cannot install {package}; is there a network?"))
 }
 
 fn describe(command: &Command) -> String {

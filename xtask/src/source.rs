@@ -27,6 +27,38 @@ pub(crate) fn paths(file: &syn::File) -> Vec<Named> {
     finder.found
 }
 
+/// The paths among any tokens, as macros take them: runs of `name :: name`, and where each begins.
+pub(crate) fn paths_of_tokens(tokens: TokenStream) -> Vec<(Vec<String>, Span)> {
+    let mut found: Vec<(Vec<String>, Span)> = Vec::new();
+    // How many colons there are since a name, if nothing else is behind it.
+    let mut colons = None;
+    for token in tokens {
+        colons = match token {
+            TokenTree::Punct(punct) if punct.as_char() == ':' => colons.map(|colons| colons + 1),
+            TokenTree::Ident(name) => {
+                match found.last_mut() {
+                    Some((path, _)) if colons == Some(2) => path.push(name.to_string()),
+                    _ => found.push((vec![name.to_string()], name.span())),
+                }
+                Some(0)
+            }
+            TokenTree::Group(group) => {
+                found.extend(paths_of_tokens(group.stream()));
+                None
+            }
+            _ => None,
+        };
+    }
+    found.retain(|(path, _)| path.len() > 1);
+    found
+}
+
+/// The names of a path, one after the other.
+pub(crate) fn names(path: &syn::Path) -> Vec<String> {
+    let names = path.segments.iter().map(|segment| segment.ident.to_string());
+    names.collect()
+}
+
 /// Returns true if an item is for tests only.
 pub(crate) fn is_test(attributes: &[syn::Attribute]) -> bool {
     attributes.iter().any(|attribute| {
@@ -72,41 +104,6 @@ impl Finder {
             syn::UseTree::Group(group) => group.items.iter().for_each(|tree| self.use_tree(prefix, tree)),
         }
     }
-
-    /// Macros take any tokens: a run of `name :: name` is a path.
-    fn tokens(&mut self, tokens: TokenStream) {
-        let mut run: Option<(String, Span)> = None;
-        let mut colons = 0;
-        for token in tokens {
-            match token {
-                TokenTree::Punct(punct) if punct.as_char() == ':' => colons += 1,
-                TokenTree::Ident(ident) if colons == 2 && run.is_some() => {
-                    if let Some((path, _)) = &mut run {
-                        path.push_str(&format!("::{ident}"));
-                    }
-                    colons = 0;
-                }
-                TokenTree::Ident(ident) => {
-                    self.end(run.replace((ident.to_string(), ident.span())));
-                    colons = 0;
-                }
-                other => {
-                    self.end(run.take());
-                    colons = 0;
-                    if let TokenTree::Group(group) = other {
-                        self.tokens(group.stream());
-                    }
-                }
-            }
-        }
-        self.end(run);
-    }
-
-    fn end(&mut self, run: Option<(String, Span)>) {
-        if let Some((path, span)) = run.filter(|(path, _)| path.contains("::")) {
-            self.add(path, span);
-        }
-    }
 }
 
 impl<'ast> Visit<'ast> for Finder {
@@ -128,11 +125,7 @@ impl<'ast> Visit<'ast> for Finder {
     }
 
     fn visit_path(&mut self, path: &'ast syn::Path) {
-        let names: Vec<_> = path
-            .segments
-            .iter()
-            .map(|segment| segment.ident.to_string())
-            .collect();
+        let names = names(path);
         if let (true, Some(first)) = (names.len() > 1, path.segments.first()) {
             self.add(names.join("::"), first.ident.span());
         }
@@ -141,7 +134,9 @@ impl<'ast> Visit<'ast> for Finder {
 
     fn visit_macro(&mut self, call: &'ast syn::Macro) {
         self.visit_path(&call.path);
-        self.tokens(call.tokens.clone());
+        for (path, span) in paths_of_tokens(call.tokens.clone()) {
+            self.add(path.join("::"), span);
+        }
     }
 
     fn visit_attribute(&mut self, _: &'ast syn::Attribute) {}

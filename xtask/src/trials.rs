@@ -68,14 +68,8 @@ const PROGRAMS: [(&str, Build); 3] = [
         Ok(("axum", target.join("release/axum_load"), &[]))
     }),
     ("fibers", |repo| {
-        run::run(run::cargo(&repo.root).args([
-            "build",
-            "--release",
-            "-p",
-            "warpweft-examples",
-            "--bin",
-            "fibers",
-        ]))?;
+        let arguments = "build --release -p warpweft-examples --bin fibers";
+        run::run(run::cargo(&repo.root).args(arguments.split(' ')))?;
         Ok(("fibers", repo.target.join("release/fibers"), &["20000"]))
     }),
 ];

@@ -2,9 +2,13 @@
 //!
 //! A failure of MPI ends the job with a panic: no measure can continue after it.
 
+use std::ops::DerefMut;
 use std::time::Duration;
 use warpweft_mpi::Comm;
-use warpweft_mpi::raw::RawRequest;
+use warpweft_mpi::raw::{RawMpi, RawRequest};
+
+/// Why a result of MPI is not an error.
+pub(crate) const FAILED: &str = "MPI does not fail";
 
 /// Two computations at once.
 pub(crate) trait ForkJoin {
@@ -45,18 +49,44 @@ pub(crate) trait Calls: ForkJoin {
     fn rank(&self) -> usize;
     fn size(&self) -> usize;
 
+    /// MPI for one call. Where threads share it, it is locked as long as the result lives.
+    fn mpi(&self) -> impl DerefMut<Target = RawMpi>;
+
     /// Sends, and returns when the bytes may be used again.
-    fn send(&self, to: usize, tag: i32, bytes: Vec<u8>) -> Vec<u8>;
+    fn send(&self, to: usize, tag: i32, bytes: Vec<u8>) -> Vec<u8> {
+        self.wait(self.post_send(to, tag, bytes))
+    }
+
     /// Receives a message that is at most as long as the buffer.
-    fn recv(&self, from: usize, tag: i32, buffer: Vec<u8>) -> Vec<u8>;
-    fn post_send(&self, to: usize, tag: i32, bytes: Vec<u8>) -> RawRequest;
-    fn post_recv(&self, from: usize, tag: i32, buffer: Vec<u8>) -> RawRequest;
-    fn post_all_to_all(&self, bytes: Vec<u8>) -> RawRequest;
-    fn post_all_gather(&self, bytes: Vec<u8>) -> RawRequest;
-    fn post_barrier(&self) -> RawRequest;
+    fn recv(&self, from: usize, tag: i32, buffer: Vec<u8>) -> Vec<u8> {
+        self.wait(self.post_recv(from, tag, buffer))
+    }
+
+    fn post_send(&self, to: usize, tag: i32, bytes: Vec<u8>) -> RawRequest {
+        self.mpi().isend(to, tag, bytes).expect(FAILED)
+    }
+
+    fn post_recv(&self, from: usize, tag: i32, buffer: Vec<u8>) -> RawRequest {
+        self.mpi().irecv(from, tag, buffer).expect(FAILED)
+    }
+
+    fn post_all_to_all(&self, bytes: Vec<u8>) -> RawRequest {
+        self.mpi().ialltoall(bytes).expect(FAILED)
+    }
+
+    fn post_all_gather(&self, bytes: Vec<u8>) -> RawRequest {
+        self.mpi().iallgather(bytes).expect(FAILED)
+    }
+
+    fn post_barrier(&self) -> RawRequest {
+        self.mpi().ibarrier().expect(FAILED)
+    }
 
     /// Looks once. Returns true if the request is over.
-    fn test(&self, request: &mut RawRequest) -> bool;
+    fn test(&self, request: &mut RawRequest) -> bool {
+        self.mpi().test(request).expect(FAILED)
+    }
+
     /// Waits for the request. It may be over already.
     fn wait(&self, request: RawRequest) -> Vec<u8>;
     /// Does `parts` parts of some work while the requests travel. A contestant whose calls block waits first.

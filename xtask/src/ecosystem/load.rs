@@ -2,6 +2,7 @@
 
 use crate::repo::Repo;
 use crate::run;
+use crate::turns::{self, Quartiles};
 use anyhow::{Context as _, Result, bail, ensure};
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -77,39 +78,27 @@ pub(super) fn compare_with(program: &Path, options: &Load) -> Result<String> {
         options.rounds > 0 && options.milliseconds > 0 && options.connections > 0 && options.workers > 0,
         "each of these is at least 1"
     );
-    let mut rounds = Vec::new();
-    for round in 0..options.rounds {
-        let mut outcomes = [None; CONTESTANTS.len()];
-        for turn in 0..CONTESTANTS.len() {
-            let which = (round + turn) % CONTESTANTS.len();
-            let (name, what) = CONTESTANTS[which];
-            outcomes[which] = Some(ask(program, name, options).with_context(|| format!("{what} failed"))?);
-        }
-        rounds.push(outcomes.map(|outcome| outcome.expect("each had its turn")));
-    }
+    let rounds = turns::rounds(options.rounds, &CONTESTANTS, |(name, what)| {
+        ask(program, name, options).with_context(|| format!("{what} failed"))
+    })?;
+    let cell = |of: &dyn Fn(&[Outcome; CONTESTANTS.len()]) -> f64, digits| {
+        let values = Quartiles::of(rounds.iter().map(of));
+        values.map_or_else(String::new, |values| values.text(digits))
+    };
     println!("| server | {} |", QUANTITIES.map(|(name, _)| name).join(" | "));
     println!("|---|{}", "---|".repeat(QUANTITIES.len()));
     for (which, (_, what)) in CONTESTANTS.iter().enumerate() {
-        let cells = QUANTITIES.map(|(_, of)| cell(&rounds, |round| of(&round[which]), 0));
+        let cells = QUANTITIES.map(|(_, of)| cell(&|round| of(&round[which]), 0));
         println!("| {what} | {} |", cells.join(" | "));
     }
     for (which, (_, what)) in CONTESTANTS.iter().enumerate().take(BASELINE) {
-        let cells =
-            QUANTITIES.map(|(_, of)| cell(&rounds, |round| of(&round[which]) / of(&round[BASELINE]), 2));
+        let cells = QUANTITIES.map(|(_, of)| cell(&|round| of(&round[which]) / of(&round[BASELINE]), 2));
         println!("| {what} ÷ tokio | {} |", cells.join(" | "));
     }
     Ok(format!(
         "{} rounds of {} ms, {} connections, {} workers: medians and quartiles, ratios in the same round",
         options.rounds, options.milliseconds, options.connections, options.workers
     ))
-}
-
-/// The median and the quartiles of a quantity over all rounds.
-fn cell<T>(rounds: &[T], of: impl Fn(&T) -> f64, digits: usize) -> String {
-    let mut values: Vec<f64> = rounds.iter().map(of).collect();
-    values.sort_by(f64::total_cmp);
-    let at = |quarter: usize| values[(values.len() - 1) * quarter / 4];
-    format!("{:.digits$} ({:.digits$}–{:.digits$})", at(2), at(1), at(3))
 }
 
 /// A server, which is ended with this.
@@ -163,14 +152,7 @@ fn parse(text: &str) -> Result<Outcome> {
 
 #[cfg(test)]
 mod tests {
-    use super::{cell, parse};
-
-    #[test]
-    fn medians_and_quartiles_are_those_of_the_rounds() {
-        let rounds = [5.0, 1.0, 4.0, 2.0, 3.0];
-        assert_eq!(cell(&rounds, |number| *number, 1), "3.0 (2.0–4.0)");
-        assert_eq!(cell(&[7.0], |number| *number, 0), "7 (7–7)");
-    }
+    use super::parse;
 
     #[test]
     fn four_numbers_are_an_outcome() {

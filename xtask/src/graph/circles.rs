@@ -1,9 +1,7 @@
-//! Circles in a graph, and the order of their members that leaves the fewest arrows upwards.
-
-use std::collections::BTreeSet;
+//! Circles in a graph, and an order of their members that leaves few arrows upwards.
 
 /// A weight for each pair of numbers: how many arrows lead from the first to the second.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Weights {
     size: usize,
     cells: Vec<usize>,
@@ -23,15 +21,6 @@ impl Weights {
 
     pub(crate) fn get(&self, from: usize, to: usize) -> usize {
         self.cells[from * self.size + to]
-    }
-
-    /// The same without the arrows between these pairs.
-    pub(crate) fn without(&self, pairs: &BTreeSet<(usize, usize)>) -> Self {
-        let mut weights = self.clone();
-        for (from, to) in pairs {
-            weights.cells[from * self.size + to] = 0;
-        }
-        weights
     }
 
     fn next(&self, from: usize) -> impl Iterator<Item = usize> {
@@ -68,52 +57,11 @@ impl Weights {
         found
     }
 
-    /// The members in an order, the lowest first, in which few arrows lead upwards: the fewest if there are
-    /// at most [`EXACT`] members, and otherwise about the fewest.
-    pub(crate) fn order(&self, members: &[usize]) -> Vec<usize> {
-        if members.len() <= EXACT {
-            self.exact_order(members)
-        } else {
-            self.good_order(members)
-        }
-    }
-
-    /// Dynamic programming over the subsets that may be below.
-    fn exact_order(&self, members: &[usize]) -> Vec<usize> {
-        let all = 1_usize << members.len();
-        // For each subset: its cost, and which of it is on top.
-        let mut best = vec![(usize::MAX, 0); all];
-        best[0].0 = 0;
-        for below in 0..all {
-            let (cost, _) = best[below];
-            for (top, member) in members.iter().enumerate() {
-                if below & (1 << top) != 0 {
-                    continue;
-                }
-                let upwards: usize = (0..members.len())
-                    .filter(|low| below & (1 << low) != 0)
-                    .map(|low| self.get(members[low], *member))
-                    .sum();
-                let entry = &mut best[below | (1 << top)];
-                if cost + upwards < entry.0 {
-                    *entry = (cost + upwards, top);
-                }
-            }
-        }
-        let mut rest = all - 1;
-        let mut order = Vec::new();
-        while rest != 0 {
-            let top = best[rest].1;
-            order.push(members[top]);
-            rest &= !(1 << top);
-        }
-        order.reverse();
-        order
-    }
-
-    /// Takes away what nothing leads to, what leads to nothing, or else what most leads from (the heuristic
+    /// The members in an order, the lowest first, in which few arrows lead upwards.
+    ///
+    /// Takes away what leads to nothing, what nothing leads to, or else what most leads from (the heuristic
     /// of Eades, Lin and Smyth).
-    fn greedy_order(&self, members: &[usize]) -> Vec<usize> {
+    pub(crate) fn order(&self, members: &[usize]) -> Vec<usize> {
         let mut left = members.to_vec();
         let (mut bottom, mut top) = (Vec::new(), Vec::new());
         while !left.is_empty() {
@@ -136,60 +84,6 @@ impl Weights {
         bottom
     }
 
-    /// Moves members to better places until no such move helps, from several starts.
-    fn good_order(&self, members: &[usize]) -> Vec<usize> {
-        let sorted = self.greedy_order(members);
-        let mut best: Option<(usize, Vec<usize>)> = None;
-        for start in 0..STARTS {
-            let mut order = sorted.clone();
-            // Deterministic, so that two runs print the same.
-            let mut state = start;
-            for place in (1..order.len()).rev().take(order.len() * start) {
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                order.swap(place, (state >> 33) % (place + 1));
-            }
-            while self.improve(&mut order, 1) || self.improve(&mut order, members.len() / 2) {}
-            let cost = self.upwards(&order);
-            if best.as_ref().is_none_or(|(least, _)| cost < *least) {
-                best = Some((cost, order));
-            }
-        }
-        best.map(|(_, order)| order).unwrap_or(sorted)
-    }
-
-    /// Moves runs of up to `longest` neighbours to better places.
-    fn improve(&self, order: &mut [usize], longest: usize) -> bool {
-        let mut improved = false;
-        for from in 0..order.len() {
-            for to in from + 1..=order.len().min(from + longest) {
-                let gain = |passed: usize, run: &[usize], sign: i64| -> i64 {
-                    let change =
-                        |member: &usize| self.get(passed, *member) as i64 - self.get(*member, passed) as i64;
-                    sign * run.iter().map(change).sum::<i64>()
-                };
-                let (mut best, mut change) = ((0, from), 0);
-                for place in to..order.len() {
-                    change += gain(order[place], &order[from..to], 1);
-                    best = best.min((change, place + 1));
-                }
-                change = 0;
-                for place in (0..from).rev() {
-                    change += gain(order[place], &order[from..to], -1);
-                    best = best.min((change, place));
-                }
-                if best.0 < 0 {
-                    if best.1 > to {
-                        order[from..best.1].rotate_left(to - from);
-                    } else {
-                        order[best.1..to].rotate_right(to - from);
-                    }
-                    improved = true;
-                }
-            }
-        }
-        improved
-    }
-
     /// Counts the arrows that lead upwards in this order.
     pub(crate) fn upwards(&self, order: &[usize]) -> usize {
         let pairs = order
@@ -199,11 +93,6 @@ impl Weights {
         pairs.map(|(low, high)| self.get(low, high)).sum()
     }
 }
-
-/// The best order of this many members is found, of more a good one.
-const EXACT: usize = 15;
-/// The number of random orders that are improved.
-const STARTS: usize = 8;
 
 struct Search<'a> {
     weights: &'a Weights,

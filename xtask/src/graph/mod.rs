@@ -45,8 +45,6 @@ pub(crate) struct Arrow {
 pub(crate) struct Graph {
     /// Files are shown relative to this folder.
     base: PathBuf,
-    /// The folder of the sources.
-    sources: PathBuf,
     pub(crate) files: Vec<PathBuf>,
     /// For each file the number of its room.
     pub(crate) room_of: Vec<usize>,
@@ -105,7 +103,6 @@ impl Graph {
             .collect();
         Self {
             base: base.to_owned(),
-            sources: sources.to_owned(),
             files: tree.files,
             room_of,
             rooms,
@@ -120,45 +117,16 @@ impl Graph {
         (room(arrow.from), room(arrow.to))
     }
 
-    /// Counts the arrows from each room to each other one.
-    pub(crate) fn between_rooms(&self) -> Weights {
-        let mut weights = Weights::new(self.rooms.len());
-        for arrow in &self.arrows {
-            let (from, to) = (self.room_of[arrow.from], self.room_of[arrow.to]);
-            if from != to {
-                weights.add(from, to);
-            }
-        }
-        weights
+    /// The graph between the rooms.
+    pub(crate) fn between_rooms(&self) -> Level {
+        Level::new("rooms", self.rooms.clone(), self.room_of.clone(), &self.arrows)
     }
 
-    /// Counts the arrows from each file to each other one.
-    pub(crate) fn between_files(&self) -> Weights {
-        let mut weights = Weights::new(self.files.len());
-        for arrow in &self.arrows {
-            weights.add(arrow.from, arrow.to);
-        }
-        weights
-    }
-
-    /// Treats a file or a folder of `src` as part of the room `room`. The number of files is the result.
-    pub(crate) fn pretend(&mut self, path: &str, room: &str) -> usize {
-        let known = self.rooms.iter().position(|name| name == room);
-        let number = known.unwrap_or_else(|| {
-            self.rooms.push(room.to_owned());
-            self.rooms.len() - 1
-        });
-        let mut moved = 0;
-        for (file, room) in self.files.iter().zip(&mut self.room_of) {
-            if file
-                .strip_prefix(&self.sources)
-                .is_ok_and(|file| file.starts_with(path))
-            {
-                *room = number;
-                moved += 1;
-            }
-        }
-        moved
+    /// The graph between the files.
+    pub(crate) fn between_files(&self) -> Level {
+        let files = 0..self.files.len();
+        let names = files.clone().map(|file| self.path(file)).collect();
+        Level::new("files", names, files.collect(), &self.arrows)
     }
 
     /// An arrow as a line of text: `file:line  imports  item of file`.
@@ -180,14 +148,50 @@ impl Graph {
             .display()
             .to_string()
     }
+}
 
-    /// A file relative to `src`.
-    pub(crate) fn short(&self, file: usize) -> String {
-        let path = &self.files[file];
-        path.strip_prefix(&self.sources)
-            .unwrap_or(path)
-            .display()
-            .to_string()
+/// The graph between the rooms of a package, or that between its files.
+#[derive(Debug)]
+pub(crate) struct Level {
+    /// The name of what is in a circle.
+    pub(crate) what: &'static str,
+    /// The names of the members.
+    pub(crate) names: Vec<String>,
+    /// For each file the member that it is or belongs to.
+    member_of: Vec<usize>,
+    /// How many arrows lead from each member to each other one.
+    pub(crate) weights: Weights,
+}
+
+impl Level {
+    fn new(what: &'static str, names: Vec<String>, member_of: Vec<usize>, arrows: &[Arrow]) -> Self {
+        let weights = Weights::new(names.len());
+        let mut level = Self {
+            what,
+            names,
+            member_of,
+            weights,
+        };
+        for arrow in arrows {
+            let (from, to) = level.ends(arrow);
+            if from != to {
+                level.weights.add(from, to);
+            }
+        }
+        level
+    }
+
+    /// The members at the two ends of an arrow.
+    pub(crate) fn ends(&self, arrow: &Arrow) -> (usize, usize) {
+        (self.member_of[arrow.from], self.member_of[arrow.to])
+    }
+
+    /// The names of these members.
+    pub(crate) fn named(&self, members: &[usize]) -> Vec<&str> {
+        members
+            .iter()
+            .map(|member| self.names[*member].as_str())
+            .collect()
     }
 }
 

@@ -208,8 +208,8 @@ fn rooms_are_what_is_at_the_top() {
     );
     let graph = sources.graph();
     assert_eq!(graph.rooms, ["a", "b", "lib"]);
-    assert_eq!(graph.between_rooms().circles(), [vec![0, 1]]);
-    assert_eq!(graph.between_files().circles()[0].len(), 3);
+    assert_eq!(graph.between_rooms().weights.circles(), [vec![0, 1]]);
+    assert_eq!(graph.between_files().weights.circles()[0].len(), 3);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::attributes;
 use crate::source;
-use proc_macro2::{Span, TokenStream, TokenTree};
+use proc_macro2::Span;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use syn::visit::{self, Visit};
@@ -303,42 +303,6 @@ impl TreeReader<'_> {
             }
         }
     }
-
-    /// Macros take any tokens: a run of `name :: name` is a path.
-    fn tokens(&mut self, tokens: TokenStream) {
-        let mut run: Vec<String> = Vec::new();
-        let mut start = Span::call_site();
-        let mut colons = 0;
-        for token in tokens {
-            match token {
-                TokenTree::Punct(punct) if punct.as_char() == ':' => colons += 1,
-                TokenTree::Ident(ident) if colons == 2 && !run.is_empty() => {
-                    run.push(ident.to_string());
-                    colons = 0;
-                }
-                other => {
-                    self.end(&mut run, start);
-                    colons = 0;
-                    match other {
-                        TokenTree::Ident(ident) => {
-                            run.push(ident.to_string());
-                            start = ident.span();
-                        }
-                        TokenTree::Group(group) => self.tokens(group.stream()),
-                        _ => {}
-                    }
-                }
-            }
-        }
-        self.end(&mut run, start);
-    }
-
-    fn end(&mut self, run: &mut Vec<String>, start: Span) {
-        let path = std::mem::take(run);
-        if path.len() > 1 {
-            self.mention(path, How::Use, start);
-        }
-    }
 }
 
 impl<'ast> Visit<'ast> for TreeReader<'_> {
@@ -447,20 +411,17 @@ impl<'ast> Visit<'ast> for TreeReader<'_> {
     }
 
     fn visit_path(&mut self, path: &'ast syn::Path) {
-        let names = path
-            .segments
-            .iter()
-            .map(|segment| segment.ident.to_string())
-            .collect();
         if let (None, Some(first)) = (path.leading_colon, path.segments.first()) {
-            self.mention(names, How::Use, first.ident.span());
+            self.mention(source::names(path), How::Use, first.ident.span());
         }
         visit::visit_path(self, path);
     }
 
     fn visit_macro(&mut self, call: &'ast syn::Macro) {
         self.visit_path(&call.path);
-        self.tokens(call.tokens.clone());
+        for (path, start) in source::paths_of_tokens(call.tokens.clone()) {
+            self.mention(path, How::Use, start);
+        }
     }
 
     fn visit_attribute(&mut self, _: &'ast syn::Attribute) {}

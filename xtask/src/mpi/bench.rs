@@ -6,6 +6,7 @@ use super::{build, goals, table};
 use crate::repo::Repo;
 use crate::run::{self, End};
 use crate::text;
+use crate::turns;
 use anyhow::{Context as _, Result, bail, ensure};
 use serde::Deserialize;
 use std::process::Command;
@@ -57,14 +58,7 @@ pub(super) struct Sample {
 /// Measures, and prints a table for each MPI and path. Returns how many jobs ran.
 pub(super) fn run(repo: &Repo, plan: &Plan<'_>) -> Result<String> {
     let mut count = 0;
-    for launcher in launchers::all(repo) {
-        let launcher = match launcher {
-            Ok(launcher) => launcher,
-            Err(reason) => {
-                println!("left out: {reason:#}");
-                continue;
-            }
-        };
+    for launcher in launchers::all(repo).0 {
         let job = Job::new(repo, &launcher, true)?;
         let chosen = chosen(job.catalogue()?, plan)?;
         for path in &launcher.paths {
@@ -132,21 +126,15 @@ fn names(all: &[Catalogue], name: impl Fn(&Catalogue) -> &String) -> String {
     names.join(", ")
 }
 
-/// The turns of a round: the contestants of a job one after the other. Each round begins with another one, so
-/// that none always follows the same.
+/// The turns of a round: the contestants of a job one after the other.
 fn turns(entries: &[Catalogue], round: usize) -> Vec<&Catalogue> {
-    let mut turns = Vec::new();
     let same =
         |a: &Catalogue, b: &Catalogue| (&a.workload, a.ranks, a.workers) == (&b.workload, b.ranks, b.workers);
-    for group in entries.chunk_by(same) {
-        let mut group: Vec<&Catalogue> = group.iter().filter(|entry| entry.lacks.is_none()).collect();
-        if !group.is_empty() {
-            let first = round % group.len();
-            group.rotate_left(first);
-        }
-        turns.extend(group);
-    }
-    turns
+    let groups = entries.chunk_by(same).map(|group| {
+        let group: Vec<&Catalogue> = group.iter().filter(|entry| entry.lacks.is_none()).collect();
+        turns::order(group.len(), round).map(move |which| group[which])
+    });
+    groups.flatten().collect()
 }
 
 fn rounds(job: &Job<'_>, path: Path, entries: &[Catalogue], rounds: usize) -> Result<Vec<Sample>> {

@@ -2,7 +2,8 @@
 
 use super::bench::Sample;
 use super::launchers::Path;
-use super::table::{Measure, OURS, Quartiles, paired, quartiles, ratio, short};
+use super::table::{Measure, OURS, paired, quartiles, ratio, short, summary};
+use crate::turns::Quartiles;
 
 /// One goal and the figure that decides it.
 #[derive(Debug, Clone, PartialEq)]
@@ -108,7 +109,7 @@ fn goal(
         name,
         what,
         limit,
-        figure: values.map(Quartiles::text).unwrap_or_default(),
+        figure: values.map(summary).unwrap_or_default(),
         is_met: values.map(|values| is_met(values.median)),
     }
 }

@@ -4,7 +4,7 @@ use crate::repo::Repo;
 use crate::run;
 use anyhow::{Context as _, Result, bail, ensure};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 /// The version of the package `mpich` that has the standard ABI.
 const MPICH: &str = "mpich==5.0.2";
@@ -30,9 +30,19 @@ pub(super) struct Launcher {
     library: Option<PathBuf>,
 }
 
-/// Returns each MPI, or why it is not there.
-pub(super) fn all(repo: &Repo) -> [Result<Launcher>; 2] {
-    [open_mpi(), mpich(repo)]
+/// Returns each MPI, and why the others are not there, which it prints.
+pub(super) fn all(repo: &Repo) -> (Vec<Launcher>, Vec<String>) {
+    let (mut found, mut left_out) = (Vec::new(), Vec::new());
+    for launcher in [open_mpi(), mpich(repo)] {
+        match launcher {
+            Ok(launcher) => found.push(launcher),
+            Err(reason) => {
+                println!("left out: {reason:#}");
+                left_out.push(reason.to_string());
+            }
+        }
+    }
+    (found, left_out)
 }
 
 impl Launcher {
@@ -84,57 +94,34 @@ fn open_mpi() -> Result<Launcher> {
 }
 
 fn install() -> Result<()> {
-    let packages = [
-        "install",
-        "--yes",
-        "--no-install-recommends",
-        "libopenmpi-dev",
-        "openmpi-bin",
-    ];
-    let apt = |arguments: &[&str]| run::run(Command::new("apt-get").args(arguments));
-    if apt(&packages).is_err() {
-        apt(&["update"])?;
-        apt(&packages)?;
+    let packages = "install --yes --no-install-recommends libopenmpi-dev openmpi-bin";
+    let apt = |arguments: &str| run::run(Command::new("apt-get").args(arguments.split(' ')));
+    if apt(packages).is_err() {
+        apt("update")?;
+        apt(packages)?;
     }
     Ok(())
 }
 
 fn answers(program: &str) -> bool {
-    let mut command = Command::new(program);
-    command
-        .arg("--version")
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    command.status().is_ok_and(|status| status.success())
+    run::succeeds(Command::new(program).arg("--version"))
 }
 
 fn mpich(repo: &Repo) -> Result<Launcher> {
     let folder = repo.target.join("mpich");
-    let launcher = |folder: &PathBuf| Launcher {
+    let library = folder.join("lib/libmpi_abi.so.1");
+    if !library.exists() {
+        run::pip_install(&folder, MPICH)?;
+    }
+    if !library.exists() {
+        bail!("the package {MPICH} has no library of the standard ABI");
+    }
+    Ok(Launcher {
         name: format!("MPICH of the standard ABI ({MPICH})"),
         program: folder.join("bin/mpiexec"),
         shim: false,
         is_patient: false,
         paths: vec![Path::SharedMemory],
         library: Some(folder.join("lib")),
-    };
-    let library = folder.join("lib/libmpi_abi.so.1");
-    if !library.exists() {
-        run::run(Command::new("python3").args(["-m", "venv"]).arg(&folder))
-            .context("no environment of Python")?;
-        let mut pip = Command::new(folder.join("bin/python"));
-        pip.args([
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--disable-pip-version-check",
-            MPICH,
-        ]);
-        run::run(&mut pip).context("pip cannot install MPICH; is there a network?")?;
-    }
-    if !library.exists() {
-        bail!("the package {MPICH} has no library of the standard ABI");
-    }
-    Ok(launcher(&folder))
+    })
 }

@@ -66,17 +66,9 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<String> {
 /// Runs the tests with each MPI that there is. Returns what ran.
 pub(crate) fn tests(repo: &Repo) -> Result<String> {
     let mut passed = 0;
-    let mut skipped = Vec::new();
     let mut is_smoke_done = false;
-    for launcher in launchers::all(repo) {
-        let launcher = match launcher {
-            Ok(launcher) => launcher,
-            Err(reason) => {
-                println!("left out: {reason:#}");
-                skipped.push(format!("{reason}"));
-                continue;
-            }
-        };
+    let (launchers, skipped) = launchers::all(repo);
+    for launcher in launchers {
         run::heading(&launcher.name);
         let program = build(repo, &launcher, &TESTS)?;
         for path in &launcher.paths {

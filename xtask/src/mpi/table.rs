@@ -1,44 +1,19 @@
 //! What the runs of several contestants say together: medians, quartiles, and ratios within a round.
 
 use super::bench::{Catalogue, Sample};
+use crate::turns::Quartiles;
 use std::fmt::Write as _;
 
 /// The contestant that the others are compared with.
 pub(super) const OURS: &str = "warpweft";
 
-/// The middle of some values, and where their middle half begins and ends.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Quartiles {
-    pub(super) low: f64,
-    pub(super) median: f64,
-    pub(super) high: f64,
+fn range(values: Quartiles) -> String {
+    format!("{} to {}", short(values.low), short(values.high))
 }
 
-impl Quartiles {
-    /// Returns `None` if there is no value.
-    pub(super) fn of(mut values: Vec<f64>) -> Option<Self> {
-        values.sort_by(f64::total_cmp);
-        let last = values.len().checked_sub(1)?;
-        let at = |share: f64| {
-            let place = share * last as f64;
-            let (below, part) = (place.floor() as usize, place.fract());
-            values[below] + part * (values[(below + 1).min(last)] - values[below])
-        };
-        Some(Self {
-            low: at(0.25),
-            median: at(0.5),
-            high: at(0.75),
-        })
-    }
-
-    fn range(self) -> String {
-        format!("{} to {}", short(self.low), short(self.high))
-    }
-
-    /// The median, with the quartiles behind it.
-    pub(super) fn text(self) -> String {
-        format!("{} ({})", short(self.median), self.range())
-    }
+/// The median, with the quartiles behind it.
+pub(super) fn summary(values: Quartiles) -> String {
+    format!("{} ({})", short(values.median), range(values))
 }
 
 /// A number in four digits.
@@ -85,7 +60,7 @@ fn values(samples: &[Sample], measure: Measure<'_>, contestant: &str) -> Vec<(us
 /// The values of one contestant.
 pub(super) fn quartiles(samples: &[Sample], measure: Measure<'_>, contestant: &str) -> Option<Quartiles> {
     let values = values(samples, measure, contestant);
-    Quartiles::of(values.into_iter().map(|(_, value)| value).collect())
+    Quartiles::of(values.into_iter().map(|(_, value)| value))
 }
 
 /// Combines the values of two measures that come of the same round.
@@ -101,7 +76,7 @@ pub(super) fn paired(
         // A ratio to zero says nothing.
         Some(combine(value, *other)).filter(|pair| pair.is_finite())
     };
-    Quartiles::of(values(samples, first, by).into_iter().filter_map(pair).collect())
+    Quartiles::of(values(samples, first, by).into_iter().filter_map(pair))
 }
 
 /// The ratio of two values. Two zeros are equal.
@@ -150,7 +125,7 @@ fn rows(text: &mut String, samples: &[Sample], measure: Measure<'_>) {
         }
         let (ours, theirs) = ((measure, OURS), (measure, &*sample.contestant));
         let against = match paired(samples, ours, theirs, ratio) {
-            Some(ratios) if sample.contestant != OURS => ratios.text(),
+            Some(ratios) if sample.contestant != OURS => summary(ratios),
             _ => String::new(),
         };
         // A text is written without a failure.
@@ -162,7 +137,7 @@ fn rows(text: &mut String, samples: &[Sample], measure: Measure<'_>) {
             measure.workers,
             measure.figure,
             sample.contestant,
-            values.range(),
+            range(*values),
             sample.extra,
         );
     }
@@ -201,7 +176,7 @@ pub(super) fn left_out(catalogue: &[Catalogue]) -> String {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::{Catalogue, Quartiles, Sample, left_out, short, table};
+    use super::{Catalogue, Quartiles, Sample, left_out, short, summary, table};
 
     /// The value of a contestant in one round, of a job of 2 ranks with one worker each.
     pub(in crate::mpi) fn sample(
@@ -225,14 +200,9 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn quartiles_are_between_the_values() {
-        let of = |values: &[f64]| Quartiles::of(values.to_vec());
-        assert_eq!(of(&[]), None);
-        let one = of(&[4.0]).unwrap();
-        assert_eq!((one.low, one.median, one.high), (4.0, 4.0, 4.0));
-        let four = of(&[4.0, 1.0, 3.0, 2.0]).unwrap();
-        assert_eq!((four.low, four.median, four.high), (1.75, 2.5, 3.25));
-        assert_eq!(four.text(), "2.50 (1.75 to 3.25)");
+    fn figures_are_written_in_four_digits() {
+        let values = Quartiles::of([4.0, 1.0, 3.0, 2.0]).unwrap();
+        assert_eq!(summary(values), "2.50 (1.75 to 3.25)");
         assert_eq!(short(123.4), "123");
     }
 

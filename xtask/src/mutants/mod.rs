@@ -25,7 +25,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-#[derive(Debug, Clone, clap::Args)]
+#[derive(Debug, Default, Clone, clap::Args)]
 pub(crate) struct Options {
     /// Only mutants with this text in their name, or one of several with commas between them.
     pub(crate) name: Option<String>,

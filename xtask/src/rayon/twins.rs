@@ -3,6 +3,7 @@
 use super::{copy, patch};
 use crate::repo::Repo;
 use crate::run;
+use crate::turns::{self, Quartiles};
 use anyhow::{Context as _, Result, bail, ensure};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -155,16 +156,18 @@ pub(super) fn speed(repo: &Repo, options: &Speed) -> Result<String> {
         pair(&twins, name, options.threads, options.rounds, &mut pairs)?;
         // One program of forty seems slow by chance, and one fast. What is slow or fast stays so. Both are
         // measured again: else chance would only be taken out of the losses.
-        if is_beyond(quartiles(&pairs, ratio)[1]) {
+        if is_beyond(quartiles(&pairs, ratio).median) {
             pair(&twins, name, options.threads, AGAIN * options.rounds, &mut pairs)?;
         }
-        let [first, median, third] = quartiles(&pairs, ratio);
+        let ratios = quartiles(&pairs, ratio);
         println!(
-            "| {name} | {:.3} | {:.3} | {median:.2} ({first:.2}–{third:.2}) | {} |",
-            quartiles(&pairs, |pair| pair.0)[1],
-            quartiles(&pairs, |pair| pair.1)[1],
+            "| {name} | {:.3} | {:.3} | {} | {} |",
+            quartiles(&pairs, |pair| pair.0).median,
+            quartiles(&pairs, |pair| pair.1).median,
+            ratios.text(2),
             pairs.len(),
         );
+        let median = ratios.median;
         logarithms += median.ln();
         medians.push(median);
         if median > worst.0 {
@@ -178,7 +181,7 @@ pub(super) fn speed(repo: &Repo, options: &Speed) -> Result<String> {
         names.len(),
         options.threads,
         options.rounds,
-        quartiles(&medians, |median| *median)[1],
+        quartiles(&medians, |median| *median).median,
         worst.0,
         worst.1
     );
@@ -196,14 +199,7 @@ fn pair(twins: &Twins, name: &str, threads: usize, rounds: usize, pairs: &mut Ve
         let (time, digest) = text.trim().split_once(' ').context("a time and a digest")?;
         Ok((time.parse()?, digest.to_owned()))
     };
-    for round in 0..rounds {
-        let (original, ours) = if round % 2 == 0 {
-            let original = time(&twins.original)?;
-            (original, time(&twins.ours)?)
-        } else {
-            let ours = time(&twins.ours)?;
-            (time(&twins.original)?, ours)
-        };
+    for [original, ours] in turns::rounds(rounds, &[&twins.original, &twins.ours], |program| time(program))? {
         ensure!(original.1 == ours.1, "{name} has another result on ours");
         pairs.push((original.0, ours.0));
     }
@@ -219,18 +215,9 @@ fn ratio((original, ours): &(f64, f64)) -> f64 {
     ours / original
 }
 
-/// The first quartile, the median and the third quartile of a quantity, linear between neighbours: the median
-/// of an even number is the mean of the two in the middle. There is at least one value.
-fn quartiles<T>(all: &[T], key: fn(&T) -> f64) -> [f64; 3] {
-    let mut values: Vec<f64> = all.iter().map(key).collect();
-    values.sort_by(f64::total_cmp);
-    [1, 2, 3].map(|quarter| {
-        let last = (values.len() - 1) * quarter;
-        let (low, high) = (values[last / 4], values[last.div_ceil(4)]);
-        #[expect(clippy::cast_precision_loss, reason = "it is less than 4")]
-        let share = (last % 4) as f64 / 4.0;
-        low + (high - low) * share
-    })
+/// The quartiles of a quantity of at least one.
+fn quartiles<T>(all: &[T], key: fn(&T) -> f64) -> Quartiles {
+    Quartiles::of(all.iter().map(key)).expect("there is one")
 }
 
 /// What is beyond the bounds.
@@ -245,15 +232,7 @@ fn breaches(mean: f64, worst: f64) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{breaches, is_beyond, quartiles};
-
-    #[test]
-    fn quartiles_of_an_even_number_lie_between_neighbours() {
-        let of = |values: &[f64]| quartiles(values, |value| *value);
-        assert_eq!(of(&[4.0, 1.0, 3.0, 2.0]), [1.75, 2.5, 3.25]);
-        assert_eq!(of(&[5.0, 1.0, 2.0, 4.0, 3.0]), [2.0, 3.0, 4.0]);
-        assert_eq!(of(&[7.0]), [7.0; 3]);
-    }
+    use super::{breaches, is_beyond};
 
     #[test]
     fn what_is_fast_is_measured_again_as_well() {

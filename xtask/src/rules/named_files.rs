@@ -34,29 +34,20 @@ pub(super) fn check(repo: &Repo) -> Result<Vec<String>> {
         .collect();
     let sources: Vec<PathBuf> = repo.sources(&["rs"])?.into_iter().map(|(path, _)| path).collect();
     let mut broken = Vec::new();
-    for (path, _) in repo.sources(&["md"])? {
+    for (path, _) in repo.sources(&["md", "rs", "toml"])? {
+        let text = fs::read_to_string(repo.root.join(&path))?;
+        let names = Names {
+            root: &repo.root,
+            document: &path,
+            crates: &crates,
+            sources: &sources,
+        };
         let is_read = path.starts_with("crates") || READ.iter().any(|read| path.starts_with(read));
-        if !is_read || path.starts_with(RECORDS) {
-            continue;
+        if path.extension().is_none_or(|extension| extension != "md") {
+            broken.extend(names.missing_in_comments(&text));
+        } else if is_read && !path.starts_with(RECORDS) {
+            broken.extend(names.missing(&text));
         }
-        let text = fs::read_to_string(repo.root.join(&path))?;
-        let names = Names {
-            root: &repo.root,
-            document: &path,
-            crates: &crates,
-            sources: &sources,
-        };
-        broken.extend(names.missing(&text));
-    }
-    for (path, _) in repo.sources(&["rs", "toml"])? {
-        let text = fs::read_to_string(repo.root.join(&path))?;
-        let names = Names {
-            root: &repo.root,
-            document: &path,
-            crates: &crates,
-            sources: &sources,
-        };
-        broken.extend(names.missing_in_comments(&text));
     }
     Ok(broken)
 }

@@ -12,10 +12,9 @@
 
 use super::build_error::BuildError;
 use super::pool::Pool;
-use crate::observe::json::Text;
+use crate::observe::json::Writer;
 use crate::observe::recorder::times::Distribution;
 use crate::pool::dyn_pool::DynPool;
-use std::fmt::{self, Write as _};
 use std::fs::File;
 use std::io::Write as _;
 use std::mem;
@@ -143,37 +142,40 @@ impl ListedRuntime {
     fn line(&self, pool: &Pool, written: &str) -> String {
         let (threads, sources) = (pool.threads(), pool.sources());
         let life = Duration::from_nanos(now_ns().saturating_sub(self.since_ns));
-        let mut object = Object::new();
-        object.field("runtime", self.number);
-        object.field("pool", Text(pool.name()));
-        object.field("policy", Text(pool.policy()));
-        object.field("policy_from", Text(sources.policy.word()));
-        object.field("workers", pool.workers());
-        object.field("workers_from", Text(sources.workers.word()));
-        object.field("max_workers", pool.max_workers());
-        object.field("written", Text(written));
-        object.field("seconds", life.as_secs_f64());
-        object.field("threads", threads.most);
-        object.field("stalls", pool.stalls());
-        object.field("counters", CountersJson(pool));
-        let classes = pool.any().core().recorder.times();
-        for (at, name) in ["queue_delay", "wake_to_run", "run_time"].into_iter().enumerate() {
-            let sum = classes
-                .iter()
-                .fold(Distribution::default(), |sum, class| sum.plus(&class[at]));
-            if sum.count() > 0 {
-                object.field(name, Quantiles(&sum));
+        line(|json| {
+            json.value("runtime", Some(self.number));
+            json.text("pool", Some(pool.name()));
+            json.text("policy", Some(pool.policy()));
+            json.text("policy_from", Some(sources.policy.word()));
+            json.value("workers", Some(pool.workers()));
+            json.text("workers_from", Some(sources.workers.word()));
+            json.value("max_workers", Some(pool.max_workers()));
+            json.text("written", Some(written));
+            json.value("seconds", Some(life.as_secs_f64()));
+            json.value("threads", Some(threads.most));
+            json.value("stalls", Some(pool.stalls()));
+            json.name("counters");
+            json.object(|json| {
+                for (name, count) in pool.counters().total().fields() {
+                    json.value(name, Some(count));
+                }
+            });
+            let classes = pool.any().core().recorder.times();
+            for (at, name) in ["queue_delay", "wake_to_run", "run_time"].into_iter().enumerate() {
+                let sum = classes
+                    .iter()
+                    .fold(Distribution::default(), |sum, class| sum.plus(&class[at]));
+                if sum.count() > 0 {
+                    quantiles(json, name, &sum);
+                }
             }
-        }
-        object.end()
+        })
     }
 }
 
 /// Appends the reason why a runtime was not built.
 pub(crate) fn write_error(file: &File, error: &BuildError) {
-    let mut object = Object::new();
-    object.field("error", Text(&error.to_string()));
-    append(file, &object.end());
+    append(file, &line(|json| json.text("error", Some(&error.to_string()))));
 }
 
 fn append(mut file: &File, line: &str) {
@@ -181,74 +183,41 @@ fn append(mut file: &File, line: &str) {
     let _lost = file.write_all(line.as_bytes());
 }
 
-/// An object of JSON, and the end of its line.
-struct Object(String);
-
-impl Object {
-    fn new() -> Self {
-        let mut object = Self(String::from("{"));
-        object.field("warpweft", FORMAT);
-        object.field("pid", std::process::id());
-        object
-    }
-
-    fn field(&mut self, name: &str, value: impl fmt::Display) {
-        let comma = if self.0.len() > 1 { "," } else { "" };
-        // A string takes everything.
-        let _ = write!(self.0, "{comma}\"{name}\":{value}");
-    }
-
-    fn end(mut self) -> String {
-        self.0.push_str("}\n");
-        self.0
-    }
+/// An object of JSON with what each line has and these members, and the end of its line.
+fn line(members: impl FnOnce(&mut Writer)) -> String {
+    let mut json = Writer::default();
+    json.object(|json| {
+        json.value("warpweft", Some(FORMAT));
+        json.value("pid", Some(std::process::id()));
+        members(json);
+    });
+    json.0 + "\n"
 }
 
 /// The figures of a distribution as an object, with its buckets: the upper end of each, in nanoseconds, and
 /// the number of values.
-struct Quantiles<'a>(&'a Distribution);
-
-impl fmt::Display for Quantiles<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ns = |q| self.0.quantile(q).as_nanos();
-        let (count, p50, p99) = (self.0.count(), ns(0.5), ns(0.99));
-        write!(
-            f,
-            "{{\"count\":{count},\"p50_ns\":{p50},\"p99_ns\":{p99},\"buckets\":["
-        )?;
-        for (place, (end, count)) in self.0.buckets().enumerate() {
-            let comma = if place > 0 { "," } else { "" };
-            write!(f, "{comma}[{},{count}]", end.as_nanos())?;
-        }
-        f.write_str("]}")
-    }
-}
-
-/// The counters of a pool as an object.
-struct CountersJson<'a>(&'a Pool);
-
-impl fmt::Display for CountersJson<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_char('{')?;
-        for (place, (name, count)) in self.0.counters().total().fields().enumerate() {
-            let comma = if place > 0 { "," } else { "" };
-            write!(f, "{comma}\"{name}\":{count}")?;
-        }
-        f.write_char('}')
-    }
+fn quantiles(json: &mut Writer, name: &str, times: &Distribution) {
+    let ns = |q| Some(times.quantile(q).as_nanos());
+    json.name(name);
+    json.object(|json| {
+        json.value("count", Some(times.count()));
+        json.value("p50_ns", ns(0.5));
+        json.value("p99_ns", ns(0.99));
+        json.list("buckets", times.buckets(), |json, (end, count)| {
+            json.item(format_args!("[{},{count}]", end.as_nanos()));
+        });
+    });
 }
 
 #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]
 mod tests {
-    use super::{Object, Text};
+    use super::line;
 
     #[test]
     fn an_object_is_a_line() {
-        let mut object = Object::new();
-        object.field("name", Text("x"));
         let pid = std::process::id();
         assert_eq!(
-            object.end(),
+            line(|json| json.text("name", Some("x"))),
             format!("{{\"warpweft\":1,\"pid\":{pid},\"name\":\"x\"}}\n")
         );
     }

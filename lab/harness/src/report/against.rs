@@ -2,8 +2,8 @@
 //! comma-separated values.
 
 use super::dots::{self, Dot};
-use super::page::{begin, machine};
-use super::svg::{escape, put};
+use super::page::{begin, machine, table};
+use super::svg::escape;
 use crate::against::lines::{Compared, ComparedFigure, Kind};
 use crate::against::print::{bounds, ratio, title, value};
 use crate::against::rounds::{RowRuns, Side};
@@ -22,29 +22,23 @@ pub(crate) fn html(compared: &Compared) -> String {
     let lead = compared.sentence();
     let mut html = begin(&command, &command, heading, &escape(lead.trim_end_matches('.')));
     for warning in compared.warnings() {
-        put(
-            &mut html,
-            format_args!("<p class=\"warning\">{}</p>", escape(&warning)),
-        );
+        html += &format!("<p class=\"warning\">{}</p>", escape(&warning));
     }
     if !matches!(compared.kind, Kind::Alone) {
         charts(&mut html, compared);
     }
-    table(&mut html, compared);
+    html += &format!("<section><h2>All rows</h2>{}</section>", all_rows(compared));
     html.push_str("<section class=\"how\"><h2>How this was measured</h2><ul>");
     for note in compared.footnotes() {
-        put(&mut html, format_args!("<li>{}</li>", escape(&note)));
+        html += &format!("<li>{}</li>", escape(&note));
     }
     html.push_str(
         "<li>Every run has a process of its own and checks its result. Who runs first alternates from round to round.</li></ul><dl>",
     );
     machine(&mut html, &compared.machine, &compared.versions);
-    put(
-        &mut html,
-        format_args!(
-            "<dt>command<dd><code>{}</code></dl></section></main></body></html>\n",
-            escape(&compared.command)
-        ),
+    html += &format!(
+        "<dt>command<dd><code>{}</code></dl></section></main></body></html>\n",
+        escape(&compared.command)
     );
     html
 }
@@ -61,12 +55,9 @@ fn charts(html: &mut String, compared: &Compared) {
         let lines = compared.lines.iter().filter(|line| line.verdict == verdict);
         let dots: Vec<Dot> = lines.filter_map(dot).collect();
         if let Some(chart) = dots::chart(&dots, Some(1.0), |cost| format!("{cost:.3}")) {
-            put(
-                html,
-                format_args!(
-                    "<section><h2>{heading}</h2><p class=\"small\">Cost over the baseline’s: to the right of the line \
+            *html += &format!(
+                "<section><h2>{heading}</h2><p class=\"small\">Cost over the baseline’s: to the right of the line \
                      this program is worse, whatever the figure.</p>{chart}</section>"
-                ),
             );
         }
     }
@@ -86,37 +77,41 @@ fn dot(line: &ComparedFigure) -> Option<Dot> {
     })
 }
 
-fn table(html: &mut String, compared: &Compared) {
-    html.push_str(
-        "<section><h2>All rows</h2><div class=\"wide\"><table><thead><tr><th>row<th class=\"text\">figure<th>baseline<th>this\
-         <th>× baseline<th>quartiles<th>interval<th>pairs<th>set aside<th class=\"text\">verdict</thead><tbody>",
-    );
-    for line in &compared.lines {
+fn all_rows(compared: &Compared) -> String {
+    let headings = [
+        "row",
+        "figure",
+        "baseline",
+        "this",
+        "× baseline",
+        "quartiles",
+        "interval",
+        "pairs",
+        "set aside",
+        "verdict",
+    ];
+    let rows = compared.lines.iter().map(|line| {
         let figure = &line.figure;
         let median =
             |spread: Option<Spread>| spread.map_or_else(String::new, |spread| value(figure, spread.median));
         let pair =
             |pair: Option<(f64, f64)>| pair.map_or_else(String::new, |pair| bounds(figure.better, pair));
-        put(
-            html,
-            format_args!(
-                "<tr><th>{}<td class=\"text\">{} ({})<td>{}<td>{}<td>{}<td>{}<td>{}<td>{}<td>{}<td class=\"text\">{}",
-                escape(&line.row),
-                escape(&title(figure)),
-                line.direction(),
-                median(line.baseline),
-                median(line.this),
-                line.cost
-                    .map_or_else(String::new, |cost| ratio(figure.better, cost)),
-                pair(line.quartiles),
-                pair(line.interval),
-                line.pairs,
-                line.set_aside,
-                escape(&line.said()),
-            ),
-        );
-    }
-    html.push_str("</tbody></table></div></section>");
+        let cells = vec![
+            escape(&line.row),
+            format!("{} ({})", escape(&title(figure)), line.direction()),
+            median(line.baseline),
+            median(line.this),
+            line.cost
+                .map_or_else(String::new, |cost| ratio(figure.better, cost)),
+            pair(line.quartiles),
+            pair(line.interval),
+            line.pairs.to_string(),
+            line.set_aside.to_string(),
+            escape(&line.said()),
+        ];
+        (0, cells)
+    });
+    table(&headings.map(String::from), &["figure", "verdict"], rows)
 }
 
 /// All runs, a line for each figure.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::svg::{escape, mark, put};
+use super::svg::{escape, mark};
 use crate::summary::Row;
 use crate::text::workers;
 
@@ -89,62 +89,38 @@ pub(super) fn frame(
         MARGIN.top,
         height - MARGIN.bottom,
     );
-    put(
-        &mut svg,
-        format_args!(
-            r#"<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{}">"#,
-            escape(title)
-        ),
+    svg += &format!(
+        r#"<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{}">"#,
+        escape(title)
     );
     for (place, text) in y {
-        put(
-            &mut svg,
-            format_args!(r#"<path class="grid" d="M{left:.1} {place:.1}H{right:.1}"/>"#),
-        );
-        put(
-            &mut svg,
-            format_args!(
-                r#"<text class="tick" x="{:.1}" y="{:.1}" text-anchor="end">{}</text>"#,
-                left - 10.0,
-                place + 4.0,
-                escape(text)
-            ),
+        svg += &format!(r#"<path class="grid" d="M{left:.1} {place:.1}H{right:.1}"/>"#);
+        svg += &format!(
+            r#"<text class="tick" x="{:.1}" y="{:.1}" text-anchor="end">{}</text>"#,
+            left - 10.0,
+            place + 4.0,
+            escape(text)
         );
     }
     for (place, text) in x {
-        put(
-            &mut svg,
-            format_args!(r#"<path class="grid" d="M{place:.1} {top:.1}V{bottom:.1}"/>"#),
-        );
-        put(
-            &mut svg,
-            format_args!(
-                r#"<text class="tick" x="{place:.1}" y="{:.1}" text-anchor="middle">{}</text>"#,
-                bottom + 20.0,
-                escape(text)
-            ),
+        svg += &format!(r#"<path class="grid" d="M{place:.1} {top:.1}V{bottom:.1}"/>"#);
+        svg += &format!(
+            r#"<text class="tick" x="{place:.1}" y="{:.1}" text-anchor="middle">{}</text>"#,
+            bottom + 20.0,
+            escape(text)
         );
     }
-    put(
-        &mut svg,
-        format_args!(r#"<path class="axis" d="M{left:.1} {top:.1}V{bottom:.1}H{right:.1}"/>"#),
+    svg += &format!(r#"<path class="axis" d="M{left:.1} {top:.1}V{bottom:.1}H{right:.1}"/>"#);
+    svg += &format!(
+        r#"<text class="name" x="{:.1}" y="{:.1}" text-anchor="middle">{}</text>"#,
+        (left + right) / 2.0,
+        height - 12.0,
+        escape(x_name)
     );
-    put(
-        &mut svg,
-        format_args!(
-            r#"<text class="name" x="{:.1}" y="{:.1}" text-anchor="middle">{}</text>"#,
-            (left + right) / 2.0,
-            height - 12.0,
-            escape(x_name)
-        ),
-    );
-    put(
-        &mut svg,
-        format_args!(
-            r#"<text class="name" transform="translate(16 {:.1}) rotate(-90)" text-anchor="middle">{}</text>"#,
-            (top + bottom) / 2.0,
-            escape(y_name)
-        ),
+    svg += &format!(
+        r#"<text class="name" transform="translate(16 {:.1}) rotate(-90)" text-anchor="middle">{}</text>"#,
+        (top + bottom) / 2.0,
+        escape(y_name)
     );
     svg
 }
@@ -158,24 +134,18 @@ pub(super) fn legend(series: &[Series], counts: &[usize]) -> String {
         } else {
             ""
         };
-        put(
-            &mut html,
-            format_args!(
-                "<li><i class=\"key {}\"></i>{}{kind}</li>",
-                one.class,
-                escape(&one.name)
-            ),
+        html += &format!(
+            "<li><i class=\"key {}\"></i>{}{kind}</li>",
+            one.class,
+            escape(&one.name)
         );
     }
     for (shape, count) in counts.iter().enumerate() {
         let mut drawn = String::new();
         mark(&mut drawn, shape, 9.0, 9.0, "shape", "");
-        put(
-            &mut html,
-            format_args!(
-                "<li><svg class=\"shape\" viewBox=\"0 0 18 18\">{drawn}</svg>{}</li>",
-                workers(*count)
-            ),
+        html += &format!(
+            "<li><svg class=\"shape\" viewBox=\"0 0 18 18\">{drawn}</svg>{}</li>",
+            workers(*count)
         );
     }
     html.push_str("</ul>");

@@ -4,8 +4,8 @@
 use super::chart::{Series, legend, worker_counts};
 use super::dots::{self, Dot};
 use super::lines;
-use super::page::{begin, machine};
-use super::svg::{escape, put};
+use super::page::{begin, machine, table};
+use super::svg::escape;
 use crate::measured::Measured;
 use crate::plan::{Comparison, Published};
 use crate::summary::{Row, throughput};
@@ -46,12 +46,9 @@ pub(crate) fn html(compared: &[MeasuredLine], unmeasured: &[&str], command: &str
         }
     }
     if !unmeasured.is_empty() {
-        put(
-            &mut html,
-            format_args!(
-                "<section><h2>Not measured</h2><p>The time was up before: {}.</p></section>",
-                escape(&unmeasured.join(", "))
-            ),
+        html += &format!(
+            "<section><h2>Not measured</h2><p>The time was up before: {}.</p></section>",
+            escape(&unmeasured.join(", "))
         );
     }
     html.push_str(
@@ -66,44 +63,35 @@ pub(crate) fn html(compared: &[MeasuredLine], unmeasured: &[&str], command: &str
         let session = &first.measured.session;
         machine(&mut html, &session.machine, &session.versions);
     }
-    put(
-        &mut html,
-        format_args!(
-            "<dt>command<dd><code>{}</code></dl></section></main></body></html>\n",
-            escape(command)
-        ),
+    html += &format!(
+        "<dt>command<dd><code>{}</code></dl></section></main></body></html>\n",
+        escape(command)
     );
     html
 }
 
 /// One line: its table, and how it went.
 fn section(html: &mut String, one: &MeasuredLine) {
-    put(
-        html,
-        format_args!(
-            "<section><h2>{}</h2><p>{}.</p><p class=\"params\">",
-            escape(one.line.name),
-            escape(one.measured.job.chosen.workload.about().about)
-        ),
+    *html += &format!(
+        "<section><h2>{}</h2><p>{}.</p><p class=\"params\">",
+        escape(one.line.name),
+        escape(one.measured.job.chosen.workload.about().about)
     );
     for (key, value) in one.measured.job.chosen.params.iter() {
-        put(html, format_args!("<code>{} = {value}</code>", escape(key)));
+        *html += &format!("<code>{} = {value}</code>", escape(key));
     }
     html.push_str("</p>");
     if let Some(warning) = warning(one.measured.session.others) {
-        put(
-            html,
-            format_args!("<p class=\"warning\">{}</p>", escape(&warning)),
-        );
+        *html += &format!("<p class=\"warning\">{}</p>", escape(&warning));
     }
     charts(html, one);
-    figures(html, one);
+    html.push_str(&figures(one));
     html.push_str("<p class=\"small\">");
     for note in footnotes(&one.measured.session, &one.measured.rows)
         .iter()
         .chain(&one.measured.notes)
     {
-        put(html, format_args!("{} ", escape(note)));
+        *html += &format!("{} ", escape(note));
     }
     html.push_str("</p></section>");
 }
@@ -114,13 +102,10 @@ fn charts(html: &mut String, one: &MeasuredLine) {
     let counts = worker_counts(rows);
     if counts.len() > 1 {
         let series = Series::of(rows);
-        put(
-            html,
-            format_args!(
-                "{}{}",
-                legend(&series, &[]),
-                lines::over_workers(rows, &series, unit)
-            ),
+        *html += &format!(
+            "{}{}",
+            legend(&series, &[]),
+            lines::over_workers(rows, &series, unit)
         );
     }
     for count in counts {
@@ -132,13 +117,10 @@ fn charts(html: &mut String, one: &MeasuredLine) {
             })
             .collect();
         if let Some(chart) = dots::chart(&dots, None, |value| format!("{}/s", si(value))) {
-            put(
-                html,
-                format_args!(
-                    "<p class=\"small\">{}/s, {}</p>{chart}",
-                    escape(unit),
-                    workers(count)
-                ),
+            *html += &format!(
+                "<p class=\"small\">{}/s, {}</p>{chart}",
+                escape(unit),
+                workers(count)
             );
         }
     }
@@ -147,78 +129,52 @@ fn charts(html: &mut String, one: &MeasuredLine) {
 /// Measures that have their own column already.
 const ELSEWHERE: &str = "workers_over_throughput_ns";
 
-fn figures(html: &mut String, one: &MeasuredLine) {
+fn figures(one: &MeasuredLine) -> String {
     let rows = &one.measured.rows;
-    let latency = rows.iter().any(|row| row.latency.is_some());
-    let mut measures = shown_measures(rows, latency);
+    let has_latency = rows.iter().any(|row| row.latency.is_some());
+    let mut measures = shown_measures(rows, has_latency);
     measures.retain(|name| name != ELSEWHERE);
-    put(
-        html,
-        format_args!(
-            "<div class=\"wide\"><table><thead><tr><th>contestant<th>workers<th>{}/s<th>quartiles<th>extremes<th>workers ÷ throughput\
-             <th>time of a run",
-            escape(one.measured.job.chosen.unit)
-        ),
-    );
-    if latency {
-        html.push_str("<th>p50<th>p99<th>max");
+    let unit = one.measured.job.chosen.unit;
+    let mut headings = ["contestant", "workers"].map(String::from).to_vec();
+    headings.push(format!("{unit}/s"));
+    headings.extend(["quartiles", "extremes", "workers ÷ throughput", "time of a run"].map(String::from));
+    if has_latency {
+        headings.extend(["p50", "p99", "max"].map(String::from));
     }
-    for measure in &measures {
-        put(html, format_args!("<th>{}", escape(&measure.replace('_', " "))));
-    }
-    html.push_str("<th>runs<th class=\"text\">remarks</thead><tbody>");
-    let mut workers = rows.first().map_or(0, |row| row.workers);
-    for (row, cell) in rows.iter().zip(&one.measured.session.cells) {
-        let gap = if row.workers == workers {
-            ""
-        } else {
-            " class=\"gap\""
-        };
-        workers = row.workers;
-        put(
-            html,
-            format_args!("<tr{gap}><th>{}<td>{}", escape(&row.title()), row.workers),
-        );
-        speed(html, row, &cell.sample(throughput));
-        if latency {
-            for at in [0, 1, 4] {
+    headings.extend(measures.iter().map(|measure| measure.replace('_', " ")));
+    headings.extend(["runs", "remarks"].map(String::from));
+    let cells = &one.measured.session.cells;
+    let lines = rows.iter().zip(cells).map(|(row, cell)| {
+        let mut cells = vec![escape(&row.title()), row.workers.to_string()];
+        cells.extend(speed(row, &cell.sample(throughput)));
+        if has_latency {
+            cells.extend([0, 1, 4].map(|at| {
                 let figure = row.latency.map(|latency| nanos(latency[at].median));
-                put(html, format_args!("<td>{}", figure.unwrap_or_default()));
-            }
+                figure.unwrap_or_default()
+            }));
         }
-        for measure in &measures {
-            let value = row.measure(measure).map_or_else(String::new, si);
-            put(html, format_args!("<td>{value}"));
-        }
-        put(
-            html,
-            format_args!("<td>{}<td class=\"text\">{}", row.runs, escape(&remarks(row))),
-        );
-    }
-    html.push_str("</tbody></table></div>");
+        let of = |measure: &String| row.measure(measure).map_or_else(String::new, si);
+        cells.extend(measures.iter().map(of));
+        cells.extend([row.runs.to_string(), escape(&remarks(row))]);
+        (row.workers, cells)
+    });
+    table(&headings, &["remarks"], lines)
 }
 
 /// Throughput in its four columns, and how long a run took.
-fn speed(html: &mut String, row: &Row, runs: &[f64]) {
+fn speed(row: &Row, runs: &[f64]) -> [String; 5] {
     let Some(spread) = row.throughput.filter(|spread| spread.median > 0.0) else {
-        html.push_str("<td>–<td><td><td><td>");
-        return;
+        return ["–", "", "", "", ""].map(String::from);
     };
     let least = runs.iter().copied().fold(f64::INFINITY, f64::min);
     let most = runs.iter().copied().fold(0.0, f64::max);
-    put(
-        html,
-        format_args!(
-            "<td>{}<td>{} – {}<td>{} – {}<td>{}<td>{}",
-            si(spread.median),
-            si(spread.low),
-            si(spread.high),
-            si(least),
-            si(most),
-            nanos(row.workers as f64 / spread.median * 1e9),
-            nanos(row.median_operations / spread.median * 1e9),
-        ),
-    );
+    [
+        si(spread.median),
+        format!("{} – {}", si(spread.low), si(spread.high)),
+        format!("{} – {}", si(least), si(most)),
+        nanos(row.workers as f64 / spread.median * 1e9),
+        nanos(row.median_operations / spread.median * 1e9),
+    ]
 }
 
 fn remarks(row: &Row) -> String {
@@ -232,26 +188,15 @@ fn remarks(row: &Row) -> String {
 
 /// The section with what was published.
 fn beside(html: &mut String, published: &Published) {
-    put(
-        html,
-        format_args!("<section><h2>Published</h2><p>{}.</p>", escape(published.source)),
-    );
+    *html += &format!("<section><h2>Published</h2><p>{}.</p>", escape(published.source));
     if !published.columns.is_empty() {
-        html.push_str("<div class=\"wide\"><table><thead><tr><th>");
-        for column in published.columns {
-            put(html, format_args!("<th>{}", escape(column)));
-        }
-        html.push_str("</thead><tbody>");
-        for (name, figures) in published.rows {
-            put(html, format_args!("<tr><th>{}", escape(name)));
-            for figure in *figures {
-                put(html, format_args!("<td>{}", escape(figure)));
-            }
-        }
-        html.push_str("</tbody></table></div>");
+        let columns = published.columns.iter().map(ToString::to_string);
+        let headings: Vec<String> = std::iter::once(String::new()).chain(columns).collect();
+        let rows = published.rows.iter().map(|(name, figures)| {
+            let cells = std::iter::once(name).chain(*figures);
+            (0, cells.map(|cell| escape(cell)).collect())
+        });
+        html.push_str(&table(&headings, &[], rows));
     }
-    put(
-        html,
-        format_args!("<p class=\"small\">{}</p></section>", escape(published.said)),
-    );
+    *html += &format!("<p class=\"small\">{}</p></section>", escape(published.said));
 }

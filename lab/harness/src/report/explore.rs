@@ -2,7 +2,7 @@
 
 use super::chart::{Series, legend, worker_counts};
 use super::page::{begin, machine, quoted};
-use super::svg::{escape, put};
+use super::svg::escape;
 use super::{lines, plane, speed_up, tables};
 use crate::measured::Measured;
 use crate::table;
@@ -42,13 +42,10 @@ fn over_latency(html: &mut String, pages: &[Measured]) {
         .filter_map(|count| speed_up::over_latency(pages, over, &series, count))
         .collect();
     if !charts.is_empty() {
-        put(
-            html,
-            format_args!(
-                "<section><h2>Speed-up over latency</h2><p>Over one worker that is held by whatever it waits for. The dashed line is \
+        *html += &format!(
+            "<section><h2>Speed-up over latency</h2><p>Over one worker that is held by whatever it waits for. The dashed line is \
                  the ideal: the same work with nothing to wait for.</p>{}{charts}</section>",
-                legend(&series, &[]),
-            ),
+            legend(&series, &[]),
         );
     }
 }
@@ -58,60 +55,42 @@ fn part(html: &mut String, page: &Measured) {
     let series = Series::of(&page.rows);
     html.push_str("<p class=\"params\">");
     for (key, value) in page.job.chosen.params.iter() {
-        put(html, format_args!("<code>{} = {value}</code>", escape(key)));
+        *html += &format!("<code>{} = {value}</code>", escape(key));
     }
     for (name, value) in page.job.chosen.workload.facts(&page.job.template) {
-        put(html, format_args!("<code>{name} = {}</code>", escape(&value)));
+        *html += &format!("<code>{name} = {}</code>", escape(&value));
     }
     html.push_str("</p>");
     if let Some(machine) = &page.session.simulated {
-        put(
-            html,
-            format_args!(
-                "<p class=\"warning\">Simulated, machine {}: every point of this page is a result of the model.</p>",
-                escape(machine)
-            ),
+        *html += &format!(
+            "<p class=\"warning\">Simulated, machine {}: every point of this page is a result of the model.</p>",
+            escape(machine)
         );
     }
     if let Some(warning) = table::warning(page.session.others) {
-        put(
-            html,
-            format_args!("<p class=\"warning\">{}</p>", escape(&warning)),
-        );
+        *html += &format!("<p class=\"warning\">{}</p>", escape(&warning));
     }
     if !page.advice.is_empty() {
-        put(
-            html,
-            format_args!(
-                "<section class=\"advice\"><p>{}</p></section>",
-                quoted(&page.advice)
-            ),
+        *html += &format!(
+            "<section class=\"advice\"><p>{}</p></section>",
+            quoted(&page.advice)
         );
     }
     if page.session.versions.profile != "release" {
-        put(
-            html,
-            format_args!(
-                "<p class=\"warning\">This is a {} build: its figures mean nothing.</p>",
-                page.session.versions.profile
-            ),
+        *html += &format!(
+            "<p class=\"warning\">This is a {} build: its figures mean nothing.</p>",
+            page.session.versions.profile
         );
     }
     charts(html, page, &series);
-    put(
-        html,
-        format_args!(
-            "<section><h2>Figures</h2>{}<p class=\"small\">Medians. ◆ marks the frontier.</p></section>",
-            tables::figures(page, &series)
-        ),
+    *html += &format!(
+        "<section><h2>Figures</h2>{}<p class=\"small\">Medians. ◆ marks the frontier.</p></section>",
+        tables::figures(page, &series)
     );
     if let Some(table) = tables::counters(page, &series) {
-        put(
-            html,
-            format_args!(
-                "<section><h2>Scheduler counters</h2><p>Events per thousand {}.</p>{table}</section>",
-                escape(page.job.chosen.unit)
-            ),
+        *html += &format!(
+            "<section><h2>Scheduler counters</h2><p>Events per thousand {}.</p>{table}</section>",
+            escape(page.job.chosen.unit)
         );
     }
     how(html, page);
@@ -121,14 +100,11 @@ fn charts(html: &mut String, page: &Measured, series: &[Series]) {
     let unit = page.job.chosen.unit;
     let counts = worker_counts(&page.rows);
     if let Some(plane) = plane::plane(&page.rows, series, unit) {
-        put(
-            html,
-            format_args!(
-                "<section><h2>Throughput against p99</h2>\
+        *html += &format!(
+            "<section><h2>Throughput against p99</h2>\
                  <p>Each mark is a contestant with a number of workers. Nothing measured lies below and to the right of the \
                  dashed frontier: what is on it is the best choice for some purpose.</p>{}{plane}</section>",
-                legend(series, &counts)
-            ),
+            legend(series, &counts)
         );
     }
     let curves: Vec<String> = counts
@@ -136,33 +112,24 @@ fn charts(html: &mut String, page: &Measured, series: &[Series]) {
         .filter_map(|count| lines::percentiles(&page.rows, series, *count))
         .collect();
     if let (Some(what), false) = (page.job.chosen.workload.about().latency, curves.is_empty()) {
-        put(
-            html,
-            format_args!(
-                "<section><h2>Latency by percentile</h2><p>Latency is {}. Each step to the right is ten times rarer.</p>{}{}</section>",
-                escape(what),
-                legend(series, &[]),
-                curves.concat()
-            ),
+        *html += &format!(
+            "<section><h2>Latency by percentile</h2><p>Latency is {}. Each step to the right is ten times rarer.</p>{}{}</section>",
+            escape(what),
+            legend(series, &[]),
+            curves.concat()
         );
     }
     if let Some(chart) = speed_up::over_workers(&page.rows, series) {
-        put(
-            html,
-            format_args!(
-                "<section><h2>Speed-up over workers</h2><p>Over one worker that is held by whatever it waits for. The dashed line is \
+        *html += &format!(
+            "<section><h2>Speed-up over workers</h2><p>Over one worker that is held by whatever it waits for. The dashed line is \
                  the ideal: the same work with nothing to wait for.</p>{}{chart}</section>",
-                legend(series, &[]),
-            ),
+            legend(series, &[]),
         );
     }
-    put(
-        html,
-        format_args!(
-            "<section><h2>Throughput over workers</h2><p>Medians with quartiles.</p>{}{}</section>",
-            legend(series, &[]),
-            lines::over_workers(&page.rows, series, unit)
-        ),
+    *html += &format!(
+        "<section><h2>Throughput over workers</h2><p>Medians with quartiles.</p>{}{}</section>",
+        legend(series, &[]),
+        lines::over_workers(&page.rows, series, unit)
     );
 }
 
@@ -173,7 +140,7 @@ fn how(html: &mut String, page: &Measured) {
         .iter()
         .chain(&page.notes)
     {
-        put(html, format_args!("<li>{}</li>", escape(note)));
+        *html += &format!("<li>{}</li>", escape(note));
     }
     html.push_str(
         "<li>Every run has a process of its own, does up to a tenth of its work beforehand unmeasured, and checks its result.</li>\
@@ -182,12 +149,9 @@ fn how(html: &mut String, page: &Measured) {
          “Both”: the smallest loss in the worse of the two, against the best throughput and the best p99 of the policies.</li></ul><dl>",
     );
     machine(html, &page.session.machine, &page.session.versions);
-    put(
-        html,
-        format_args!(
-            "<dt>command<dd><code>{}</code></dl></section>",
-            escape(&page.job.command)
-        ),
+    *html += &format!(
+        "<dt>command<dd><code>{}</code></dl></section>",
+        escape(&page.job.command)
     );
 }
 

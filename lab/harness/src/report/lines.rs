@@ -2,7 +2,7 @@
 
 use super::chart::{MARGIN, Series, WIDTH, frame, worker_counts};
 use super::places::Places;
-use super::svg::{Scale, escape, mark, put};
+use super::svg::{Scale, escape, mark};
 use crate::summary::Row;
 use crate::text::{nanos, si, workers};
 
@@ -57,14 +57,11 @@ pub(super) fn percentiles(rows: &[Row], series: &[Series], count: usize) -> Opti
             .into_iter()
             .map(|(share, value)| format!("{:.1},{:.1}", x.at(nines(share)), y.at(value)))
             .collect();
-        put(
-            &mut svg,
-            format_args!(
-                r#"<polyline class="line {}" points="{}"><title>{}</title></polyline>"#,
-                Series::class_of(series, &row.contestant),
-                points.join(" "),
-                escape(&format!("{}{}", row.contestant, longest(row)))
-            ),
+        svg += &format!(
+            r#"<polyline class="line {}" points="{}"><title>{}</title></polyline>"#,
+            Series::class_of(series, &row.contestant),
+            points.join(" "),
+            escape(&format!("{}{}", row.contestant, longest(row)))
         );
     }
     svg.push_str("</svg>");
@@ -108,14 +105,11 @@ pub(super) fn over_workers(rows: &[Row], series: &[Series], unit: &str) -> Strin
             };
             let (left, middle) = chart.at(at, shift, spread.median);
             points.push((left, middle));
-            put(
-                &mut marks,
-                format_args!(
-                    r#"<path class="whisker {}" d="M{left:.1} {:.1}V{:.1}"/>"#,
-                    one.class,
-                    chart.y.at(spread.low),
-                    chart.y.at(spread.high)
-                ),
+            marks += &format!(
+                r#"<path class="whisker {}" d="M{left:.1} {:.1}V{:.1}"/>"#,
+                one.class,
+                chart.y.at(spread.low),
+                chart.y.at(spread.high)
             );
             let title = format!(
                 "{}, {}: {} {unit}/s (quartiles {} – {})",

@@ -1,7 +1,7 @@
 //! What charts over a few places share: worker counts, or latencies, side by side, and heights from 0.
 
 use super::chart::{HEIGHT, MARGIN, WIDTH, frame};
-use super::svg::{Scale, put};
+use super::svg::Scale;
 use crate::text::si;
 
 /// A chart over places: its scales, and the SVG element, begun.
@@ -41,12 +41,9 @@ impl Places {
     /// A line through such points.
     pub(super) fn line(&mut self, class: &str, points: &[(f64, f64)], inside: &str) {
         let points: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
-        put(
-            &mut self.svg,
-            format_args!(
-                r#"<polyline class="{class}" points="{}">{inside}</polyline>"#,
-                points.join(" ")
-            ),
+        self.svg += &format!(
+            r#"<polyline class="{class}" points="{}">{inside}</polyline>"#,
+            points.join(" ")
         );
     }
 

@@ -2,7 +2,7 @@
 
 use super::chart::{HEIGHT, MARGIN, Series, WIDTH, frame, worker_counts};
 use super::lines::longest;
-use super::svg::{Area, Scale, escape, mark, place_label, put};
+use super::svg::{Area, Scale, escape, mark, place_label};
 use crate::frontier::{frontier, points};
 use crate::summary::Row;
 use crate::text::{nanos, si, workers};
@@ -90,12 +90,9 @@ pub(super) fn plane(rows: &[Row], series: &[Series], unit: &str) -> Option<Strin
             } else {
                 "label"
             };
-            put(
-                &mut svg,
-                format_args!(
-                    r#"<text class="{class}" x="{left:.1}" y="{base:.1}">{}</text>"#,
-                    escape(&text)
-                ),
+            svg += &format!(
+                r#"<text class="{class}" x="{left:.1}" y="{base:.1}">{}</text>"#,
+                escape(&text)
             );
         }
     }
@@ -110,11 +107,8 @@ fn draw_frontier(svg: &mut String, front: &[(f64, f64)], x: &Scale, y: &Scale) {
     };
     let mut path = format!("M{:.1} {:.1}", MARGIN.left, y.at(first.1));
     for pair in front.windows(2) {
-        put(
-            &mut path,
-            format_args!("H{:.1}V{:.1}", x.at(pair[0].0), y.at(pair[1].1)),
-        );
+        path += &format!("H{:.1}V{:.1}", x.at(pair[0].0), y.at(pair[1].1));
     }
-    put(&mut path, format_args!("H{:.1}V{:.1}", x.at(last.0), MARGIN.top));
-    put(svg, format_args!(r#"<path class="frontier" d="{path}"/>"#));
+    path += &format!("H{:.1}V{:.1}", x.at(last.0), MARGIN.top);
+    *svg += &format!(r#"<path class="frontier" d="{path}"/>"#);
 }

@@ -1,8 +1,6 @@
 //! Small pieces of SVG: text that is safe, scales that know their ticks, marks, and labels that do not
 //! overlap.
 
-use std::fmt::Write;
-
 /// Text, escaped for HTML and SVG.
 pub(crate) fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
@@ -168,18 +166,10 @@ pub(super) fn mark(svg: &mut String, shape: usize, x: f64, y: f64, class: &str, 
             x - r * 1.1
         ),
     };
-    put(
-        svg,
-        format_args!(
-            r#"<g class="mark {class}"><title>{}</title>{path}</g>"#,
-            escape(title)
-        ),
+    *svg += &format!(
+        r#"<g class="mark {class}"><title>{}</title>{path}</g>"#,
+        escape(title)
     );
-}
-
-/// Appends formatted text; writing into a string cannot fail.
-pub(super) fn put(svg: &mut String, text: std::fmt::Arguments<'_>) {
-    svg.write_fmt(text).expect("a string takes everything");
 }
 
 /// A rectangle that something occupies.

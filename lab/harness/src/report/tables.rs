@@ -1,7 +1,8 @@
 //! The tables of the report.
 
 use super::chart::Series;
-use super::svg::{escape, put};
+use super::page::table;
+use super::svg::escape;
 use crate::frontier;
 use crate::measured::Measured;
 use crate::stats::Ratio;
@@ -9,114 +10,77 @@ use crate::summary::Row;
 use crate::table::shown_measures;
 use crate::text::{nanos, si, times};
 
-/// The place of p99 among a row's latencies.
-const P99: usize = 1;
-
 /// The figures of all cells.
 pub(super) fn figures(page: &Measured, series: &[Series]) -> String {
     let rows = &page.rows;
     let has_latency = rows.iter().any(|row| row.latency.is_some());
     let front = frontier::of_rows(rows);
     let measures = shown_measures(rows, has_latency);
-    let mut html = String::from("<div class=\"wide\"><table><thead><tr><th>contestant<th>workers");
     let has_peers = rows.iter().any(|row| row.over_best_peer.is_some());
-    put(
-        &mut html,
-        format_args!(
-            "<th>{}/s<th>quartiles{}",
-            escape(page.job.chosen.unit),
-            if has_peers { "<th>× best peer" } else { "" }
-        ),
-    );
-    if has_latency {
-        html.push_str("<th>p50<th>p99<th>× best peer<th>p99.9<th>p99.99<th>max");
-    }
     let has_policies = rows.iter().any(|row| row.over_best_policy.is_some());
     let has_policy_p99 = has_latency && rows.iter().any(|row| row.p99_over_best_policy.is_some());
-    if has_policies {
-        html.push_str("<th>× best policy");
+    let mut headings = ["contestant", "workers"].map(String::from).to_vec();
+    headings.push(format!("{}/s", page.job.chosen.unit));
+    let policy_p99 = if has_policies { "× its p99" } else { "× best p99" };
+    for (is_shown, names) in [
+        (true, &["quartiles"][..]),
+        (has_peers, &["× best peer"]),
+        (
+            has_latency,
+            &["p50", "p99", "× best peer", "p99.9", "p99.99", "max"],
+        ),
+        (has_policies, &["× best policy"]),
+        (has_policy_p99, &[policy_p99]),
+    ] {
+        let names = names.iter().filter(|_| is_shown);
+        headings.extend(names.map(ToString::to_string));
     }
-    if has_policy_p99 {
-        html.push_str(if has_policies {
-            "<th>× its p99"
-        } else {
-            "<th>× best p99"
-        });
-    }
-    for measure in &measures {
-        put(
-            &mut html,
-            format_args!("<th>{}", escape(&measure.replace('_', " "))),
-        );
-    }
-    html.push_str("<th>runs<th class=\"text\">remarks</thead><tbody>");
-    let mut workers = rows.first().map_or(0, |row| row.workers);
-    for (at, row) in rows.iter().enumerate() {
-        let gap = if row.workers == workers {
-            ""
-        } else {
-            " class=\"gap\""
-        };
-        workers = row.workers;
+    headings.extend(measures.iter().map(|measure| measure.replace('_', " ")));
+    headings.extend(["runs", "remarks"].map(String::from));
+    let lines = rows.iter().enumerate().map(|(at, row)| {
         let star = if has_latency && front.contains(&at) {
             " <span class=\"star\" title=\"on the frontier\">◆</span>"
         } else {
             ""
         };
-        put(
-            &mut html,
-            format_args!(
-                "<tr{gap}><th><i class=\"key {}\"></i>{}{star}<td>{}",
-                Series::class_of(series, &row.contestant),
-                escape(&row.contestant),
-                row.workers
-            ),
-        );
+        let mut cells = vec![keyed(row, series) + star, row.workers.to_string()];
         match row.throughput {
-            Some(spread) => put(
-                &mut html,
-                format_args!(
-                    "<td>{}<td>{} – {}",
-                    si(spread.median),
-                    si(spread.low),
-                    si(spread.high)
-                ),
-            ),
-            None => html.push_str("<td>–<td>"),
+            Some(spread) => cells.extend([
+                si(spread.median),
+                format!("{} – {}", si(spread.low), si(spread.high)),
+            ]),
+            None => cells.extend(["–", ""].map(String::from)),
         }
         if has_peers {
-            put(&mut html, format_args!("<td>{}", ratio(row.over_best_peer)));
+            cells.push(ratio(row.over_best_peer));
         }
         if has_latency {
-            match row.latency {
-                Some(latency) => {
-                    for (at, spread) in latency.iter().enumerate() {
-                        put(&mut html, format_args!("<td>{}", nanos(spread.median)));
-                        if at == P99 {
-                            put(&mut html, format_args!("<td>{}", ratio(row.p99_over_best_peer)));
-                        }
-                    }
-                }
-                None => html.push_str("<td><td><td><td><td><td>"),
-            }
+            let times = row
+                .latency
+                .map(|latency| latency.map(|spread| nanos(spread.median)));
+            let [p50, p99, rest @ ..] = times.unwrap_or_default();
+            let over_peer = row.latency.and(row.p99_over_best_peer);
+            cells.extend([p50, p99, ratio(over_peer)]);
+            cells.extend(rest);
         }
         if has_policies {
-            put(&mut html, format_args!("<td>{}", ratio(row.over_best_policy)));
+            cells.push(ratio(row.over_best_policy));
         }
         if has_policy_p99 {
-            put(&mut html, format_args!("<td>{}", ratio(row.p99_over_best_policy)));
+            cells.push(ratio(row.p99_over_best_policy));
         }
-        for measure in &measures {
-            let value = row.measure(measure).map_or_else(String::new, si);
-            put(&mut html, format_args!("<td>{value}"));
-        }
-        put(
-            &mut html,
-            format_args!("<td>{}<td class=\"text\">{}", row.runs, escape(&remarks(row))),
-        );
-    }
-    html.push_str("</tbody></table></div>");
-    html
+        let of = |measure: &String| row.measure(measure).map_or_else(String::new, si);
+        cells.extend(measures.iter().map(of));
+        cells.extend([row.runs.to_string(), escape(&remarks(row))]);
+        (row.workers, cells)
+    });
+    table(&headings, &["remarks"], lines)
+}
+
+/// The contestant of a row, with the colour that it has in the charts.
+fn keyed(row: &Row, series: &[Series]) -> String {
+    let class = Series::class_of(series, &row.contestant);
+    format!("<i class=\"key {class}\"></i>{}", escape(&row.contestant))
 }
 
 /// Everything a reader must know about a row.
@@ -154,10 +118,24 @@ fn ratio(ratio: Option<Ratio>) -> String {
 
 /// The counters of the policies per thousand operations; nothing if no contestant has any.
 pub(super) fn counters(page: &Measured, series: &[Series]) -> Option<String> {
-    let counted: Vec<&Row> = page.rows.iter().filter(|row| !row.counters.is_empty()).collect();
-    // A counter that is 0 in all rows has no column.
+    let counted = page.rows.iter().filter(|row| !row.counters.is_empty());
+    let rows: Vec<_> = counted
+        .map(|row| {
+            let cells = vec![keyed(row, series), row.workers.to_string()];
+            let per_thousand = 1000.0 / row.median_operations.max(1.0);
+            (row.workers, cells, row.counters.as_slice(), per_thousand)
+        })
+        .collect();
+    counter_table(&["policy", "workers"], &rows)
+}
+
+/// A row of a table of counters: its group, its first cells, its counters, and what they are multiplied by.
+type CounterRow<'a> = (usize, Vec<String>, &'a [(String, f64)], f64);
+
+/// A table of counters. One that is 0 in all rows has no column. Nothing if none is left.
+pub(super) fn counter_table(headings: &[&str], rows: &[CounterRow<'_>]) -> Option<String> {
     let mut names: Vec<&str> = Vec::new();
-    for (name, value) in counted.iter().flat_map(|row| &row.counters) {
+    for (name, value) in rows.iter().flat_map(|(_, _, counters, _)| *counters) {
         if *value > 0.0 && !names.contains(&name.as_str()) {
             names.push(name);
         }
@@ -165,43 +143,17 @@ pub(super) fn counters(page: &Measured, series: &[Series]) -> Option<String> {
     if names.is_empty() {
         return None;
     }
-    let mut html = String::from("<div class=\"wide\"><table><thead><tr><th>policy<th>workers");
-    for name in &names {
-        put(&mut html, format_args!("<th>{}", escape(&name.replace('_', " "))));
-    }
-    html.push_str("</thead><tbody>");
-    let mut workers = counted.first().map_or(0, |row| row.workers);
-    for row in counted {
-        let gap = if row.workers == workers {
-            ""
-        } else {
-            " class=\"gap\""
-        };
-        workers = row.workers;
-        put(
-            &mut html,
-            format_args!(
-                "<tr{gap}><th><i class=\"key {}\"></i>{}<td>{}",
-                Series::class_of(series, &row.contestant),
-                escape(&row.contestant),
-                row.workers
-            ),
-        );
-        let operations = row.median_operations.max(1.0);
-        for name in &names {
-            let value = row
-                .counters
-                .iter()
-                .find(|(other, _)| other == name)
-                .map_or(0.0, |(_, value)| *value);
-            let cell = if value == 0.0 {
-                String::from("·")
-            } else {
-                si(value * 1000.0 / operations)
-            };
-            put(&mut html, format_args!("<td>{cell}"));
-        }
-    }
-    html.push_str("</tbody></table></div>");
-    Some(html)
+    let counters = names.iter().map(|name| name.replace('_', " "));
+    let headings: Vec<String> = headings.iter().map(ToString::to_string).chain(counters).collect();
+    let rows = rows.iter().map(|(group, first, counters, factor)| {
+        let cells = names.iter().map(|name| {
+            let found = counters.iter().find(|(other, _)| other == name);
+            match found {
+                Some((_, value)) if *value != 0.0 => si(value * factor),
+                _ => String::from("·"),
+            }
+        });
+        (*group, first.iter().cloned().chain(cells).collect())
+    });
+    Some(table(&headings, &[], rows))
 }

@@ -1,12 +1,12 @@
 //! The page of a trial: advice, a chart of the times, all counters, and how it was measured.
 
 use super::dots::{self, Dot};
-use super::page::{begin, quoted};
-use super::svg::{escape, put};
-use crate::stats::{Ratio, Spread};
-use crate::table::ratio;
-use crate::text::{nanos, si};
-use crate::trial::{SettingRuns, Trial};
+use super::page::{begin, quoted, table};
+use super::svg::escape;
+use super::tables::counter_table;
+use crate::stats::Spread;
+use crate::text::nanos;
+use crate::trial::{SettingRuns, Trial, time_cells};
 
 impl Trial {
     /// Returns the report: one page without scripts.
@@ -16,69 +16,45 @@ impl Trial {
         let lead = "Each setting in turn, round by round, against the program as it is";
         let mut html = begin("try", &format!("{title} · try"), &title, lead);
         for warning in self.warnings() {
-            put(
-                &mut html,
-                format_args!("<p class=\"warning\">{}</p>", quoted(&warning)),
-            );
+            html += &format!("<p class=\"warning\">{}</p>", quoted(&warning));
         }
-        put(
-            &mut html,
-            format_args!(
-                "<section class=\"advice\"><p>{}</p></section>",
-                quoted(&self.advice())
-            ),
+        html += &format!(
+            "<section class=\"advice\"><p>{}</p></section>",
+            quoted(&self.advice())
         );
         let wall = self.chart(SettingRuns::wall);
         let cpu = self.chart(SettingRuns::cpu);
-        put(
-            &mut html,
-            format_args!(
-                "<section><h2>Wall time</h2><p>Medians with quartiles. The dashed line is the program as it \
+        html += &format!(
+            "<section><h2>Wall time</h2><p>Medians with quartiles. The dashed line is the program as it \
                  is.</p>{wall}</section><section><h2>Processor time</h2><p>Of all threads of the program.</p>{cpu}</section>"
-            ),
         );
-        put(
-            &mut html,
-            format_args!("<section><h2>Figures</h2>{}</section>", self.figures()),
-        );
+        html += &format!("<section><h2>Figures</h2>{}</section>", self.figures());
         if let Some(counters) = self.all_counters() {
-            put(
-                &mut html,
-                format_args!(
-                    "<section><h2>Scheduler counters</h2><p>Of the last run, summed over its pools.</p>{counters}</section>"
-                ),
+            html += &format!(
+                "<section><h2>Scheduler counters</h2><p>Of the last run, summed over its pools.</p>{counters}</section>"
             );
         }
         if let Some(delays) = self.all_delays() {
-            put(
-                &mut html,
-                format_args!(
-                    "<section><h2>Delays and run times of steps</h2><p>p50 / p99 of all rounds that count \
+            html += &format!(
+                "<section><h2>Delays and run times of steps</h2><p>p50 / p99 of all rounds that count \
                      and all pools.</p>{delays}</section>"
-                ),
             );
         }
         html.push_str("<section class=\"how\"><h2>How this was measured</h2><ul>");
         for note in self.footnotes() {
-            put(&mut html, format_args!("<li>{}</li>", escape(&note)));
+            html += &format!("<li>{}</li>", escape(&note));
         }
         for failure in self.failures() {
-            put(
-                &mut html,
-                format_args!("<li>Did not complete: {}</li>", quoted(failure)),
-            );
+            html += &format!("<li>Did not complete: {}</li>", quoted(failure));
         }
         let machine = &self.machine;
-        put(
-            &mut html,
-            format_args!(
-                "</ul><dl><dt>machine<dd>{}, {} CPUs, {} MiB<dt>system<dd>{}, {}</dl></section></main></body></html>\n",
-                escape(&machine.processor),
-                machine.cpus,
-                machine.memory_mib,
-                escape(&machine.system),
-                machine.architecture
-            ),
+        html += &format!(
+            "</ul><dl><dt>machine<dd>{}, {} CPUs, {} MiB<dt>system<dd>{}, {}</dl></section></main></body></html>\n",
+            escape(&machine.processor),
+            machine.cpus,
+            machine.memory_mib,
+            escape(&machine.system),
+            machine.architecture
         );
         html
     }
@@ -100,101 +76,53 @@ impl Trial {
     }
 
     fn figures(&self) -> String {
-        let mut html = String::from(
-            "<div class=\"wide\"><table><thead><tr><th>setting<th>wall<th>quartiles<th>× as it is<th>CPU \
-             time<th>quartiles<th>× as it is<th>runs<th class=\"text\">remarks</thead><tbody>",
-        );
-        for cell in &self.cells {
-            put(
-                &mut html,
-                format_args!("<tr><th>{}", quoted(&cell.setting.words())),
-            );
-            put_times(&mut html, cell.wall(), self.speed_up(cell));
-            put_times(&mut html, cell.cpu(), self.cpu_ratio(cell));
+        let headings = [
+            "setting",
+            "wall",
+            "quartiles",
+            "× as it is",
+            "CPU time",
+            "quartiles",
+            "× as it is",
+            "runs",
+            "remarks",
+        ];
+        let rows = self.cells.iter().map(|cell| {
+            let mut cells = vec![quoted(&cell.setting.words())];
+            cells.extend(time_cells(cell.wall(), self.speed_up(cell)));
+            cells.extend(time_cells(cell.cpu(), self.cpu_ratio(cell)));
             let remark = cell.failure.as_deref().unwrap_or(&cell.detail);
-            put(
-                &mut html,
-                format_args!("<td>{}<td class=\"text\">{}", cell.count(), quoted(remark)),
-            );
-        }
-        html + "</tbody></table></div>"
+            cells.extend([cell.count().to_string(), quoted(remark)]);
+            (0, cells)
+        });
+        table(&headings.map(String::from), &["remarks"], rows)
     }
 
     /// The delays of all settings; nothing if none was measured.
     fn all_delays(&self) -> Option<String> {
         self.shown_delays().next()?;
-        let mut html = String::from("<div class=\"wide\"><table><thead><tr><th>setting");
-        for (heading, _) in self.shown_delays() {
-            put(&mut html, format_args!("<th>{heading}"));
-        }
-        html.push_str("</thead><tbody>");
-        for cell in &self.cells {
-            put(
-                &mut html,
-                format_args!("<tr><th>{}", quoted(&cell.setting.words())),
-            );
+        let mut headings = vec![String::from("setting")];
+        headings.extend(self.shown_delays().map(|(heading, _)| heading.to_owned()));
+        let rows = self.cells.iter().map(|cell| {
+            let mut cells = vec![quoted(&cell.setting.words())];
             let delays = cell.delays();
-            for (_, delay) in self.shown_delays() {
+            cells.extend(self.shown_delays().map(|(_, delay)| {
                 let quantiles = delay(&delays).quantiles();
-                let text = quantiles.map_or_else(String::new, |it| it.words());
-                put(&mut html, format_args!("<td>{text}"));
-            }
-        }
-        Some(html + "</tbody></table></div>")
+                quantiles.map_or_else(String::new, |it| it.words())
+            }));
+            (0, cells)
+        });
+        Some(table(&headings, &[], rows))
     }
 
     /// All counters of all settings; nothing if the program has none.
     fn all_counters(&self) -> Option<String> {
-        let mut names: Vec<&str> = Vec::new();
-        for (name, value) in self.cells.iter().flat_map(SettingRuns::counters) {
-            if *value > 0.0 && !names.contains(&name.as_str()) {
-                names.push(name);
-            }
-        }
-        if names.is_empty() {
-            return None;
-        }
-        let mut html = String::from("<div class=\"wide\"><table><thead><tr><th>setting");
-        for name in &names {
-            put(&mut html, format_args!("<th>{}", escape(&name.replace('_', " "))));
-        }
-        html.push_str("</thead><tbody>");
-        for cell in self.cells.iter().filter(|cell| !cell.counters().is_empty()) {
-            put(
-                &mut html,
-                format_args!("<tr><th>{}", quoted(&cell.setting.words())),
-            );
-            for name in &names {
-                let found = cell.counters().iter().find(|(other, _)| other == name);
-                let value = found.map_or(0.0, |(_, value)| *value);
-                let text = if value == 0.0 {
-                    String::from("·")
-                } else {
-                    si(value)
-                };
-                put(&mut html, format_args!("<td>{text}"));
-            }
-        }
-        Some(html + "</tbody></table></div>")
+        let counted = self.cells.iter().filter(|cell| !cell.counters().is_empty());
+        let rows: Vec<_> = counted
+            .map(|cell| (0, vec![quoted(&cell.setting.words())], cell.counters(), 1.0))
+            .collect();
+        counter_table(&["setting"], &rows)
     }
-}
-
-fn put_times(html: &mut String, spread: Option<Spread>, over: Option<Ratio>) {
-    let Some(spread) = spread else {
-        html.push_str("<td>–<td><td>");
-        return;
-    };
-    let time = |seconds: f64| nanos(seconds * 1e9);
-    put(
-        html,
-        format_args!(
-            "<td>{}<td>{} – {}<td>{}",
-            time(spread.median),
-            time(spread.low),
-            time(spread.high),
-            over.map_or_else(String::new, ratio)
-        ),
-    );
 }
 
 #[cfg(test)]

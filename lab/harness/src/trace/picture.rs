@@ -1,8 +1,6 @@
 //! `trace svg`: the timeline as a separate picture, for a document. It follows the reader's light or dark
 //! scheme.
 
-use std::fmt::Write as _;
-
 use super::timeline::{Lane, Slice, Timeline};
 use crate::report::escape;
 
@@ -121,14 +119,11 @@ impl Drawing<'_> {
         while ns <= self.to {
             let x = self.x(ns);
             let text = time(ns - self.from);
-            add(
-                svg,
-                format_args!(
-                    "<path class=\"rule\" d=\"M{x:.1} {:.1}V{bottom:.1}\"/><text class=\"soft\" x=\"{:.1}\" \
+            *svg += &format!(
+                "<path class=\"rule\" d=\"M{x:.1} {:.1}V{bottom:.1}\"/><text class=\"soft\" x=\"{:.1}\" \
                      y=\"14\" font-size=\"11\">{text}</text>\n",
-                    TOP - 6.0,
-                    (x + 3.0).min(WIDTH - 46.0),
-                ),
+                TOP - 6.0,
+                (x + 3.0).min(WIDTH - 46.0),
             );
             ns += step;
         }
@@ -137,10 +132,7 @@ impl Drawing<'_> {
     fn lane(&self, svg: &mut String, top: f64, lane: &Lane) {
         let name = lane.name.rsplit(" / ").next().unwrap_or_default();
         let (y, middle) = (top + (LANE - BAR) / 2.0, top + LANE / 2.0 + 4.0);
-        add(
-            svg,
-            format_args!("<text x=\"8\" y=\"{middle:.1}\">{}</text>\n", escape(name)),
-        );
+        *svg += &format!("<text x=\"8\" y=\"{middle:.1}\">{}</text>\n", escape(name));
         let mut slices: Vec<&Slice> = lane.slices.iter().collect();
         slices.sort_by_key(|slice| slice.start);
         let mut drawn = 0.0;
@@ -160,11 +152,8 @@ impl Drawing<'_> {
                 None if slice.task == 0 => "class=\"sleep\"".to_owned(),
                 None => "class=\"other\"".to_owned(),
             };
-            add(
-                svg,
-                format_args!(
-                    "<rect x=\"{left:.1}\" y=\"{y:.1}\" width=\"{wide:.1}\" height=\"{BAR}\" {colour}/>\n"
-                ),
+            *svg += &format!(
+                "<rect x=\"{left:.1}\" y=\"{y:.1}\" width=\"{wide:.1}\" height=\"{BAR}\" {colour}/>\n"
             );
         }
     }
@@ -208,15 +197,12 @@ impl Drawing<'_> {
             };
             let bend = if from == to { -10.0 } else { 0.0 };
             let middle = (x1 + x2) / 2.0;
-            add(
-                svg,
-                format_args!(
-                    "<path class=\"arrow\" d=\"M{x1:.1} {y1:.1}C{middle:.1} {:.1} {middle:.1} {:.1} {x2:.1} {:.1}\"/>\
+            *svg += &format!(
+                "<path class=\"arrow\" d=\"M{x1:.1} {y1:.1}C{middle:.1} {:.1} {middle:.1} {:.1} {x2:.1} {:.1}\"/>\
                      <path class=\"head\" d=\"M{x2:.1} {y2:.1}l-2.5 {tip}h5z\"/>\n",
-                    y1 + bend,
-                    y2 + bend,
-                    y2 + tip,
-                ),
+                y1 + bend,
+                y2 + bend,
+                y2 + tip,
             );
         }
     }
@@ -230,22 +216,16 @@ impl Drawing<'_> {
         let mut last = 0;
         for &(ns, value) in values {
             if ns >= self.from && ns <= self.to {
-                add(
-                    &mut path,
-                    format_args!("L{:.1} {:.1}V{:.1}", self.x(ns), y(last), y(value)),
-                );
+                path += &format!("L{:.1} {:.1}V{:.1}", self.x(ns), y(last), y(value));
             }
             last = value;
         }
-        add(&mut path, format_args!("V{bottom:.1}Z"));
-        add(
-            svg,
-            format_args!(
-                "<path class=\"depth\" d=\"{path}\"/><text x=\"8\" y=\"{:.1}\">runnable</text>\
+        path += &format!("V{bottom:.1}Z");
+        *svg += &format!(
+            "<path class=\"depth\" d=\"{path}\"/><text x=\"8\" y=\"{:.1}\">runnable</text>\
                  <text class=\"soft\" x=\"8\" y=\"{:.1}\" font-size=\"11\">at most {most}</text>\n",
-                top + 14.0,
-                top + 29.0,
-            ),
+            top + 14.0,
+            top + 29.0,
         );
     }
 
@@ -259,15 +239,12 @@ impl Drawing<'_> {
             if x + wide > WIDTH {
                 break;
             }
-            add(
-                svg,
-                format_args!(
-                    "<rect x=\"{x:.1}\" y=\"{:.1}\" width=\"12\" height=\"10\" fill=\"{colour}\"/>\
+            *svg += &format!(
+                "<rect x=\"{x:.1}\" y=\"{:.1}\" width=\"12\" height=\"10\" fill=\"{colour}\"/>\
                      <text x=\"{:.1}\" y=\"{y:.1}\">{}</text>\n",
-                    y - 9.0,
-                    x + 17.0,
-                    escape(name),
-                ),
+                y - 9.0,
+                x + 17.0,
+                escape(name),
             );
             x += wide;
         }
@@ -280,11 +257,6 @@ fn time(ns: u64) -> String {
         1_000..1_000_000 => format!("{} µs", ns as f64 / 1e3),
         _ => format!("{} ms", ns as f64 / 1e6),
     }
-}
-
-fn add(to: &mut String, text: std::fmt::Arguments<'_>) {
-    // A string takes everything.
-    let _ = to.write_fmt(text);
 }
 
 #[cfg(test)]

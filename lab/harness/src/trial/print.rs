@@ -86,8 +86,8 @@ impl Trial {
         let mut table = Table::of_figures(&headings);
         for cell in &self.cells {
             let mut row = vec![cell.setting.words().replace('`', "")];
-            row.extend(cells(cell.wall(), self.speed_up(cell)));
-            row.extend(cells(cell.cpu(), self.cpu_ratio(cell)));
+            row.extend(time_cells(cell.wall(), self.speed_up(cell)));
+            row.extend(time_cells(cell.cpu(), self.cpu_ratio(cell)));
             for name in &counters {
                 let found = cell.counters().iter().find(|(other, _)| other == name);
                 row.push(found.map_or_else(String::new, |(_, value)| crate::text::si(*value)));
@@ -208,9 +208,9 @@ impl Quantiles {
 }
 
 /// Median, quartiles and the ratio to the baseline.
-fn cells(spread: Option<Spread>, over: Option<Ratio>) -> [String; 3] {
+pub(crate) fn time_cells(spread: Option<Spread>, over: Option<Ratio>) -> [String; 3] {
     let Some(spread) = spread else {
-        return [String::from("–"), String::new(), String::new()];
+        return ["–", "", ""].map(String::from);
     };
     let time = |seconds: f64| nanos(seconds * 1e9);
     [

@@ -6,8 +6,9 @@ pub(crate) mod rayon;
 pub(crate) mod tokio;
 pub(crate) mod warpweft;
 
-use crate::workload::{Outcome, Report, Workload};
+use crate::workload::{Figure, Outcome, Report, Workload};
 use warpweft_mpi::MpiError;
+use warpweft_mpi::raw::RawMpi;
 
 /// A way to use MPI.
 pub(crate) trait Contestant {
@@ -47,5 +48,26 @@ fn refusal<C: Contestant>(
         rank,
         ranks,
         outcome: Outcome::Lacks(reason),
+    })
+}
+
+/// Begins MPI on this thread, runs a program if the contestant has one, and ends MPI.
+fn with_mpi<C: Contestant, W: Workload>(
+    workload: W,
+    workers: usize,
+    program: impl FnOnce(W, RawMpi) -> (Vec<Figure>, RawMpi),
+) -> Result<Report, MpiError> {
+    let mpi = RawMpi::init()?;
+    let (rank, ranks) = (mpi.rank(), mpi.size());
+    if let Some(refusal) = refusal::<C>(&workload, (rank, ranks), workers) {
+        mpi.finalize()?;
+        return Ok(refusal);
+    }
+    let (figures, mpi) = program(workload, mpi);
+    mpi.finalize()?;
+    Ok(Report {
+        rank,
+        ranks,
+        outcome: Outcome::Figures(figures),
     })
 }

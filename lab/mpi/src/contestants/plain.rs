@@ -1,9 +1,10 @@
 //! Plain MPI: one thread by rank, which looks at its requests by `MPI_Test` in a loop.
 
-use super::{Contestant, refusal};
-use crate::idioms::{Calls, ForkJoin, TestLoop};
-use crate::workload::{Outcome, Report, Workload};
+use super::{Contestant, with_mpi};
+use crate::idioms::{Calls, FAILED, ForkJoin, TestLoop};
+use crate::workload::{Report, Workload};
 use std::cell::RefCell;
+use std::ops::DerefMut;
 use std::thread;
 use warpweft_mpi::MpiError;
 use warpweft_mpi::raw::{RawMpi, RawRequest, WINDOW};
@@ -20,28 +21,16 @@ impl Contestant for Plain {
     const HAS_ONE_THREAD: bool = true;
 
     fn run<W: Workload>(workload: W, workers: usize) -> Result<Report, MpiError> {
-        let mpi = RawMpi::init()?;
-        let (rank, ranks) = (mpi.rank(), mpi.size());
-        if let Some(refusal) = refusal::<Self>(&workload, (rank, ranks), workers) {
-            mpi.finalize()?;
-            return Ok(refusal);
-        }
-        let plain = Self {
-            mpi: RefCell::new(mpi),
-            rank,
-            size: ranks,
-        };
-        let figures = workload.plain(&plain);
-        plain.mpi.into_inner().finalize()?;
-        Ok(Report {
-            rank,
-            ranks,
-            outcome: Outcome::Figures(figures),
+        with_mpi::<Self, W>(workload, workers, |workload, mpi| {
+            let plain = Self {
+                rank: mpi.rank(),
+                size: mpi.size(),
+                mpi: RefCell::new(mpi),
+            };
+            (workload.plain(&plain), plain.mpi.into_inner())
         })
     }
 }
-
-const FAILED: &str = "MPI does not fail";
 
 impl TestLoop for Plain {
     /// In windows, one after the other in rotation.
@@ -51,7 +40,7 @@ impl TestLoop for Plain {
         while !requests.is_empty() {
             let end = requests.len().min(next + WINDOW);
             let window = &mut requests[next..end];
-            self.mpi.borrow_mut().test_some(window, &mut over).expect(FAILED);
+            self.mpi().test_some(window, &mut over).expect(FAILED);
             // From the last one on: each takes the place of the one that leaves.
             for index in over.drain(..).rev() {
                 let bytes = requests.swap_remove(next + index).into_bytes();
@@ -88,36 +77,8 @@ impl Calls for Plain {
         self.size
     }
 
-    fn send(&self, to: usize, tag: i32, bytes: Vec<u8>) -> Vec<u8> {
-        self.wait(self.post_send(to, tag, bytes))
-    }
-
-    fn recv(&self, from: usize, tag: i32, buffer: Vec<u8>) -> Vec<u8> {
-        self.wait(self.post_recv(from, tag, buffer))
-    }
-
-    fn post_send(&self, to: usize, tag: i32, bytes: Vec<u8>) -> RawRequest {
-        self.mpi.borrow_mut().isend(to, tag, bytes).expect(FAILED)
-    }
-
-    fn post_recv(&self, from: usize, tag: i32, buffer: Vec<u8>) -> RawRequest {
-        self.mpi.borrow_mut().irecv(from, tag, buffer).expect(FAILED)
-    }
-
-    fn post_all_to_all(&self, bytes: Vec<u8>) -> RawRequest {
-        self.mpi.borrow_mut().ialltoall(bytes).expect(FAILED)
-    }
-
-    fn post_all_gather(&self, bytes: Vec<u8>) -> RawRequest {
-        self.mpi.borrow_mut().iallgather(bytes).expect(FAILED)
-    }
-
-    fn post_barrier(&self) -> RawRequest {
-        self.mpi.borrow_mut().ibarrier().expect(FAILED)
-    }
-
-    fn test(&self, request: &mut RawRequest) -> bool {
-        self.mpi.borrow_mut().test(request).expect(FAILED)
+    fn mpi(&self) -> impl DerefMut<Target = RawMpi> {
+        self.mpi.borrow_mut()
     }
 
     fn wait(&self, mut request: RawRequest) -> Vec<u8> {

@@ -3,12 +3,13 @@
 //! MPI takes one call at a time, so a job that waits looks again and again, under a lock that it releases in
 //! between. Otherwise the first job that waits would keep the others from sending what it waits for.
 
-use super::{Contestant, refusal};
+use super::{Contestant, with_mpi};
 use crate::idioms::{Calls, ForkJoin};
-use crate::workload::{Outcome, Report, Workload};
+use crate::workload::{Report, Workload};
 use rayon::iter::{IndexedParallelIterator as _, IntoParallelIterator as _, ParallelIterator as _};
 use rayon::{ThreadPool, ThreadPoolBuilder};
-use std::sync::{Mutex, MutexGuard};
+use std::ops::DerefMut;
+use std::sync::Mutex;
 use std::thread;
 use warpweft_mpi::MpiError;
 use warpweft_mpi::raw::{RawMpi, RawRequest};
@@ -25,40 +26,25 @@ impl Contestant for Rayon {
     const NAME: &'static str = "rayon";
 
     fn run<W: Workload>(workload: W, workers: usize) -> Result<Report, MpiError> {
-        let mpi = RawMpi::init()?;
-        let (rank, ranks) = (mpi.rank(), mpi.size());
-        if let Some(refusal) = refusal::<Self>(&workload, (rank, ranks), workers) {
-            mpi.finalize()?;
-            return Ok(refusal);
-        }
-        let pool = ThreadPoolBuilder::new()
-            .num_threads(workers)
-            .build()
-            .expect("the system gives threads");
-        let rayon = Self {
-            mpi: Mutex::new(mpi),
-            pool,
-            rank,
-            size: ranks,
-        };
-        let figures = rayon.pool.install(|| workload.rayon(&rayon));
-        let mpi = rayon.mpi.into_inner().expect("a panic ends the process");
-        mpi.finalize()?;
-        Ok(Report {
-            rank,
-            ranks,
-            outcome: Outcome::Figures(figures),
+        with_mpi::<Self, W>(workload, workers, |workload, mpi| {
+            let pool = ThreadPoolBuilder::new()
+                .num_threads(workers)
+                .build()
+                .expect("the system gives threads");
+            let rayon = Self {
+                rank: mpi.rank(),
+                size: mpi.size(),
+                mpi: Mutex::new(mpi),
+                pool,
+            };
+            let figures = rayon.pool.install(|| workload.rayon(&rayon));
+            let mpi = rayon.mpi.into_inner().expect("a panic ends the process");
+            (figures, mpi)
         })
     }
 }
 
-const FAILED: &str = "MPI does not fail";
-
 impl Rayon {
-    fn mpi(&self) -> MutexGuard<'_, RawMpi> {
-        self.mpi.lock().expect("a panic ends the process")
-    }
-
     fn finish(&self, request: &mut RawRequest) {
         while !self.test(request) {
             thread::yield_now();
@@ -81,36 +67,8 @@ impl Calls for Rayon {
         self.size
     }
 
-    fn send(&self, to: usize, tag: i32, bytes: Vec<u8>) -> Vec<u8> {
-        self.wait(self.post_send(to, tag, bytes))
-    }
-
-    fn recv(&self, from: usize, tag: i32, buffer: Vec<u8>) -> Vec<u8> {
-        self.wait(self.post_recv(from, tag, buffer))
-    }
-
-    fn post_send(&self, to: usize, tag: i32, bytes: Vec<u8>) -> RawRequest {
-        self.mpi().isend(to, tag, bytes).expect(FAILED)
-    }
-
-    fn post_recv(&self, from: usize, tag: i32, buffer: Vec<u8>) -> RawRequest {
-        self.mpi().irecv(from, tag, buffer).expect(FAILED)
-    }
-
-    fn post_all_to_all(&self, bytes: Vec<u8>) -> RawRequest {
-        self.mpi().ialltoall(bytes).expect(FAILED)
-    }
-
-    fn post_all_gather(&self, bytes: Vec<u8>) -> RawRequest {
-        self.mpi().iallgather(bytes).expect(FAILED)
-    }
-
-    fn post_barrier(&self) -> RawRequest {
-        self.mpi().ibarrier().expect(FAILED)
-    }
-
-    fn test(&self, request: &mut RawRequest) -> bool {
-        self.mpi().test(request).expect(FAILED)
+    fn mpi(&self) -> impl DerefMut<Target = RawMpi> {
+        self.mpi.lock().expect("a panic ends the process")
     }
 
     fn wait(&self, mut request: RawRequest) -> Vec<u8> {

@@ -1,7 +1,7 @@
 //! `warpweft-mpi`: tasks of a Warpweft runtime, and the thread that polls makes the calls of MPI.
 
 use super::{Contestant, refusal};
-use crate::idioms::{ForkJoin, Futures, WarpweftTasks};
+use crate::idioms::{FAILED, ForkJoin, Futures, WarpweftTasks};
 use crate::workload::{Outcome, Report, Workload};
 use std::time::Duration;
 use warpweft::Runtime;
@@ -39,7 +39,6 @@ impl Contestant for Warpweft {
     }
 }
 
-const FAILED: &str = "MPI does not fail";
 const PANICKED: &str = "a panic ends the process";
 
 impl ForkJoin for Warpweft {
