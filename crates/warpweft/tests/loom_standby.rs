@@ -34,7 +34,7 @@ fn a_fiber_is_seen_or_its_thread_is_woken() {
 }
 
 /// Its long task ends while the monitor takes the role from it. If it then sleeps in the poller, it has the
-/// role, so that it can be woken.
+/// role, so that it can be woken. If not, it retires, and the role is free.
 #[test]
 fn one_that_sleeps_in_the_poller_has_the_role() {
     loom::model(|| {
@@ -43,9 +43,14 @@ fn one_that_sleeps_in_the_poller_has_the_role() {
         let there = Arc::clone(&standby);
         let monitor = thread::spawn(move || there.dismiss(COMPENSATING));
         let sleeps = standby.try_sleep(COMPENSATING);
+        if !sleeps {
+            // It retires.
+            standby.discharge(COMPENSATING);
+        }
         monitor.join().expect("no panic");
         assert_eq!(sleeps, standby.is_parked());
         assert_eq!(sleeps, standby.must_wake(COMPENSATING));
+        assert_eq!(sleeps, standby.is_there(), "one that has retired has the role");
     });
 }
 

@@ -42,6 +42,8 @@ pub(crate) const fn slice_ns(by_priority: bool) -> u64 {
 }
 
 const NO_WORKER: usize = usize::MAX;
+/// The monitor is about to take the role from a worker.
+const MOVING: usize = usize::MAX - 1;
 
 #[derive(Debug)]
 pub(crate) struct StandbyPoller {
@@ -117,6 +119,8 @@ impl StandbyPoller {
 
     /// Notes that the compensating worker retires.
     pub(crate) fn discharge(&self, worker: usize) {
+        // Pairs with the fence in `dismiss`.
+        fence(Ordering::SeqCst);
         // If it was not the standby poller, nothing changes.
         let _ = self
             .worker
@@ -125,13 +129,26 @@ impl StandbyPoller {
 
     /// Takes the role from a compensating worker that was found in a long task, so that another one gets it.
     pub(crate) fn dismiss(&self, worker: usize) {
-        self.discharge(worker);
+        // No other one gets the role before it is known whether this one loses it.
+        let moving = self
+            .worker
+            .compare_exchange(worker, MOVING, Ordering::Relaxed, Ordering::Relaxed);
+        if moving.is_err() {
+            return;
+        }
         // Pairs with the fence in `try_sleep`: either the worker sees that it has no role any more, or it is
         // seen here that its task has ended.
         fence(Ordering::SeqCst);
         if self.is_parked() {
-            // If another one has the role already, the monitor's next tick relieves the one that sleeps.
-            self.enlist(worker);
+            self.worker.store(worker, Ordering::Relaxed);
+            // Pairs with the fence in `discharge`: either the worker finds the role and gives it up, or it is
+            // seen here that it did not sleep.
+            fence(Ordering::SeqCst);
+            if !self.is_parked() {
+                self.discharge(worker);
+            }
+        } else {
+            self.worker.store(NO_WORKER, Ordering::Relaxed);
         }
     }
 

@@ -198,7 +198,7 @@ impl<P: Policy> TypedPool<P> {
         let replacing = match has_work {
             true => replaced,
             // It would find nothing, and retire at once. One that is in a task stays.
-            false => replaced.min(monitor.active() - usize::from(standby.is_there())),
+            false => replaced.min(monitor.active().saturating_sub(usize::from(standby.is_there()))),
         };
         let needed = replacing + polls;
         // Counted once: one that finds nothing retires at once, and would be sent again during the same tick.
