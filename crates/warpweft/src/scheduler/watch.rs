@@ -36,6 +36,8 @@ const REPORT_TICK_NS: u64 = 1_000_000;
 #[derive(Debug, Clone, Copy, Default)]
 struct Sample {
     steps: u64,
+    /// What they were when the worker was last without a task: not yet sent, or in the poller.
+    rested: Option<u64>,
     /// How many of these were turns of fibers.
     turns: u64,
     /// True if one of the last steps was such a turn, so that the worker's word does not tell of it.
@@ -98,6 +100,8 @@ struct Long {
     blocked: usize,
     /// How many of the workers that were asked for are stuck.
     asked: usize,
+    /// How many of all of them compensate.
+    compensating: usize,
     /// The standby poller, if it is one of them.
     poller: Option<usize>,
 }
@@ -200,7 +204,8 @@ impl<P: Policy> TypedPool<P> {
             // It would find nothing, and retire at once. One that is in a task stays.
             false => replaced.min(monitor.active().saturating_sub(usize::from(standby.is_there()))),
         };
-        let needed = replacing + polls;
+        // Those that are in long tasks cannot retire, nor can they poll.
+        let needed = replacing.max(long.compensating) + polls;
         // Counted once: one that finds nothing retires at once, and would be sent again during the same tick.
         let missing = monitor.set_needed(long.all, stuck, needed);
         // Tasks that came meanwhile wake nothing in the poller.
@@ -241,8 +246,11 @@ impl<P: Policy> TypedPool<P> {
             // Nor is one that looks for work, however long others keep the CPU from it.
             let works = id >= self.core.asked
                 || self.core.idle.is_awake(id) && !self.workers[id].worker_ref().searches();
-            let rests = id >= self.core.asked
-                && (!self.workers[id].is_carried() || self.core.driver.standby.sleeps(id));
+            let compensates = id >= self.core.asked;
+            if compensates && (!self.workers[id].is_carried() || self.core.driver.standby.sleeps(id)) {
+                seen.rested = Some(steps);
+            }
+            let rests = compensates && seen.rested == Some(steps);
             // Also one that has left stays awake.
             let has_left = || is_closing && self.core.threads.thread_with(id).is_none();
             if !works || steps != seen.steps || rests || has_left() {
@@ -251,6 +259,7 @@ impl<P: Policy> TypedPool<P> {
                 }
                 *seen = Sample {
                     steps,
+                    rested: seen.rested,
                     turns,
                     was_turn: turns != seen.turns,
                     since_ns: now,
@@ -289,6 +298,7 @@ impl<P: Policy> TypedPool<P> {
             long.blocked += usize::from(is_blocked);
             long.stuck += usize::from(is_stuck);
             long.asked += usize::from(is_stuck && id < self.core.asked);
+            long.compensating += usize::from(compensates);
             if self.core.driver.standby.is(id) {
                 long.poller = Some(id);
             }
@@ -500,6 +510,7 @@ mod tests {
             stuck: 3,
             blocked: 1,
             asked,
+            compensating: 0,
             poller: None,
         };
         assert_eq!(long(2).to_replace(4), 1);

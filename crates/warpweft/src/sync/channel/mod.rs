@@ -30,9 +30,9 @@
 //!   received are dropped.
 //! - A `send` that is dropped before it is ready drops its value, unless the channel has taken it. A `recv`
 //!   that is dropped after it was given a value passes it to the next receiver, before those that are still
-//!   in the channel. With several receivers, another may have got a later value by then. While such a value
-//!   is neither taken nor given back, other receivers do not see the channel as closed, since they may still
-//!   get it.
+//!   in the channel; of several such values the last one comes first. With several receivers, another may
+//!   have got a later value by then. While such a value is neither taken nor given back, other receivers do
+//!   not see the channel as closed, since they may still get it.
 
 pub(crate) mod incoming;
 pub(crate) mod shared;
