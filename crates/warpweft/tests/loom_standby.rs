@@ -54,6 +54,34 @@ fn one_that_sleeps_in_the_poller_has_the_role() {
     });
 }
 
+/// As above, and another compensating worker wants the role meanwhile. It finds the poller taken, or gets no
+/// role at all: one that sleeps stays known.
+#[test]
+fn no_other_one_gets_the_role_of_one_that_sleeps() {
+    const OTHER: usize = COMPENSATING + 1;
+    loom::model(|| {
+        let standby = Arc::new(StandbyPoller::new());
+        assert!(standby.enlist(COMPENSATING));
+        let (there, also_there) = (Arc::clone(&standby), Arc::clone(&standby));
+        let monitor = thread::spawn(move || there.dismiss(COMPENSATING));
+        let other = thread::spawn(move || {
+            if also_there.enlist(OTHER) {
+                if also_there.try_sleep(OTHER) {
+                    also_there.wake();
+                }
+                also_there.discharge(OTHER);
+            }
+        });
+        let sleeps = standby.try_sleep(COMPENSATING);
+        if !sleeps {
+            standby.discharge(COMPENSATING);
+        }
+        monitor.join().expect("no panic");
+        other.join().expect("no panic");
+        assert_eq!(sleeps, standby.must_wake(COMPENSATING));
+    });
+}
+
 /// A worker that is awake, or another worker, is not woken.
 #[test]
 fn only_a_sleeping_thread_is_woken() {

@@ -92,7 +92,7 @@ fn workers_that_sleep_again_are_found() {
     });
 }
 
-/// A task whose push wakes no thread in the poller is found there, too.
+/// A task whose push wakes no thread in the poller is found by another compensating worker.
 #[test]
 fn a_job_during_a_long_task() {
     check_fairly(|| {

@@ -208,8 +208,8 @@ impl<P: Policy> TypedPool<P> {
         let needed = replacing.max(long.compensating) + polls;
         // Counted once: one that finds nothing retires at once, and would be sent again during the same tick.
         let missing = monitor.set_needed(long.all, stuck, needed);
-        // Tasks that came meanwhile wake nothing in the poller.
-        if has_work || monitor.has_one_too_many() {
+        // The one in the poller would not see it.
+        if monitor.has_one_too_many() {
             self.core.driver.unpark_standby();
         }
         for _ in 0..missing {
