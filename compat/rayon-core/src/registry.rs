@@ -117,7 +117,7 @@ impl Registry {
                 registry.users.fetch_add(1, Ordering::Relaxed);
                 User(registry)
             }
-            None => unreachable!("whoever borrows the registry keeps it"),
+            None => unreachable!("a borrower of the registry has a share of it"),
         }
     }
 

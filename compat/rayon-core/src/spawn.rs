@@ -1,7 +1,7 @@
 //! `spawn`: closures that nobody waits for.
 //!
 //! rayon knows no cancellation, so they are under no token, also if the caller is. A token would drop those
-//! that wait, and unwind the others at their next join. Nobody waits for them, so nobody would get that.
+//! that wait, and unwind the others at their next join. No frame waits for them, so none would get that.
 
 use crate::fifo::QueueIndex;
 use crate::global::with_target;

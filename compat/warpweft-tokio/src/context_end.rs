@@ -5,7 +5,7 @@
 //!   leaves the pool, which has closed
 //!     ├──────── asks for the end ─────▶ ends: drops tokio's tasks, and waits for closures that block
 //!   waits ◀──────────────────────────── has ended
-//!   ends, and whoever drops the runtime goes on
+//!   ends, and the drop of the runtime returns
 //! ```
 //!
 //! So a drop of the runtime waits for closures of `tokio::task::spawn_blocking` that run, and for writes to
@@ -104,7 +104,10 @@ impl ContextUser {
 impl Drop for ContextUser {
     fn drop(&mut self) {
         let end = {
-            let mut users = self.end.users.lock();
+            // In a forked child the lock may be lost, and the context's thread is not there.
+            let Some(mut users) = self.end.users.lock_unless_lost() else {
+                return;
+            };
             users.number -= 1;
             // While the pool is open, other threads come.
             let is_last = users.number == 0 && self.pool.is_closed();

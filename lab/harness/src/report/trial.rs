@@ -6,7 +6,7 @@ use super::svg::escape;
 use super::tables::counter_table;
 use crate::stats::Spread;
 use crate::text::nanos;
-use crate::trial::{SettingRuns, Trial, time_cells};
+use crate::trial::{SettingRuns, TIME_HEADINGS, Trial, time_cells};
 
 impl Trial {
     /// Returns the report: one page without scripts.
@@ -76,17 +76,10 @@ impl Trial {
     }
 
     fn figures(&self) -> String {
-        let headings = [
-            "setting",
-            "wall",
-            "quartiles",
-            "× as it is",
-            "CPU time",
-            "quartiles",
-            "× as it is",
-            "runs",
-            "remarks",
-        ];
+        let mut headings = vec!["setting"];
+        headings.extend(TIME_HEADINGS);
+        headings.extend(["runs", "remarks"]);
+        let headings: Vec<_> = headings.into_iter().map(String::from).collect();
         let rows = self.cells.iter().map(|cell| {
             let mut cells = vec![quoted(&cell.setting.words())];
             cells.extend(time_cells(cell.wall(), self.speed_up(cell)));
@@ -95,7 +88,7 @@ impl Trial {
             cells.extend([cell.count().to_string(), quoted(remark)]);
             (0, cells)
         });
-        table(&headings.map(String::from), &["remarks"], rows)
+        table(&headings, &["remarks"], rows)
     }
 
     /// The delays of all settings; nothing if none was measured.

@@ -31,7 +31,7 @@ use crate::text::workers;
 
 pub(crate) use child::{Child, Ending, Pool, Process};
 pub use delays::{BucketCounts, Delays, Quantiles};
-pub(crate) use print::time_cells;
+pub(crate) use print::{TIME_HEADINGS, time_cells};
 
 /// The numbers of workers that are tried if none are named: one, half of the machine's, and all of them.
 pub fn usual_workers() -> Vec<usize> {

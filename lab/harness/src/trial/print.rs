@@ -71,15 +71,8 @@ impl Trial {
 
     fn table(&self) -> Table {
         let counters = self.shown_counters();
-        let mut headings = vec![
-            "",
-            "wall",
-            "quartiles",
-            "× as it is",
-            "CPU time",
-            "quartiles",
-            "× as it is",
-        ];
+        let mut headings = vec![""];
+        headings.extend(TIME_HEADINGS);
         headings.extend(&counters);
         headings.extend(self.shown_delays().map(|(heading, _)| heading));
         headings.extend(["runs", ""]);
@@ -206,6 +199,16 @@ impl Quantiles {
         format!("{} / {}", nanos(self.p50_ns as f64), nanos(self.p99_ns as f64))
     }
 }
+
+/// The headings of two [`time_cells`]: those of the wall clock, and of the processors.
+pub(crate) const TIME_HEADINGS: [&str; 6] = [
+    "wall",
+    "quartiles",
+    "× as it is",
+    "CPU time",
+    "quartiles",
+    "× as it is",
+];
 
 /// Median, quartiles and the ratio to the baseline.
 pub(crate) fn time_cells(spread: Option<Spread>, over: Option<Ratio>) -> [String; 3] {
