@@ -49,9 +49,9 @@ conformance!(brief mod reverse = mixed(Mix::Reverse(THREE)).capacity(2));
 conformance!(brief mod adaptive = mixed(Mix::Adaptive(TWO)).steal(StealAmount::Adaptive).victims(Victims::Adaptive).capacity(2));
 conformance!(brief mod adaptive_local = mixed(Mix::Adaptive(TWO)).yield_to(YieldTo::Local).woken(Woken::Last));
 conformance!(mod slot = Stealing::with_order(SlotOrder::new(FifoOrder, THREE)).capacity(2));
-conformance!(mod slot_locked = Stealing::with_order(SlotOrder::new(FifoOrder, TWO)).capacity(2).overflow(Overflow::Locked));
+conformance!(brief mod slot_locked = Stealing::with_order(SlotOrder::new(FifoOrder, TWO)).capacity(2).overflow(Overflow::Locked));
 conformance!(mod priority = Stealing::with_order(PriorityOrder::new(FifoOrder, TWO)).capacity(2));
-conformance!(mod nested = Stealing::with_order(PriorityOrder::new(SlotOrder::new(FifoOrder, TWO), TWO)).capacity(2));
+conformance!(brief mod nested = Stealing::with_order(PriorityOrder::new(SlotOrder::new(FifoOrder, TWO), TWO)).capacity(2));
 conformance!(brief mod priority_four = levels(FifoOrder, 4).capacity(2).overflow(Overflow::Locked));
 conformance!(brief mod priority_everything = levels(FifoOrder, 3)
     .capacity(2)
