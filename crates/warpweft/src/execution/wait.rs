@@ -58,8 +58,9 @@ impl StackContext {
         self.forks().promote(|claim| self.push_claim(worker_ref, claim));
     }
 
-    /// Waits until `latch` is set by the thread that took a fork of this stack. It never unwinds, except in a
-    /// forked child if that thread stayed in the parent: then no thread works on the frame.
+    /// Waits until `latch` is set by the thread that took a fork of this stack, or that does something else
+    /// for this frame, which cannot go on before. It never unwinds, except in a forked child if that thread
+    /// stayed in the parent: then no thread works on the frame.
     pub(crate) fn wait_for_fork(&self, latch: &Latch) {
         if self.stayed_in_parent() && !latch.is_set() {
             self.refuse_wait_for_fork();

@@ -2,8 +2,9 @@
 
 use super::build_error::BuildError;
 use super::default::try_default_runtime;
+use super::shutdown::is_own_thread;
 use crate::driver::core::Driver;
-use crate::pool::current::with_current;
+use crate::pool::current::{WorkerRef, with_current};
 use std::io;
 use std::sync::Arc;
 
@@ -17,11 +18,29 @@ use std::sync::Arc;
 pub(crate) fn current_driver() -> io::Result<(Arc<Driver>, Option<usize>)> {
     let (driver, worker) = with_current(|worker_ref| match worker_ref {
         Some(worker_ref) => Ok::<_, io::Error>((worker_ref.driver()?, worker_ref.worker)),
-        None => Ok((
-            try_default_runtime().map_err(BuildError::into_io)?.driver()?,
-            None,
-        )),
+        None => Ok((default_driver()?, None)),
     })?;
     driver.check()?;
     Ok((driver, worker))
+}
+
+/// Returns the driver of the default runtime, for an external thread that waits on although its pool has shut
+/// down. `None` on a thread for whose end that pool waits.
+///
+/// # Errors
+///
+/// As [`current_driver`].
+#[cold]
+pub(crate) fn driver_elsewhere() -> io::Result<Option<Arc<Driver>>> {
+    let is_own = |worker_ref: &WorkerRef| is_own_thread(&*worker_ref.keep());
+    if with_current(|worker_ref| worker_ref.is_some_and(is_own)) {
+        return Ok(None);
+    }
+    default_driver().map(Some)
+}
+
+fn default_driver() -> io::Result<Arc<Driver>> {
+    let driver = try_default_runtime().map_err(BuildError::into_io)?.driver()?;
+    driver.check()?;
+    Ok(driver)
 }

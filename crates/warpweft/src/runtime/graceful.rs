@@ -8,7 +8,7 @@
 
 use super::handle::Runtime;
 use super::pool::Pool;
-use super::shutdown::Remaining;
+use super::shutdown::{Remaining, off_worker};
 use crate::cancel_tree::node::{Node, Reason};
 use crate::pool::dyn_pool::DynPool;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -138,9 +138,13 @@ impl Runtime {
         let begun_ns = now_ns();
         let [drained_ns, cancelled_ns, limit_ns] = shutdown.ends_ns().map(|end| begun_ns.saturating_add(end));
         if !self.is_own_thread() && !self.any().is_in_forked_child() {
-            let pools = || self.pools().iter().map(Pool::any);
-            pools().for_each(|pool| pool.core().lifecycle.drain());
-            if self.is_quiet_until(drained_ns) {
+            let pools = self.pools().iter().map(Pool::any);
+            pools.for_each(|pool| pool.core().lifecycle.drain());
+            let quiet_until = |end_ns| {
+                let pools = self.pools().to_vec();
+                off_worker(self.name(), move || are_quiet_until(&pools, end_ns))
+            };
+            if quiet_until(drained_ns) {
                 return self.end_by(limit_ns, begun_ns).map(|()| ShutdownStep::Drained);
             }
             if let Some(token) = &shutdown.token {
@@ -148,37 +152,37 @@ impl Runtime {
                 if let Err(payload) = catch_unwind(AssertUnwindSafe(|| token.cancel(Reason::Asked))) {
                     std::mem::forget(payload);
                 }
-                if self.is_quiet_until(cancelled_ns) {
+                if quiet_until(cancelled_ns) {
                     return self.end_by(limit_ns, begun_ns).map(|()| ShutdownStep::Cancelled);
                 }
             }
         }
         self.end_by(limit_ns, begun_ns).map(|()| ShutdownStep::Dropped)
     }
+}
 
-    /// Waits until no task is left in any pool, or until that time. Returns true if none is left.
-    fn is_quiet_until(&self, end_ns: u64) -> bool {
-        let mut pause_ns = FIRST_PAUSE_NS;
-        loop {
-            if self.is_quiet() {
-                return true;
-            }
-            let left_ns = end_ns.saturating_sub(now_ns());
-            if left_ns == 0 {
-                return false;
-            }
-            pause(left_ns.min(pause_ns));
-            pause_ns = (pause_ns * 2).min(LONGEST_PAUSE_NS);
+/// Waits until no task is left in any of the pools, or until that time. Returns true if none is left.
+fn are_quiet_until(pools: &[Pool], end_ns: u64) -> bool {
+    let mut pause_ns = FIRST_PAUSE_NS;
+    loop {
+        if are_quiet(pools) {
+            return true;
         }
+        let left_ns = end_ns.saturating_sub(now_ns());
+        if left_ns == 0 {
+            return false;
+        }
+        pause(left_ns.min(pause_ns));
+        pause_ns = (pause_ns * 2).min(LONGEST_PAUSE_NS);
     }
+}
 
-    /// Returns true if no task is left in any pool. Nothing from outside comes any more.
-    fn is_quiet(&self) -> bool {
-        let pools = || self.pools().iter().map(|pool| &**pool.any());
-        let pushes = || pools().map(DynPool::pushes).fold(0, u64::wrapping_add);
-        let before = pushes();
-        pools().all(DynPool::is_quiet) && pushes() == before
-    }
+/// Returns true if no task is left in any of the pools. Nothing from outside comes any more.
+fn are_quiet(pools: &[Pool]) -> bool {
+    let pools = || pools.iter().map(|pool| &**pool.any());
+    let pushes = || pools().map(DynPool::pushes).fold(0, u64::wrapping_add);
+    let before = pushes();
+    pools().all(DynPool::is_quiet) && pushes() == before
 }
 
 #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]

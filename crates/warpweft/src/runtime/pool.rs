@@ -88,9 +88,14 @@ impl Pool {
         let workers = self.0.core().size.started();
         assert!(
             worker < workers,
-            "there is no worker {worker} in pool `{}`: its workers are 0 to {}",
+            "there is no worker {worker} in pool `{}`: its workers are 0 to {}{}",
             self.name(),
-            workers - 1
+            workers - 1,
+            if worker < self.max_workers() {
+                ", and more when it is resized"
+            } else {
+                ""
+            }
         );
     }
 

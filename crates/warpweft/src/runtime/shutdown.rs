@@ -5,6 +5,7 @@
 //! - Each thread of a pool has a share of the pool. So a thread that stops waiting for it frees nothing that
 //!   it uses.
 //! - The threads are joined by one thread at most: the caller, or one that was started for that.
+//! - A task of another runtime that waits here gives its worker away, and a fiber switches away.
 
 use super::dump::FindingSet;
 use super::handle::Runtime;
@@ -16,12 +17,15 @@ use crate::observe::stack::NoStack;
 use crate::observe::stacks;
 use crate::pool::dyn_pool::DynPool;
 use crate::scheduler::pool::is_in_external_push;
+use crate::threads::pool_thread::is_joined_by;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use warpweft_platform::clock::now_ns;
+use warpweft_platform::panics::contain;
 use warpweft_platform::sync::{Condvar, Mutex};
 use warpweft_platform::thread::{pause, spawn_named};
+use warpweft_task::Latch;
 
 /// How often the threads are looked at if there is none that could join them.
 const LOOK_NS: u64 = 1_000_000;
@@ -34,8 +38,9 @@ impl Runtime {
     ///
     /// [`shutdown_timeout`](Runtime::shutdown_timeout) waits for a limited time, and says what is in the way.
     ///
-    /// If one of the runtime's own tasks calls it, it does not wait, since it would wait for itself. The
-    /// threads then leave on their own.
+    /// If one of the runtime's own tasks calls it, or a destructor of a thread-local of its threads, it does
+    /// not wait, since it would wait for itself. The threads then leave on their own. A task of another
+    /// runtime gives its worker away while it waits.
     ///
     /// **It waits without a time limit** for each closure that runs at this moment:
     ///
@@ -58,7 +63,8 @@ impl Runtime {
     /// In a child made by `fork()` it does nothing, because the workers are the parent's.
     pub fn shutdown(&self) {
         if self.close(None) == Close::Wait {
-            self.pools().iter().map(Pool::any).for_each(join);
+            let pools = self.pools().to_vec();
+            off_worker(self.name(), move || pools.iter().map(Pool::any).for_each(join));
         }
         self.write_stats();
     }
@@ -111,18 +117,20 @@ impl Runtime {
 
     /// Closes all pools, and waits for their threads until that time. The shutdown began at `begun_ns`.
     pub(super) fn end_by(mut self, end_ns: u64, begun_ns: u64) -> Result<(), Remaining> {
-        let mut found = FindingSet::nothing();
         // Half of the time is for what runs, and the other half for what is said of it.
         let reports_by_ns = end_ns - end_ns.saturating_sub(begun_ns) / 2;
-        let has_ended = match self.close(Some(reports_by_ns)) {
-            Close::InParent => true,
-            Close::IsOwn => false,
-            Close::Wait => self.join_until(end_ns, &mut found),
+        let left = match self.close(Some(reports_by_ns)) {
+            Close::InParent => None,
+            Close::IsOwn => Some(FindingSet::nothing()),
+            Close::Wait => {
+                let (name, pools) = (self.name().to_owned(), self.pools().to_vec());
+                off_worker(self.name(), move || join_until(&name, &pools, end_ns))
+            }
         };
         self.write_stats();
-        if has_ended {
+        let Some(found) = left else {
             return Ok(());
-        }
+        };
         let dump = Dump::of_remaining(self.pools(), &found);
         self.is_left = true;
         Err(Remaining {
@@ -154,76 +162,11 @@ impl Runtime {
         }
     }
 
-    /// Returns true if the caller is one of the runtime's own threads: a worker's, a blocking one, or the
-    /// poller's, which calls wakers. Or it is an external thread in the middle of a push, or of the end of a
-    /// task that came too late, for which the pool waits.
+    /// Returns true if the caller is one of the runtime's [own threads](is_own_thread), or an external thread
+    /// in the middle of a push, for which the pool waits.
     pub(super) fn is_own_thread(&self) -> bool {
-        let is_of = |pool: &Arc<dyn DynPool>| {
-            stack_context::is_of(pool.header())
-                || ends_late_for(pool.header().as_ptr().cast_const().cast())
-                || pool.core().driver.is_here()
-                || pool.core().monitor.is_here()
-                || pool.core().threads.blocking().is_here()
-        };
-        is_in_external_push() || self.pools().iter().map(Pool::any).any(is_of)
-    }
-
-    /// Waits for all threads, until that time. Returns true if they have ended. Looks at them some time
-    /// before, so that what is found at the end can be compared.
-    fn join_until(&self, end_ns: u64, found: &mut FindingSet) -> bool {
-        let left_ns = || end_ns.saturating_sub(now_ns());
-        let pools: Vec<_> = self.pools().iter().map(|pool| Arc::clone(pool.any())).collect();
-        let ended = Arc::new((Mutex::new(false), Condvar::new()));
-        let tells = Arc::clone(&ended);
-        let body = move || {
-            pools.iter().for_each(join);
-            // The memory of the pools is gone before the owner hears of it, unless others have a share.
-            drop(pools);
-            *tells.0.lock() = true;
-            tells.1.notify_all();
-        };
-        let Ok(joins) = spawn_named(&format!("{}-end", self.name()), None, body) else {
-            while self.has_threads() {
-                match left_ns() {
-                    0 => return false,
-                    left => pause(left.min(LOOK_NS)),
-                }
-            }
-            return true;
-        };
-        // Waits until that much time is left. Returns true if the threads have ended.
-        let wait_until = |then_ns: u64| {
-            let mut is_over = ended.0.lock();
-            while !*is_over {
-                match left_ns().saturating_sub(then_ns) {
-                    0 => break,
-                    wait_ns => is_over = ended.1.wait_for(is_over, wait_ns),
-                }
-            }
-            *is_over
-        };
-        let half_ns = left_ns() / 2;
-        if !wait_until(half_ns) {
-            // The names for the stacks of what is left, so that they are there then.
-            stacks::prepare();
-            if half_ns >= FindingSet::BEFORE_NS && !wait_until(FindingSet::BEFORE_NS) {
-                *found = FindingSet::first(self.pools());
-            }
-            if !wait_until(0) {
-                return false;
-            }
-        }
-        // It is about to end, and has caught nothing that could panic.
-        drop(joins.join());
-        true
-    }
-
-    /// Returns true if a thread of a pool is not about to end.
-    fn has_threads(&self) -> bool {
-        self.pools().iter().any(|pool| {
-            let threads = pool.any().core().threads.snapshot();
-            threads.all + threads.blocking > 0
-        })
+        let mut pools = self.pools().iter().map(Pool::any);
+        is_in_external_push() || pools.any(|pool| is_own_thread(&**pool))
     }
 
     /// Writes the figures, if the environment asks for them.
@@ -232,6 +175,100 @@ impl Runtime {
             stats.write();
         }
     }
+}
+
+/// Returns true if the end of the pool waits for the calling thread: a worker's, a blocking one, or the
+/// poller's, which calls wakers; one of these that destroys its thread-locals; or an external thread that
+/// ends a task which came too late.
+pub(super) fn is_own_thread(pool: &dyn DynPool) -> bool {
+    stack_context::is_of(pool.header())
+        || is_joined_by(pool.header())
+        || ends_late_for(pool.header().as_ptr().cast_const().cast())
+        || pool.core().driver.is_here()
+        || pool.core().monitor.is_here()
+        || pool.core().threads.blocking().is_here()
+}
+
+/// Calls `wait`, which sleeps in the system. In a task of another runtime, a thread that is started for it
+/// does, and the task waits for that one as for a fork: its worker, and the other fibers of its thread, go on
+/// meanwhile. The runtime that ends may wait for what they do.
+pub(super) fn off_worker<R: Send + 'static>(name: &str, wait: impl Fn() -> R + Send + Sync + 'static) -> R {
+    // A hook of a policy cannot wait without its worker.
+    let Some(context) = stack_context::here().filter(|context| !context.is_in_policy()) else {
+        return wait();
+    };
+    let shared = Arc::new((wait, Mutex::new(None), Latch::new()));
+    let waits = Arc::clone(&shared);
+    let body = move || {
+        let (wait, result, latch) = &*waits;
+        contain(|| *result.lock() = Some(wait()));
+        latch.set();
+    };
+    let (wait, result, latch) = &*shared;
+    if spawn_named(&format!("{name}-wait"), None, body).is_ok() {
+        context.wait_for_fork(latch);
+    }
+    let result = result.lock().take();
+    result.unwrap_or_else(wait)
+}
+
+/// Waits for all threads of these pools, until that time. Returns `None` if they have ended, and else what
+/// was found by a look at them some time before, so that what is found at the end can be compared.
+fn join_until(name: &str, pools: &[Pool], end_ns: u64) -> Option<FindingSet> {
+    let left_ns = || end_ns.saturating_sub(now_ns());
+    let mut found = FindingSet::nothing();
+    let joined: Vec<_> = pools.iter().map(|pool| Arc::clone(pool.any())).collect();
+    let ended = Arc::new((Mutex::new(false), Condvar::new()));
+    let tells = Arc::clone(&ended);
+    let body = move || {
+        joined.iter().for_each(join);
+        // The memory of the pools is gone before the owner hears of it, unless others have a share.
+        drop(joined);
+        *tells.0.lock() = true;
+        tells.1.notify_all();
+    };
+    let Ok(joins) = spawn_named(&format!("{name}-end"), None, body) else {
+        while has_threads(pools) {
+            match left_ns() {
+                0 => return Some(found),
+                left => pause(left.min(LOOK_NS)),
+            }
+        }
+        return None;
+    };
+    // Waits until that much time is left. Returns true if the threads have ended.
+    let wait_until = |then_ns: u64| {
+        let mut is_over = ended.0.lock();
+        while !*is_over {
+            match left_ns().saturating_sub(then_ns) {
+                0 => break,
+                wait_ns => is_over = ended.1.wait_for(is_over, wait_ns),
+            }
+        }
+        *is_over
+    };
+    let half_ns = left_ns() / 2;
+    if !wait_until(half_ns) {
+        // The names for the stacks of what is left, so that they are there then.
+        stacks::prepare();
+        if half_ns >= FindingSet::BEFORE_NS && !wait_until(FindingSet::BEFORE_NS) {
+            found = FindingSet::first(pools);
+        }
+        if !wait_until(0) {
+            return Some(found);
+        }
+    }
+    // It is about to end, and has caught nothing that could panic.
+    drop(joins.join());
+    None
+}
+
+/// Returns true if a thread of a pool is not about to end.
+fn has_threads(pools: &[Pool]) -> bool {
+    pools.iter().any(|pool| {
+        let threads = pool.any().core().threads.snapshot();
+        threads.all + threads.blocking > 0
+    })
 }
 
 /// Says if the caller waits for the threads of a runtime that it has closed.

@@ -28,8 +28,9 @@ use warpweft_task::{JoinError, JoinHandle};
 /// A runtime has a limited number of threads for this
 /// ([`Builder::max_blocking_threads`](crate::Builder::max_blocking_threads), by default 512), and as many
 /// closures may wait for one. If there are more, **the closure stays in the future** and waits for admission,
-/// so memory stays bounded. Like every future it does nothing until it is awaited. To run several at a time
-/// and continue meanwhile, wait only for [admission](SpawnBlocking::admitted).
+/// so memory stays bounded. Like every future it does nothing until it is awaited; the first poll decides
+/// which pool's threads call it: those of the pool of the task that awaits. To run several at a time and
+/// continue meanwhile, wait only for [admission](SpawnBlocking::admitted).
 ///
 /// A closure that has begun runs to its end. Dropping the future or the handle does not stop it, and a
 /// runtime that is shut down or dropped waits for it, **without a time limit**.
@@ -37,7 +38,7 @@ use warpweft_task::{JoinError, JoinHandle};
 /// waits for a thread ends when its [token](crate::cancel) is cancelled. A [`cancel`](JoinHandle::cancel) of
 /// its handle is seen when its turn comes.
 ///
-/// In `closure` free functions use the pool of the caller, as they do in [`blocking`](crate::blocking), which
+/// In `closure` free functions use that pool, as they do in [`blocking`](crate::blocking), which
 /// is cheaper, may borrow, and waits in place.
 ///
 /// # Errors
@@ -61,7 +62,7 @@ where
     T: Send + 'static,
     F: FnOnce() -> T + Send + 'static,
 {
-    SpawnBlocking::new(pool_here(), closure)
+    SpawnBlocking::new(None, closure)
 }
 
 /// Calls `closure` as [`spawn_blocking`] does, but is admitted at once or not at all. Dropping the handle
@@ -192,7 +193,8 @@ pub struct SpawnBlocking<F, T> {
 /// The future of [`SpawnBlocking::admitted`]: admission, and then a handle.
 #[must_use = "a closure is not admitted unless its future is awaited"]
 pub struct Admission<F> {
-    pool: Arc<dyn DynPool>,
+    /// `None` before the first poll, which takes the pool where it is called.
+    pool: Option<Arc<dyn DynPool>>,
     closure: Option<F>,
     location: &'static Location<'static>,
     /// The token that counted where the closure was spawned.
@@ -206,7 +208,7 @@ where
     F: FnOnce() -> T + Send + 'static,
 {
     #[track_caller]
-    pub(crate) fn new(pool: Arc<dyn DynPool>, closure: F) -> Self {
+    pub(crate) fn new(pool: Option<Arc<dyn DynPool>>, closure: F) -> Self {
         Self {
             admission: Admission {
                 pool,
@@ -260,20 +262,21 @@ impl<F> Admission<F> {
         T: Send + 'static,
         F: FnOnce() -> T + Send + 'static,
     {
+        let pool = &*self.pool.get_or_insert_with(pool_here);
         loop {
             let Some(closure) = self.closure.take() else {
                 panic!("a future was polled after its closure had been admitted or refused");
             };
             let waiter = std::mem::replace(&mut self.waiter, AdmissionWaiter::New);
             let token = || self.token.take();
-            match enter(&self.pool, waiter, closure, self.location, token) {
+            match enter(pool, waiter, closure, self.location, token) {
                 Err(Refused {
                     closure,
                     error: BlockingError::Full { .. },
                 }) => {
                     self.closure = Some(closure);
                     self.waiter = waiter;
-                    let threads = self.pool.core().threads.blocking();
+                    let threads = pool.core().threads.blocking();
                     if let Some(number) = threads.wait_for_place(waiter, cx.waker()) {
                         self.waiter = AdmissionWaiter::Waiting(number);
                         return Poll::Pending;
@@ -327,9 +330,10 @@ impl<F> Drop for Admission<F> {
     fn drop(&mut self) {
         // In a forked child the lock may be held by a thread that stayed in the parent.
         if let AdmissionWaiter::Waiting(number) = self.waiter
-            && !self.pool.is_in_forked_child()
+            && let Some(pool) = &self.pool
+            && !pool.is_in_forked_child()
         {
-            self.pool.core().threads.blocking().leave(number);
+            pool.core().threads.blocking().leave(number);
         }
     }
 }
@@ -447,7 +451,7 @@ impl Runtime {
         T: Send + 'static,
         F: FnOnce() -> T + Send + 'static,
     {
-        SpawnBlocking::new(Arc::clone(self.any()), closure)
+        SpawnBlocking::new(Some(Arc::clone(self.any())), closure)
     }
 
     /// The same, but is admitted at once or not at all: see the free

@@ -309,7 +309,8 @@ impl<'a> TaskBuilder<'a> {
     ///
     /// # Panics
     ///
-    /// If the pool has no worker with that number, or if the default runtime cannot be built.
+    /// If the pool has never had a worker with that number, however large it may become, or if the default
+    /// runtime cannot be built.
     ///
     /// ```
     /// use warpweft::{Pool, Runtime, TaskBuilder};
@@ -336,7 +337,8 @@ impl<'a> TaskBuilder<'a> {
     ///
     /// # Panics
     ///
-    /// If the pool has no worker with that number, or if the default runtime cannot be built.
+    /// If the pool has never had a worker with that number, however large it may become, or if the default
+    /// runtime cannot be built.
     ///
     /// ```
     /// use warpweft::{Runtime, TaskBuilder, current_worker};

@@ -7,11 +7,14 @@ use super::thread_handle::ThreadHandle;
 use std::fmt;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::NonNull;
 use std::sync::Arc;
 use warpweft_platform::panics::{contain, discard};
 use warpweft_platform::process::generation;
 use warpweft_platform::sync::{Condvar, Mutex};
 use warpweft_platform::thread::{JoinHandle, spawn_named};
+use warpweft_platform::thread_word;
+use warpweft_task::pool::PoolHeader;
 
 /// Is called with a worker's number.
 pub(crate) type Hook = dyn Fn(usize) + Send + Sync;
@@ -185,7 +188,12 @@ impl PoolThread {
     /// The system gives no more threads.
     pub(crate) fn spawn(mut self) -> io::Result<ThreadEnd> {
         let body = self.body.take();
-        let run = move || body.into_iter().for_each(Body::run);
+        let run = move || {
+            if let Some(body) = body {
+                SPAWNED_FOR.with(|pool| pool.set(body.pool.header().as_ptr()));
+                body.run();
+            }
+        };
         spawn_named(&self.name, self.stack_bytes, run).map(ThreadEnd::Join)
     }
 
@@ -253,6 +261,15 @@ impl fmt::Debug for EnteredThread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("EnteredThread").finish_non_exhaustive()
     }
+}
+
+// The pool that has spawned this thread, and joins it. It stays to the end of the thread: the destructors of
+// its thread-locals run when everything else here has forgotten the pool.
+thread_word!(static SPAWNED_FOR: *const PoolHeader = std::ptr::null());
+
+/// Returns true if the pool of `header` waits for the end of the calling thread, and of its thread-locals.
+pub(crate) fn is_joined_by(header: NonNull<PoolHeader>) -> bool {
+    SPAWNED_FOR.with(|pool| std::ptr::eq(pool.get(), header.as_ptr()))
 }
 
 /// What the thread runs.

@@ -16,9 +16,10 @@
 //! A timer belongs to the runtime in whose task it is first polled, or that the thread has entered; outside
 //! of any, to the [default runtime](crate::default_runtime). Timers keep the system's monotonic clock to the
 //! nanosecond. A sleeper wakes up later: by some 50 to 100 µs if a worker sleeps, and by up to some
-//! milliseconds if all workers compute (see [`Io`](crate::Io)). When the runtime shuts down, or the system
-//! takes its poller away, its timers end early. A task of another runtime that waits for one goes on with a
-//! timer of its own.
+//! milliseconds if all workers compute (see [`Io`](crate::Io)). Where the runtime has shut down, or the
+//! system has taken its poller away, a wait of another runtime's task goes on with a timer of that one, and a
+//! wait on an external thread with one of the default runtime. The waits of what is left of the runtime end
+//! early, because the end of the runtime waits for them: closures that block, and destructors.
 //!
 //! # Deadlines
 //!
@@ -27,9 +28,8 @@
 //!
 //! # Errors
 //!
-//! Timers have no error values. If the runtime shuts down while an external thread waits for one of its
-//! timers, that wait ends early; tasks of the runtime end with it. The first poll panics with the reason if
-//! there can be no timer:
+//! Timers have no error values. The tasks of a runtime that shuts down end with it, also those that wait for
+//! a timer. The first poll panics with the reason if there can be no timer:
 //!
 //! - the system provides no poller, because it is out of descriptors;
 //! - this is a child made by `fork()`;

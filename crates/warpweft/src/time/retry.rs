@@ -208,7 +208,8 @@ impl Retry {
     }
 }
 
-/// How much too early a sleep may end, in nanoseconds. The sleeps of a runtime that shuts down end at once.
+/// How much too early a sleep may end, in nanoseconds. What is left of a runtime that has shut down
+/// does not sleep.
 const EARLY_NS: u64 = 1_000_000;
 
 /// Returns when a delay that begins now has passed, nearly.

@@ -2,8 +2,7 @@
 
 use crate::driver::core::Driver;
 use crate::driver::timers::{NEVER, TimerKey};
-use crate::pool::current::with_current;
-use crate::runtime::current_driver::current_driver;
+use crate::runtime::current_driver::{current_driver, driver_elsewhere};
 use std::io::{self, ErrorKind};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -49,7 +48,8 @@ pub(super) fn nanoseconds(duration: Duration) -> u64 {
 ///
 /// It costs 32 bytes here and 44 in the runtime while it waits, and no separate allocation. Dropping it
 /// removes the timer at once; the runtime keeps the memory for later timers. Any task on any thread may poll
-/// it. A sleep that was begun in a runtime which has shut down goes on in the one that polls it next.
+/// it. A sleep that was begun in a runtime which has shut down goes on in the one that polls it next, and on
+/// an external thread in the [default one](crate::default_runtime).
 #[derive(Debug)]
 #[must_use = "a sleep does nothing unless it is awaited"]
 pub struct Sleep {
@@ -104,24 +104,35 @@ impl Sleep {
             // A loop over what is late already would never wait.
             return poll_budget(cx);
         }
-        let (driver, worker) = match current_driver() {
-            Ok(found) => found,
-            // The runtime shuts down: no task of it waits any more.
-            Err(error) if error.kind() == ErrorKind::NotConnected => return Poll::Ready(()),
+        let set = match current_driver() {
+            Ok((driver, worker)) => {
+                let key = driver.set_timer(worker, self.deadline_ns, cx.waker().clone());
+                key.map(|key| (driver, key))
+            }
+            // The runtime has shut down.
+            Err(error) if error.kind() == ErrorKind::NotConnected => None,
             Err(error) => no_timer(&error),
         };
-        let Some(key) = driver.set_timer(worker, self.deadline_ns, cx.waker().clone()) else {
-            return Poll::Ready(());
-        };
-        self.timer = Some((driver, key));
-        Poll::Pending
+        self.timer = set.or_else(|| set_elsewhere(self.deadline_ns, cx.waker()));
+        if self.timer.is_some() {
+            Poll::Pending
+        } else {
+            Poll::Ready(())
+        }
     }
 }
 
-/// Returns true if the caller is in a runtime that has not shut down.
+/// Sets a timer of the default runtime, where the caller may wait on although its own runtime has shut down.
 #[cold]
-fn can_wait_on() -> bool {
-    with_current(|worker_ref| worker_ref.is_some()) && current_driver().is_ok()
+fn set_elsewhere(deadline_ns: u64, waker: &Waker) -> Option<(Arc<Driver>, TimerKey)> {
+    let driver = match driver_elsewhere() {
+        Ok(found) => found?,
+        // The default runtime has shut down, too.
+        Err(error) if error.kind() == ErrorKind::NotConnected => return None,
+        Err(error) => no_timer(&error),
+    };
+    let key = driver.set_timer(None, deadline_ns, waker.clone())?;
+    Some((driver, key))
 }
 
 #[cold]
@@ -147,7 +158,7 @@ impl Future for Sleep {
                 }
                 let is_early = driver.is_closed() && !self.is_over();
                 self.timer = None;
-                if is_early && can_wait_on() {
+                if is_early {
                     // It was begun in a runtime that has shut down, and goes on in another one.
                     return self.enter(cx);
                 }

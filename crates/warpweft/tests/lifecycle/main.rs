@@ -6,6 +6,7 @@ mod in_time;
 
 mod chains;
 mod ending;
+mod from_elsewhere;
 mod graceful;
 mod last_waits;
 mod policies;
