@@ -175,9 +175,9 @@ impl Runtime {
     /// Returns true if no task is left in any pool. Nothing from outside comes any more.
     fn is_quiet(&self) -> bool {
         let pools = || self.pools().iter().map(|pool| &**pool.any());
-        let pushes = || pools().map(DynPool::pushes).fold(0, u64::wrapping_add);
+        let pushes = || pools().map(<dyn DynPool>::pushes).fold(0, u64::wrapping_add);
         let before = pushes();
-        pools().all(DynPool::is_quiet) && pushes() == before
+        pools().all(<dyn DynPool>::is_quiet) && pushes() == before
     }
 }
 
