@@ -421,7 +421,16 @@ fn type_name(of: &syn::Type) -> String {
         syn::Type::Slice(of) => format!("[{}]", type_name(&of.elem)),
         syn::Type::Array(of) => format!("[{}; _]", type_name(&of.elem)),
         syn::Type::Tuple(_) => "(_)".to_owned(),
+        syn::Type::TraitObject(of) => of.bounds.iter().find_map(trait_name).unwrap_or_default(),
         _ => "_".to_owned(),
+    }
+}
+
+/// The name of a trait among the bounds of `dyn`.
+fn trait_name(bound: &syn::TypeParamBound) -> Option<String> {
+    match bound {
+        syn::TypeParamBound::Trait(of) => Some(of.path.segments.last()?.ident.to_string()),
+        _ => None,
     }
 }
 

@@ -46,7 +46,7 @@ pub mod prefetch;
 pub mod process;
 pub mod random;
 pub mod rate;
-#[cfg(any(target_os = "linux", target_os = "android"))]
+#[cfg(unix)]
 pub mod socket;
 pub mod stack_copy;
 pub mod sync;

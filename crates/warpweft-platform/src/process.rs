@@ -26,6 +26,31 @@ pub const SIGUSR1: i32 = libc::SIGUSR1;
 #[cfg(unix)]
 pub const SIGUSR2: i32 = libc::SIGUSR2;
 
+/// Returns a descriptor that is readable when the child process with that number has ended. Linux has them
+/// since 5.3.
+///
+/// # Errors
+///
+/// The system's error.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub fn descriptor_of(child: u32) -> std::io::Result<std::os::fd::OwnedFd> {
+    use std::os::fd::FromRawFd as _;
+    let child = i32::try_from(child).map_err(|_| std::io::ErrorKind::InvalidInput)?;
+    // SAFETY: the call takes two numbers, and no memory.
+    let descriptor = unsafe {
+        libc::syscall(
+            libc::SYS_pidfd_open,
+            libc::c_long::from(child),
+            libc::c_long::from(0),
+        )
+    };
+    match i32::try_from(descriptor) {
+        // SAFETY: the kernel has just made this descriptor, for this caller.
+        Ok(descriptor) if descriptor >= 0 => Ok(unsafe { std::os::fd::OwnedFd::from_raw_fd(descriptor) }),
+        _ => Err(std::io::Error::last_os_error()),
+    }
+}
+
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 
 /// See [`has_special_cases`].

@@ -93,9 +93,7 @@ impl<T> Mutex<T> {
     #[cold]
     #[cfg_attr(warpweft_sim, track_caller)]
     fn lock_contended(&self) -> MutexGuard<'_, T> {
-        self.lock_or_lose().unwrap_or_else(|| {
-            panic!("a lock was held by a thread that stayed in the parent of this forked process")
-        })
+        self.lock_or_lose().unwrap_or_else(|| lost())
     }
 
     /// Does the same. Returns `None` if the holder stayed in the parent of this forked process.
@@ -103,29 +101,18 @@ impl<T> Mutex<T> {
     #[cfg_attr(warpweft_sim, track_caller)]
     fn lock_or_lose(&self) -> Option<MutexGuard<'_, T>> {
         #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
-        for visit in 0..VISITS {
-            spin_for(AWAY_NS << visit);
-            if let Some(guard) = self.try_lock() {
-                return Some(guard);
+        {
+            let mut attempts = Attempts::default();
+            while attempts.wait() {
+                if let Some(guard) = self.try_lock() {
+                    return Some(guard);
+                }
+            }
+            if attempts.is_lost {
+                return None;
             }
         }
-        #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
-        if process::generation() != 0 {
-            return self.lock_in_child();
-        }
         Some(self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Does the same in a forked child. Returns `None` if the holder is not a thread of this process: the
-    /// process has only one thread, or the lock was held for too long.
-    #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
-    fn lock_in_child(&self) -> Option<MutexGuard<'_, T>> {
-        let mut guard = None;
-        retry_in_child(&mut || {
-            guard = self.try_lock();
-            guard.is_some()
-        });
-        guard
     }
 
     /// Returns the value, without locking: `&mut self` proves that no other thread has it.
@@ -143,18 +130,44 @@ fn spin_for(ns: u64) {
     }
 }
 
-/// Calls `attempt` until it returns true, or until it is known that no thread of this forked child can hold
-/// the lock.
+/// Panics, because a lock is lost.
+#[cold]
+fn lost() -> ! {
+    panic!("a lock was held by a thread that stayed in the parent of this forked process")
+}
+
+/// The attempts to take a lock that another thread has, before the system's lock is used.
 #[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
-fn retry_in_child(attempt: &mut dyn FnMut() -> bool) {
-    let end = now_ns() + LOST_NS;
-    loop {
-        // Tested before the attempt: a thread that has ended meanwhile released the lock before.
-        let over = process::is_alone() || now_ns() > end;
-        if attempt() || over {
-            return;
+#[derive(Default)]
+struct Attempts {
+    made: u32,
+    /// In a forked child: the time at which the last attempt is made.
+    until_ns: Option<u64>,
+    /// True if the holder is not a thread of this process, which is a forked child: the process has only one
+    /// thread, or the lock was held for too long.
+    is_lost: bool,
+}
+
+#[cfg(not(any(warpweft_loom, warpweft_shuttle)))]
+impl Attempts {
+    /// Waits until the next attempt is due. Returns false if there is none. In a forked child, where the
+    /// system's lock is not used, there is one until the lock is known to be lost.
+    fn wait(&mut self) -> bool {
+        if self.made < VISITS {
+            spin_for(AWAY_NS << self.made);
+            self.made += 1;
+            return true;
         }
-        std::thread::sleep(std::time::Duration::from_micros(100));
+        if self.is_lost || process::generation() == 0 {
+            return false;
+        }
+        if self.until_ns.is_some() {
+            std::thread::sleep(std::time::Duration::from_micros(100));
+        }
+        let until_ns = *self.until_ns.get_or_insert_with(|| now_ns() + LOST_NS);
+        // Tested before the attempt: a thread that has ended meanwhile released the lock before.
+        self.is_lost = process::is_alone() || now_ns() > until_ns;
+        true
     }
 }
 

@@ -86,19 +86,25 @@ fn wait_in_child(wakeup: &Wakeup) {
 ///
 /// In a child made by `fork()` that has no other thread, if the future waits: nothing could end the wait.
 pub fn block_on<F: Future>(future: F) -> F::Output {
+    let mut output = None;
     let mut future = pin!(future);
-    if let Some(hooks) = hooks()
-        && let Some(output) = through(hooks.drive, future.as_mut())
-    {
-        return output;
+    block_until(&mut poll_into(future.as_mut(), &mut output));
+    output.unwrap_or_else(|| unreachable!("the wait ends with the output"))
+}
+
+/// Waits as [`block_on`] does, until the closure returns true.
+///
+/// # Panics
+///
+/// As [`block_on`].
+pub fn block_until(look: PollOnce<'_>) {
+    if hooks().is_some_and(|hooks| (hooks.drive)(look)) {
+        return;
     }
     let wakeup = Arc::new(Wakeup::default());
     let waker = Waker::from(Arc::clone(&wakeup));
     let mut cx = Context::from_waker(&waker);
-    loop {
-        if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
-            return output;
-        }
+    while !look(&mut cx) {
         wait(&wakeup);
     }
 }
@@ -110,14 +116,23 @@ pub(crate) fn block_stoppably<F: Future>(future: F) -> F::Output {
 }
 
 /// Lets `wait` wait for the future. `None`: it does not, and the future was not polled.
-fn through<F: Future>(wait: fn(PollOnce<'_>) -> bool, mut future: Pin<&mut F>) -> Option<F::Output> {
+fn through<F: Future>(wait: fn(PollOnce<'_>) -> bool, future: Pin<&mut F>) -> Option<F::Output> {
     let mut output = None;
-    let mut poll = |cx: &mut Context<'_>| match future.as_mut().poll(cx) {
+    wait(&mut poll_into(future, &mut output));
+    output
+}
+
+/// Returns a closure that polls `future`, until its result is in `output`: then it returns true. What waits
+/// for the closure is compiled once, and not for each type of a future.
+pub fn poll_into<F: Future>(
+    mut future: Pin<&mut F>,
+    output: &mut Option<F::Output>,
+) -> impl FnMut(&mut Context<'_>) -> bool {
+    move |cx| match future.as_mut().poll(cx) {
         Poll::Ready(value) => {
-            output = Some(value);
+            *output = Some(value);
             true
         }
         Poll::Pending => false,
-    };
-    if wait(&mut poll) { output } else { None }
+    }
 }

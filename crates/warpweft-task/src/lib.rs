@@ -60,7 +60,9 @@ mod waker;
 mod wakeup;
 mod why;
 
-pub use block_on::{BlockingHooks, PollOnce, StoppableWait, block_on, set_stoppable_wait, set_wait};
+pub use block_on::{
+    BlockingHooks, PollOnce, StoppableWait, block_on, block_until, poll_into, set_stoppable_wait, set_wait,
+};
 pub use header::Header;
 pub use info::TaskInfo;
 pub use join::JoinHandle;

@@ -131,6 +131,11 @@ impl<T: ?Sized> Registry<T> {
     ///
     /// `look` runs under a lock: it is short, and neither enters nor removes objects.
     pub fn for_each(&self, mut look: impl FnMut(&T)) {
+        self.each(&mut look);
+    }
+
+    /// The same, compiled once for all functions that look.
+    fn each(&self, look: &mut dyn FnMut(&T)) {
         for part in &self.parts {
             let mut from = 0;
             loop {

@@ -11,11 +11,10 @@ use super::stack_context::{StackContext, here};
 use super::{token, token_wait};
 use crate::observe::spans::LeftSpans;
 use crate::pool::current::{self, WorkerRef};
-use std::future::poll_fn;
 use std::pin::pin;
 use std::task::{Context, Poll};
-use warpweft_task::PollOnce;
 use warpweft_task::budget::take_pause;
+use warpweft_task::{PollOnce, block_until, poll_into};
 
 impl StackContext {
     /// Yields to the other ready fibers of this thread, if this is a fiber. Returns true if it is.
@@ -138,14 +137,21 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
     {
         return drive_on(fiber, |cx| future.as_mut().poll(cx));
     }
-    if is_on_top_of_fiber()
-        && let Some(output) = drive_on_top(|cx| future.as_mut().poll(cx))
-    {
-        return output;
+    let mut output = None;
+    block_elsewhere(&mut poll_into(future, &mut output));
+    output.unwrap_or_else(|| unreachable!("the wait ends with the output"))
+}
+
+/// Waits until the closure returns true, where no fiber owns the stack.
+#[cold]
+#[inline(never)]
+fn block_elsewhere(look: PollOnce<'_>) {
+    if is_on_top_of_fiber() && drive_on_top(look) {
+        return;
     }
     match token::inherited() {
-        None => warpweft_task::block_on(future),
-        Some(node) => token_wait::block_under(node, future),
+        None => block_until(look),
+        Some(node) => token_wait::block_under(node, look),
     }
 }
 
@@ -181,22 +187,21 @@ fn is_on_top_of_fiber() -> bool {
         .is_some_and(Fiber::may_switch)
 }
 
-/// Polls until the result is ready, on the stack of a handled body. A poll may perform an effect, after which
-/// the body continues on top of another fiber, or on top of none. So the fiber is looked up again after each
-/// poll. Returns `None` when there is none, or it may not switch.
+/// Calls the closure until it returns true, on the stack of a handled body. The closure may perform an
+/// effect, after which the body continues on top of another fiber, or on top of none. So the fiber is looked
+/// up again after each call. Returns false when there is none, or it may not switch.
 #[cold]
 #[inline(never)]
-fn drive_on_top<T>(mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>) -> Option<T> {
+fn drive_on_top(look: PollOnce<'_>) -> bool {
     loop {
-        let (waker, notifications) = {
-            let fiber = here()
-                .and_then(StackContext::fiber)
-                .filter(|fiber| fiber.may_switch())?;
-            // A share of the waker, because the fiber may end while the poll has it.
-            ((*fiber.waker()).clone(), fiber.notifications())
+        let fiber = here().and_then(StackContext::fiber);
+        let Some(fiber) = fiber.filter(|fiber| fiber.may_switch()) else {
+            return false;
         };
-        if let Poll::Ready(output) = poll(&mut Context::from_waker(&waker)) {
-            return Some(output);
+        // A share of the waker, because the fiber may end while the poll has it.
+        let (waker, notifications) = ((*fiber.waker()).clone(), fiber.notifications());
+        if look(&mut Context::from_waker(&waker)) {
+            return true;
         }
         // As in `drive_on`.
         let spans = LeftSpans::leave();
@@ -214,18 +219,17 @@ fn drive_on_top<T>(mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>) -> Option<
 /// Lets a fiber wait for code that does not know this crate's types. Returns `false` if this is no fiber, or
 /// it may not switch.
 pub(crate) fn drive(look: PollOnce<'_>) -> bool {
-    let is_ready = |is: bool| if is { Poll::Ready(()) } else { Poll::Pending };
     let foot = here().and_then(StackContext::foot_fiber);
     if let Some(fiber) = foot.filter(|fiber| fiber.may_switch()) {
-        drive_on(fiber, |cx| is_ready(look(cx)));
+        drive_on(fiber, |cx| if look(cx) { Poll::Ready(()) } else { Poll::Pending });
         return true;
     }
     if !is_on_top_of_fiber() {
         return false;
     }
-    if drive_on_top(|cx| is_ready(look(cx))).is_none() {
-        // The body continues where no fiber is. `block_on` calls this again, which returns false there.
-        warpweft_task::block_on(poll_fn(|cx| is_ready(look(cx))));
+    if !drive_on_top(look) {
+        // The body continues where no fiber is. `block_until` calls this again, which returns false there.
+        block_until(look);
     }
     true
 }

@@ -25,7 +25,7 @@
 
 use super::fiber::Fiber;
 use super::stack_context::{self, StackContext};
-use crate::threads::pool_ref::PoolRef;
+use crate::pool::core::PoolCore;
 use warpweft_platform::process::{self, Awaited};
 use warpweft_platform::thread::pause;
 use warpweft_queue::Word;
@@ -47,7 +47,7 @@ fn in_child() {
 }
 
 /// Ends a task of that pool, on a thread of the pool. Its destructor may fork: then the child ends here.
-pub(crate) fn abandon(pool: &impl PoolRef, task: Runnable, why: Abandon) {
+pub(crate) fn abandon(pool: &PoolCore, task: Runnable, why: Abandon) {
     task.abandon(why);
     process::end_child_if(pool.is_in_forked_child());
 }
@@ -103,7 +103,7 @@ const LOOKS: u32 = 100;
 // Not inlined: it would make the loop read the worker once more after each task.
 #[cold]
 #[inline(never)]
-pub(crate) fn cannot_go_on(pool: &impl PoolRef, pending: Pending) {
+pub(crate) fn cannot_go_on(pool: &PoolCore, pending: Pending) {
     if pool.is_in_forked_child() {
         go_on(pending);
     }

@@ -4,11 +4,9 @@ use super::fiber::Fiber;
 use super::stack_context::{StackContext, here};
 use super::token::{inherited, may_stop_thread, unwind};
 use crate::cancel_tree::node::Node;
-use std::future::poll_fn;
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Poll, Waker};
-use warpweft_task::StoppableWait;
+use std::task::Waker;
+use warpweft_task::{PollOnce, StoppableWait, block_until};
 
 /// How a handle waits under a token, unless it is on a fiber that may switch: that one looks at its token
 /// itself.
@@ -19,30 +17,26 @@ pub(super) static WAIT_UNDER_TOKEN: StoppableWait = |look| {
     match inherited().filter(|_| !switches) {
         None => false,
         Some(node) => {
-            let is_ready = |is: bool| if is { Poll::Ready(()) } else { Poll::Pending };
-            block_under(node, poll_fn(|cx| is_ready(look(cx))));
+            block_under(node, look);
             true
         }
     }
 };
 
-/// Runs `future` on a thread's own stack until it has a result. Unwinds if the token is cancelled before.
+/// Calls the closure on a thread's own stack until it returns true. Unwinds if the token is cancelled before.
 #[cold]
 #[inline(never)]
-pub(crate) fn block_under<F: Future>(node: Arc<Node>, future: F) -> F::Output {
-    let mut future = pin!(future);
+pub(crate) fn block_under(node: Arc<Node>, look: PollOnce<'_>) {
     let mut waiting = TokenWait { node, place: None };
-    let ended = warpweft_task::block_on(poll_fn(|cx| {
-        if let Poll::Ready(output) = future.as_mut().poll(cx) {
-            return Poll::Ready(Some(output));
-        }
-        if waiting.is_over(cx.waker()) && may_stop_thread() {
-            return Poll::Ready(None);
-        }
-        Poll::Pending
-    }));
+    let mut has_ended = false;
+    block_until(&mut |cx| {
+        has_ended = look(cx);
+        has_ended || waiting.is_over(cx.waker()) && may_stop_thread()
+    });
     drop(waiting);
-    ended.unwrap_or_else(|| unwind())
+    if !has_ended {
+        unwind();
+    }
 }
 
 /// A future's waker in a node.

@@ -397,7 +397,7 @@ impl StackContext {
             if pool.is_closing() {
                 // The event that the frame waits for may come only when the last worker has left.
                 // SAFETY: a frame below a hook does not come here, and one that panicked above is gone.
-                return unsafe { pool.leave_from_here() };
+                return unsafe { pool.leave_from(self) };
             }
             // Unwind: only the policy can panic here, which closes the pool and is not called any more.
             // Under no token: the task is none of this frame's.

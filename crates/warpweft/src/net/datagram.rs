@@ -6,16 +6,17 @@ use super::paths::at_path;
 use crate::driver::pollable::lend_pollable;
 use crate::io::handle::Async;
 use crate::time::sleep;
-use rustix::net::{RecvFlags, SocketAddrAny, SocketAddrUnix};
 use socket2::SockRef;
 use std::ffi::OsStr;
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::net::Shutdown;
+use std::os::fd::AsFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
+use warpweft_platform::socket::{peek, peek_from};
 use warpweft_task::budget::poll_budget;
 
 /// A socket for datagrams within this machine. None is lost on the way, and they arrive in order. Several
@@ -204,9 +205,7 @@ impl UnixDatagram {
     ///
     /// See [`UnixDatagram`].
     pub async fn peek(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.0
-            .read_with(|socket| Ok(rustix::net::recv(socket, &mut *buffer, RecvFlags::PEEK)?.0))
-            .await
+        self.0.read_with(|socket| peek(socket.as_fd(), buffer)).await
     }
 
     /// As [`peek`](Self::peek), with the sender.
@@ -215,12 +214,9 @@ impl UnixDatagram {
     ///
     /// See [`UnixDatagram`].
     pub async fn peek_from(&self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
-        let peeked = self.0.read_with(|socket| {
-            let (_, length, sender) = rustix::net::recvfrom(socket, &mut *buffer, RecvFlags::PEEK)?;
-            Ok((length, sender))
-        });
+        let peeked = self.0.read_with(|socket| peek_from(socket.as_fd(), buffer));
         let (length, sender) = peeked.await?;
-        Ok((length, address_of(sender)?))
+        Ok((length, address_of(&sender)?))
     }
 
     /// Ends one direction, or both: a `send` of the peer is then an error, or a `send` here.
@@ -261,16 +257,13 @@ impl UnixDatagram {
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
 /// Converts an address to that of `std`. A socket without a path has an address without a name.
-fn address_of(sender: Option<SocketAddrAny>) -> io::Result<SocketAddr> {
-    let sender = sender.and_then(|sender| SocketAddrUnix::try_from(sender).ok());
-    let Some(sender) = sender else {
-        return SocketAddr::from_pathname("");
-    };
+fn address_of(sender: &[u8]) -> io::Result<SocketAddr> {
     #[cfg(target_os = "linux")]
-    if let Some(name) = sender.abstract_name() {
+    if let Some(name) = sender.strip_prefix(&[0]) {
         return <SocketAddr as std::os::linux::net::SocketAddrExt>::from_abstract_name(name);
     }
-    SocketAddr::from_pathname(OsStr::from_bytes(sender.path_bytes().unwrap_or_default()))
+    let path = sender.split(|&byte| byte == 0).next();
+    SocketAddr::from_pathname(OsStr::from_bytes(path.unwrap_or_default()))
 }
 
 lend_pollable!([] UnixDatagram, 0);

@@ -4,13 +4,14 @@ use super::halves::{OwnedReadHalf, OwnedWriteHalf};
 use crate::driver::pollable::{AsPollable, lend_pollable};
 use crate::io::handle::{Async, are_empty};
 use futures_io::{AsyncRead, AsyncWrite};
-use rustix::net::RecvFlags;
+use socket2::SockRef;
 use std::fmt;
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
 use std::net::Shutdown;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use warpweft_platform::socket::peek;
 
 pub(super) mod sealed {
     /// Implemented for the system's kinds of streams only.
@@ -164,10 +165,8 @@ impl<S: Socket> Stream<S> {
             return Poll::Ready(Ok(0));
         }
         let room = room::<S>(buffer.len());
-        self.0.poll_receive(cx, room, |socket| {
-            let ((written, _), _) = rustix::net::recv(socket, &mut *buffer, RecvFlags::empty())?;
-            Ok(written.len())
-        })
+        self.0
+            .poll_receive(cx, room, |socket| SockRef::from(socket).recv(buffer))
     }
 
     /// Reads without removing: the next read returns the same bytes again.
@@ -179,9 +178,7 @@ impl<S: Socket> Stream<S> {
         if buffer.is_empty() {
             return Ok(0);
         }
-        self.0
-            .read_with(|socket| Ok(rustix::net::recv(socket, &mut *buffer, RecvFlags::PEEK)?.0))
-            .await
+        self.0.read_with(|socket| peek(socket.as_fd(), buffer)).await
     }
 
     /// Waits until there is room, and writes as much as fits. Returns the number of bytes.
@@ -224,12 +221,7 @@ impl<S: Socket> Stream<S> {
     ///
     /// The stream is not connected any more.
     pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
-        let how = match how {
-            Shutdown::Read => rustix::net::Shutdown::Read,
-            Shutdown::Write => rustix::net::Shutdown::Write,
-            Shutdown::Both => rustix::net::Shutdown::Both,
-        };
-        Ok(rustix::net::shutdown(self, how)?)
+        SockRef::from(self).shutdown(how)
     }
 
     /// Splits the stream into two halves, for two tasks. Dropping the writing half ends it for the peer; the

@@ -89,7 +89,7 @@ impl UnixStream {
     /// The system's error.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     pub fn peer_cred(&self) -> io::Result<PeerCred> {
-        let (pid, uid, gid) = warpweft_platform::socket::peer_cred(rustix::fd::AsFd::as_fd(self))?;
+        let (pid, uid, gid) = warpweft_platform::socket::peer_cred(std::os::fd::AsFd::as_fd(self))?;
         Ok(PeerCred { pid, uid, gid })
     }
 }

@@ -34,6 +34,11 @@ impl Writer {
 
     /// Writes a value that is one word: in a list, or behind a name.
     pub(crate) fn item(&mut self, value: impl Display) {
+        self.write(&value);
+    }
+
+    /// The same, compiled once for all types.
+    fn write(&mut self, value: &dyn Display) {
         self.comma();
         // A string takes everything.
         let _ = write!(self.0, "{value}");

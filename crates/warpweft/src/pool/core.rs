@@ -28,6 +28,7 @@ use crate::threads::monitor::Monitor;
 use crate::threads::thread_set::ThreadSet;
 use std::fmt;
 use std::io;
+use std::num::NonZeroUsize;
 use std::sync::{Arc, OnceLock};
 use warpweft_platform::atomic::AtomicUsize;
 use warpweft_platform::process;
@@ -72,6 +73,8 @@ pub(crate) struct PoolCore {
     pub(crate) fibers: Registry<dyn FiberView>,
     /// What external threads counted.
     pub(crate) outside: Counters,
+    /// The policy words, other than 0, of tasks that ended where no worker was, if the policy watches ends.
+    pub(crate) ended_detached: Locked<NonZeroUsize>,
     /// The generation of the process that the workers run in.
     generation: u64,
     _listed: process::Listed,
@@ -127,6 +130,7 @@ impl PoolCore {
             recorder,
             fibers: Registry::new(),
             outside: Counters::default(),
+            ended_detached: Locked::new(),
             generation: process::generation(),
             _listed: process::Listed::new(address),
         }

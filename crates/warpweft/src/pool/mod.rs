@@ -15,6 +15,7 @@
 //! | `panics` | what happens when a task panics |
 //! | `size` | how many of the workers run |
 //! | `ledger` | for how long a pool's memory stays if its policy keeps tasks |
+//! | `worker_core` | the state of a worker that does not depend on the policy's type |
 //! | `transfer_request` | a task's request to continue in another pool |
 
 pub(crate) mod at_close;
@@ -31,3 +32,4 @@ pub(crate) mod owned_tasks;
 pub(crate) mod panics;
 pub(crate) mod size;
 pub(crate) mod transfer_request;
+pub(crate) mod worker_core;

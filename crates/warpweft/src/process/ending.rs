@@ -93,10 +93,7 @@ impl Ending {
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn descriptor(child: &Child) -> io::Result<OwnedFd> {
-    use rustix::process::{Pid, PidfdFlags, pidfd_open};
-    let number = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    let number = number.ok_or(ErrorKind::InvalidInput)?;
-    Ok(pidfd_open(number, PidfdFlags::empty())?)
+    warpweft_platform::process::descriptor_of(child.id())
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]

@@ -327,11 +327,7 @@ fn collect_pool(found: &mut Collected, number: usize, pool: &dyn DynPool, each_n
     // runs goes before them. A forked child has none of these threads, and their lock may be lost.
     let has_threads = !pool.is_in_forked_child();
     let thread = |worker| has_threads.then(|| core.threads.thread_with(worker))?;
-    let since_ns = |worker| {
-        // SAFETY: the pool has the worker, and only its atomics are read.
-        let steps = unsafe { pool.worker_ref(worker).as_ref() }.steps();
-        core.monitor.step_since_ns(worker, steps)
-    };
+    let since_ns = |worker| core.monitor.step_since_ns(worker, pool.worker(worker).steps());
     let mut is_known = vec![false; core.info.slots];
     for (of, task) in tasks.iter_mut() {
         if let Some(worker) = task.worker
@@ -345,8 +341,7 @@ fn collect_pool(found: &mut Collected, number: usize, pool: &dyn DynPool, each_n
     }
     let mut add = |task| tasks.push((Some(number), task));
     for worker in (0..core.info.slots).filter(|&worker| !is_known[worker]) {
-        // SAFETY: as above.
-        let who = unsafe { pool.worker_ref(worker).as_ref() }.running.get();
+        let who = pool.worker(worker).worker_ref.running.get();
         // Most workers sleep.
         add_running(&mut add, worker, who, || (thread(worker), since_ns(worker)));
     }
@@ -387,7 +382,7 @@ fn queued(pool: &dyn DynPool, each_ns: u64) -> Vec<RawTask> {
     // SAFETY: a `Peek` does not leave the closure to which a queue gives it, and this viewer is shown to none
     // but the policy's hook.
     if let Some(mut viewer) = unsafe { QueueViewer::new(most) } {
-        pool.show_queued(&mut viewer);
+        pool.show_ready(&mut viewer);
         viewer.look(|task| {
             if task.queued || task.running {
                 tasks.push(of_task(task));

@@ -180,9 +180,9 @@ fn are_quiet_until(pools: &[Pool], end_ns: u64) -> bool {
 /// Returns true if no task is left in any of the pools. Nothing from outside comes any more.
 fn are_quiet(pools: &[Pool]) -> bool {
     let pools = || pools.iter().map(|pool| &**pool.any());
-    let pushes = || pools().map(DynPool::pushes).fold(0, u64::wrapping_add);
+    let pushes = || pools().map(<dyn DynPool>::pushes).fold(0, u64::wrapping_add);
     let before = pushes();
-    pools().all(DynPool::is_quiet) && pushes() == before
+    pools().all(<dyn DynPool>::is_quiet) && pushes() == before
 }
 
 #[cfg(all(test, not(any(warpweft_loom, warpweft_shuttle))))]

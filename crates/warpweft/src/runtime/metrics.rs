@@ -108,9 +108,7 @@ impl BegunWork {
         let mut begun = Self::default();
         let core = pool.core();
         for worker in 0..core.info.slots {
-            // SAFETY: the pool has the worker, and only its atomics are read.
-            let who = unsafe { pool.worker_ref(worker).as_ref() }.running.get();
-            begun.add(who);
+            begun.add(pool.worker(worker).worker_ref.running.get());
         }
         // In a forked child their stacks may be those of other threads by now.
         if !core.is_in_forked_child() {

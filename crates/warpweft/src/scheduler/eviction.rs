@@ -1,6 +1,7 @@
 //! The eviction of cancelled tasks: they leave their queues before their turn. See
 //! `docs/decisions/0022-eviction.md`.
 
+use super::inherit::restore;
 use super::worker::Worker;
 use crate::execution::forked_child::abandon;
 use warpweft_policy::{Count, Policy};
@@ -32,8 +33,8 @@ impl<P: Policy> Worker<P> {
         unsafe { self.wake_one() };
         // The hook has returned: spawns in the `Drop` of these tasks take the usual way.
         let take = |task| {
-            let mut task = self.pool().take(task);
-            Self::restore(&mut task);
+            let mut task = self.pool().core.take(task);
+            restore(&mut task);
             self.counters().add(Count::Evicted, 1);
             task
         };
@@ -41,7 +42,7 @@ impl<P: Policy> Worker<P> {
         // this worker any more.
         let cancelled: Vec<_> = cancelled.into_iter().map(take).collect();
         for task in cancelled {
-            abandon(self.pool(), task, Abandon::Cancelled);
+            abandon(&self.pool().core, task, Abandon::Cancelled);
         }
     }
 }

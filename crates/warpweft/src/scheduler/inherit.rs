@@ -50,13 +50,23 @@ impl<P: Policy> TypedPool<P> {
     }
 }
 
+/// Gives a task that was taken from its queue its own priority back, if it was lent another one.
+#[inline]
+pub(super) fn restore(task: &mut Runnable) {
+    if lending::has_raised()
+        && let Some(word) = lending::restored(task)
+    {
+        task.set_policy_word(word);
+    }
+}
+
 impl<P: Policy> Worker<P> {
     /// Notes that the worker runs `task` next.
     /// Contract: as [`call`](Self::call).
     #[inline]
     pub(super) unsafe fn runs(&self, task: &mut Runnable) {
         if P::INHERITS_PRIORITY {
-            Self::restore(task);
+            restore(task);
             if self.may_raise() {
                 // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
                 unsafe { self.raise_soon() };
@@ -65,23 +75,12 @@ impl<P: Policy> Worker<P> {
         }
     }
 
-    /// Gives a task that was taken from its queue its own priority back.
-    #[inline]
-    pub(in crate::scheduler) fn restore(task: &mut Runnable) {
-        if P::INHERITS_PRIORITY
-            && lending::has_raised()
-            && let Some(word) = lending::restored(task)
-        {
-            task.set_policy_word(word);
-        }
-    }
-
     /// Notes that it runs a fork next that it has just taken: the fork has the priority of what its victim
     /// runs.
     #[inline]
     pub(super) fn runs_fork(&self) {
         if P::INHERITS_PRIORITY {
-            let victim = &self.pool().workers[self.seen.victim()];
+            let victim = &self.pool().workers[self.core.seen.victim()];
             self.worker_ref().class.set(victim.worker_ref().class.get());
         }
     }
@@ -124,7 +123,7 @@ impl<P: Policy> Worker<P> {
     /// Contract: as [`call`](Self::call).
     #[cold]
     unsafe fn raise_soon(&self) {
-        let since = self.steps().wrapping_sub(self.raised_at.get());
+        let since = self.core.steps().wrapping_sub(self.raised_at.get());
         let own = P::queued(self.pool().shared(), WorkerId(self.id()));
         let shared = P::queued_shared(self.pool().shared());
         let queued = own.unwrap_or(0).saturating_add(shared.unwrap_or(0)) as u64;
@@ -137,7 +136,7 @@ impl<P: Policy> Worker<P> {
     /// Contract: as [`call`](Self::call).
     #[cold]
     unsafe fn raise_all(&self, borrowers: &Borrowers) {
-        self.raised_at.set(self.steps());
+        self.raised_at.set(self.core.steps());
         let levels = self.pool().levels();
         let wanted = |task: &TaskRef| borrowers.has(task, levels);
         // SAFETY: by contract this thread carries the worker, and no hook is on its stack.

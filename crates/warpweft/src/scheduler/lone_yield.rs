@@ -12,7 +12,11 @@ impl<P: Policy> Worker<P> {
     #[inline(never)]
     pub(super) unsafe fn help(&self) -> bool {
         let core = &self.pool().core;
-        let steps_of = |id| core.idle.is_awake(id).then(|| self.pool().workers[id].steps());
+        let steps_of = |id| {
+            core.idle
+                .is_awake(id)
+                .then(|| self.pool().workers[id].core.steps())
+        };
         if !self
             .neighbour
             .is_stuck_beside_one(self.id(), core.asked, steps_of)

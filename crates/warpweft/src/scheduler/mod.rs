@@ -5,7 +5,8 @@
 //! | `pool` | what the workers of one policy share; pushes from outside |
 //! | `pool/ending` | the end of a pool |
 //! | `worker` | a worker's half of the policy, and the step of a task |
-//! | `worker_loop` | the main function of a thread: the loop |
+//! | `carrier` | the main function of a thread, around the loop of its worker |
+//! | `worker_loop` | the loop of a worker |
 //! | `poll_interval` | when a busy worker looks for overdue tasks, sockets and timers |
 //! | `lone_yield` | what is done for others while the only ready task yields |
 //! | `neighbour` | what a worker whose tasks only yield sees of another one |
@@ -19,9 +20,11 @@
 //! | `inherit` | a task gets the priority of those that wait for it |
 //! | `resize` | how many of the workers run: the others rest |
 //!
-//! Everything here is generic over the policy, so that pushes and steals are direct calls. What is not
-//! generic is in `pool/`.
+//! What runs for each task is generic over the policy, so that pushes and steals are direct calls. What is
+//! rare is not, and is compiled once: it is an `impl` of `PoolCore`, or of `dyn DynPool` where it asks the
+//! policy.
 
+mod carrier;
 pub(crate) mod eviction;
 mod inherit;
 mod lone_yield;

@@ -12,7 +12,7 @@ impl<P: Policy> Worker<P> {
     pub(crate) unsafe fn has_own_of_ref(worker_ref: &WorkerRef) -> bool {
         // SAFETY: by contract the reference belongs to a worker of this table, so of this type.
         let worker = unsafe { Self::from_ref(worker_ref) };
-        if !worker.pinned.is_empty() || stack_context::has_ready_fibers() {
+        if !worker.core.pinned.is_empty() || stack_context::has_ready_fibers() {
             return true;
         }
         let pool = worker.pool();

@@ -14,17 +14,14 @@
 mod ending;
 mod quiet;
 
+use super::carrier::{Entered, abandon_thread, run_blocking_thread, run_thread};
 use super::worker::Worker;
-use super::worker_loop::{Entered, abandon, enter, leave, run_thread};
+use super::worker_loop::work;
 use crate::driver::core::Driver;
 use crate::execution::class::lend_to_awaited;
-use crate::execution::enter_guard::EnterGuard;
 use crate::execution::forked_child;
-use crate::execution::stack_context::{self, StackContext};
-use crate::execution::thread_fibers::ThreadFibers;
-use crate::execution::wait::BLOCKING_HOOKS;
+use crate::execution::stack_context;
 use crate::execution::worker_claim;
-use crate::observe::PoolCounters;
 use crate::observe::recorder::event::Push;
 use crate::observe::recorder::snapshot::Snapshot;
 use crate::pool::core::{PoolCore, PoolParts};
@@ -32,23 +29,20 @@ use crate::pool::current::{WorkerRef, WorkerVtable, with_current};
 use crate::pool::draining::refuses_caller;
 use crate::pool::dyn_pool::DynPool;
 use crate::pool::owned_tasks::OwnedTasks;
-use crate::pool::size::ResizeError;
+use crate::pool::worker_core::WorkerCore;
 use crate::threads::pool_ref::{LeavesPool, PoolRef};
-use crate::threads::thread_context::ThreadRole;
 use crate::threads::thread_handle::ThreadHandle;
 use std::cell::{Cell, UnsafeCell};
 use std::io;
 use std::mem::ManuallyDrop;
-use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 use std::sync::{Arc, Weak};
 use warpweft_platform::panics::discard;
 use warpweft_platform::{CachePadded, hook, thread_word};
-use warpweft_policy::{Clock, Count, Cx, Policy};
-use warpweft_queue::Locked;
+use warpweft_policy::{Clock, Count, Cx, Policy, WorkerId};
 use warpweft_task::pool::{PoolHeader, PoolVtable};
-use warpweft_task::{Abandon, Header, QueueViewer, Runnable, TaskPanic, TaskRef, Why};
+use warpweft_task::{Header, QueueViewer, Runnable, TaskPanic, Why};
 
 // True while a push from outside, into any pool, is on the thread's stack.
 thread_word!(static IN_EXTERNAL_PUSH: bool = false);
@@ -67,8 +61,6 @@ pub(crate) struct TypedPool<P: Policy> {
     shared: UnsafeCell<ManuallyDrop<P::Shared>>,
     /// The requested workers, followed by the compensating ones.
     pub(crate) workers: Box<[CachePadded<Worker<P>>]>,
-    /// The policy words, other than 0, of tasks that ended where no worker was, if the policy watches ends.
-    pub(crate) ended_detached: Locked<NonZeroUsize>,
     /// The policy's answer, at the start, to the question whether it watches tasks that wait.
     pub(crate) watches_waits: bool,
 }
@@ -128,7 +120,6 @@ impl<P: Policy> TypedPool<P> {
                 this: Weak::clone(this),
                 shared: UnsafeCell::new(ManuallyDrop::new(shared)),
                 workers: locals.into_iter().enumerate().map(worker).collect(),
-                ended_detached: Locked::new(),
                 watches_waits,
             }
         })
@@ -141,6 +132,11 @@ impl<P: Policy> TypedPool<P> {
             (true, true) => &Self::KEEPS_WOKEN_RECORDED,
             (false, true) => &Self::RECORDED,
         }
+    }
+
+    /// Returns the pool without its policy's type.
+    pub(super) fn any(&self) -> &(dyn DynPool + 'static) {
+        self
     }
 
     /// Returns what the policy shares between workers. It must not be called once `finish` has begun to drop
@@ -160,11 +156,11 @@ impl<P: Policy> TypedPool<P> {
         }
         let mut access = self.core.lifecycle.access();
         if !access.is_open() {
-            return self.end_late(task, access);
+            return self.any().end_late(task, access);
         }
         if why == Why::Injected {
             if refuses_caller(&self.core) {
-                return self.end_late(task, access);
+                return self.any().end_late(task, access);
             }
             self.core.outside.add_shared(Count::Injected, 1);
             if self.core.recorder.mode().is_on() {
@@ -189,36 +185,6 @@ impl<P: Policy> TypedPool<P> {
                 discard(payload);
                 self.core.close_for(&"a hook of its policy panicked");
             }
-        }
-    }
-
-    /// Takes a task that the policy has handed out.
-    ///
-    /// # Panics
-    ///
-    /// Panics if it is a task of another pool. That pool cancels the task, and this pool closes.
-    #[inline]
-    pub(crate) fn take(&self, task: TaskRef) -> Runnable {
-        if !task.is_of(NonNull::from(self).cast()) {
-            self.refuse(task);
-        }
-        // SAFETY: it is a task of this pool, which its policy has handed out to a worker; the caller counts
-        // it.
-        unsafe { task.into_runnable() }
-    }
-
-    #[inline]
-    pub(crate) fn end_lost(&self) {
-        if !self.core.lost.is_empty() {
-            self.end_all_lost();
-        }
-    }
-
-    /// Notes that a worker's thread is done, or that `count` threads never came. The last one ends what has
-    /// not ended.
-    pub(crate) fn leave(&self, count: usize) {
-        if self.core.lifecycle.leave(count) {
-            self.finish();
         }
     }
 
@@ -256,7 +222,7 @@ impl<P: Policy> TypedPool<P> {
     pub(crate) unsafe fn keep(worker_ref: &WorkerRef) -> Arc<dyn DynPool> {
         // SAFETY: by contract the reference belongs to a table of this type, and its pool is alive.
         let pool = unsafe { worker_ref.pool.cast::<Self>().as_ref() };
-        match pool.this.upgrade() {
+        match pool.keep() {
             Some(pool) => pool,
             None => unreachable!("the pool is alive"),
         }
@@ -267,7 +233,7 @@ impl<P: Policy> TypedPool<P> {
         let pool = pool.cast::<Self>();
         // SAFETY: by contract the header belongs to a pool of this table, so of this type, and its memory is
         // there.
-        unsafe { pool.as_ref() }.lose(task);
+        unsafe { pool.as_ref() }.core.lose(task);
         // SAFETY: by contract the policy was given the `TaskRef`; it is counted once, here.
         unsafe { Self::release_one(pool) };
     }
@@ -326,59 +292,27 @@ impl<P: Policy> PoolRef for TypedPool<P> {
 
     fn run_thread(self: Arc<Self>, thread: Arc<ThreadHandle>) {
         let pool: Arc<dyn DynPool> = Arc::clone(&self) as _;
-        let fibers = ThreadFibers::new(pool, Arc::clone(&thread), &BLOCKING_HOOKS);
-        // SAFETY: the fibers belong to this thread, and outlive the context here.
-        let context = unsafe { StackContext::new(NonNull::from(&fibers), std::ptr::null()) };
-        let occupied = context.enter_thread();
-        run_thread(&*self, &context);
-        drop(occupied);
-        drop(fibers);
-        self.core.threads.retire(&thread);
+        run_thread(&pool, &thread, &|context| work(&*self, context));
     }
 
     fn enter_thread(self: Arc<Self>, thread: Arc<ThreadHandle>) -> Box<dyn LeavesPool> {
-        let pool: Arc<dyn DynPool> = Arc::clone(&self) as _;
-        let fibers = Box::new(ThreadFibers::new(pool, Arc::clone(&thread), &BLOCKING_HOOKS));
-        // SAFETY: the fibers belong to this thread, and outlive the context: they are kept by `leave`.
-        let context = Box::new(unsafe { StackContext::new(NonNull::from(&*fibers), std::ptr::null()) });
-        let occupied = context.enter_thread();
-        let contexts = enter(&*self, &context);
-        Box::new(Entered {
-            pool: self,
-            thread,
-            contexts,
-            occupied,
-            context,
-            fibers,
-        })
+        Box::new(Entered::new(self, thread))
     }
 
     fn abandon_thread(self: Arc<Self>, thread: &Arc<ThreadHandle>) {
-        let pool: Arc<dyn DynPool> = Arc::clone(&self) as _;
-        let fibers = ThreadFibers::new(pool, Arc::clone(thread), &BLOCKING_HOOKS);
-        // SAFETY: the fibers belong to this thread, and outlive the context here.
-        let context = unsafe { StackContext::new(NonNull::from(&fibers), std::ptr::null()) };
-        let occupied = context.enter_thread();
-        abandon(&self, &context);
-        drop(occupied);
-        drop(fibers);
-        self.core.threads.retire(thread);
+        let pool: Arc<dyn DynPool> = self;
+        abandon_thread(&pool, thread);
     }
 
     fn run_blocking_thread(self: Arc<Self>, number: usize) {
-        let threads = &self.core.threads;
-        threads.settle_anywhere();
-        let external = self.external();
-        // SAFETY: the thread keeps the pool alive, and the value is dropped at the end of this function.
-        let _entered = unsafe { EnterGuard::new(&external) };
-        let _contexts = threads.hooks().contexts.enter(ThreadRole::Blocking(number));
-        threads.blocking().run_thread(&*self, &self.core.recorder, number);
+        let pool: Arc<dyn DynPool> = self;
+        run_blocking_thread(&*pool, number);
     }
 
     fn run_monitor(self: Arc<Self>) {
-        self.core.monitor.set_here();
         let pool: Arc<dyn PoolRef> = Arc::clone(&self) as _;
-        self.watch_workers(&pool);
+        self.core.monitor.set_here();
+        self.any().watch_workers(&pool);
     }
 
     fn snapshot(&self) -> Snapshot {
@@ -391,37 +325,25 @@ impl<P: Policy> DynPool for TypedPool<P> {
         &self.core
     }
 
-    fn runnable(&self) -> usize {
-        self.held_about()
+    fn keep(&self) -> Option<Arc<dyn DynPool>> {
+        Some(self.this.upgrade()?)
     }
 
-    fn depths(&self) -> (Option<usize>, Vec<Option<usize>>) {
-        self.queue_depths()
+    fn worker(&self, worker: usize) -> &WorkerCore {
+        &self.workers[worker].core
     }
 
-    fn counters(&self) -> PoolCounters {
-        let (asked, compensating) = self.workers.split_at(self.core.asked);
-        let snapshots = |workers: &[CachePadded<Worker<P>>]| {
-            let snapshot = |worker: &CachePadded<Worker<P>>| worker.counters().snapshot();
-            workers.iter().map(snapshot).collect()
-        };
-        PoolCounters {
-            workers: snapshots(asked),
-            compensating: snapshots(compensating),
-            outside: self.core.outside.snapshot(),
-        }
+    fn queued(&self, worker: usize) -> Option<usize> {
+        self.while_open(|shared| P::queued(shared, WorkerId(worker)))
+            .flatten()
+    }
+
+    fn queued_shared(&self) -> Option<usize> {
+        self.while_open(P::queued_shared).flatten()
     }
 
     fn show_queued(&self, viewer: &mut QueueViewer) {
-        self.show_ready(viewer);
-    }
-
-    fn pushes(&self) -> u64 {
-        self.pushed()
-    }
-
-    fn is_quiet(&self) -> bool {
-        self.has_nothing()
+        self.while_open(|shared| P::show_queued(shared, viewer));
     }
 
     fn external(&self) -> WorkerRef {
@@ -433,7 +355,6 @@ impl<P: Policy> DynPool for TypedPool<P> {
     }
 
     fn worker_ref(&self, worker: usize) -> NonNull<WorkerRef> {
-        // From the whole worker: the pointer is valid for all of it.
         NonNull::from(&*self.workers[worker]).cast()
     }
 
@@ -447,35 +368,13 @@ impl<P: Policy> DynPool for TypedPool<P> {
         }
     }
 
-    fn push_pinned(&self, worker: usize, task: Runnable) {
-        if self.core.is_in_forked_child() {
-            return task.abandon(Abandon::Forked);
-        }
-        let mut access = self.core.lifecycle.access();
-        if !access.is_open() || refuses_caller(&self.core) {
-            return self.end_late(task, access);
-        }
-        access.hand_over();
-        self.workers[worker].pinned.push(task.into_task_ref());
-        self.core.wake_worker(worker);
-        // The end of the pool waits for accesses, and what follows may be that end.
-        drop(access);
-        // After the barrier of that wake.
-        if worker < self.core.asked && self.core.idle.is_resting(worker) {
-            // A worker to which tasks are pinned has had a thread, so there is one for it.
-            let _ = self.end_rest(worker);
-        }
+    unsafe fn retire_worker(&self, worker: usize) {
+        // SAFETY: by contract.
+        unsafe { self.workers[worker].retire() };
     }
 
-    fn resize(&self, workers: usize) -> Result<usize, ResizeError> {
-        self.set_size(workers)
-    }
-
-    unsafe fn leave_from_here(&self) {
-        let Some(context) = stack_context::here() else {
-            unreachable!("the caller is a thread of the pool")
-        };
-        // SAFETY: by contract; a context belongs to the pool of its thread.
-        unsafe { leave(self, context) };
+    unsafe fn drop_shared(&self) {
+        // SAFETY: by contract.
+        unsafe { self.shared.get().cast::<P::Shared>().drop_in_place() };
     }
 }

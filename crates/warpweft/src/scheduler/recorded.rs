@@ -11,16 +11,11 @@ use crate::pool::core::worker_word;
 use crate::pool::current::{WorkerRef, with_taker};
 use crate::threads::pool_ref::PoolRef as _;
 use std::ptr::NonNull;
-use warpweft_policy::{Count, Policy, Wake};
+use warpweft_policy::{Policy, Wake};
 use warpweft_task::pool::PoolHeader;
 use warpweft_task::{Ran, Runnable, TaskRef};
 
 impl<P: Policy> Worker<P> {
-    /// Returns how many of its steps were turns of fibers.
-    pub(crate) fn fiber_turns(&self) -> u64 {
-        self.counters().get(Count::FiberTurns)
-    }
-
     /// Wakes the worker that the policy named.
     /// Contract: as [`call`](Self::call).
     pub(crate) unsafe fn wake(&self, wake: Wake) {
@@ -212,7 +207,7 @@ impl<P: Policy> Worker<P> {
         unsafe {
             recorder
                 .worker(self.id())
-                .begin_fork(recorder, fork.address().addr(), self.seen.victim());
+                .begin_fork(recorder, fork.address().addr(), self.core.seen.victim());
         };
         self.run_fork(fork, context);
         // If the fork's end gave the worker to its owner, who continues there: its slice ends with that step.

@@ -12,13 +12,15 @@
 use super::pool::TypedPool;
 use super::worker::Worker;
 use crate::execution::stack_context;
+use crate::pool::draining::refuses_caller;
+use crate::pool::dyn_pool::DynPool;
 use crate::pool::size::ResizeError;
 use crate::threads::pool_ref::PoolRef;
 use std::io;
 use std::sync::Arc;
 use warpweft_platform::clock;
 use warpweft_policy::{Count, Policy, WorkerId};
-use warpweft_task::Why;
+use warpweft_task::{Abandon, Runnable, Why};
 
 /// The most tasks that a worker gives back before it runs some of them itself.
 const GIVEN_BACK: usize = 1024;
@@ -50,7 +52,7 @@ impl<P: Policy> Worker<P> {
             let Some(task) = (unsafe { self.call(P::drain) }) else {
                 break;
             };
-            drained.push(self.pool().take(task));
+            drained.push(self.pool().core.take(task));
         }
         let is_empty = drained.len() < GIVEN_BACK;
         for task in drained {
@@ -61,28 +63,32 @@ impl<P: Policy> Worker<P> {
     }
 }
 
-impl<P: Policy> TypedPool<P> {
-    /// See `DynPool::resize`.
-    pub(super) fn set_size(&self, workers: usize) -> Result<usize, ResizeError> {
+impl dyn DynPool + '_ {
+    /// Sets how many workers run, and returns how many did. The pool does not follow the machine any more.
+    ///
+    /// # Errors
+    ///
+    /// The number is out of range, the pool has ended, or there is no thread for a worker.
+    pub(crate) fn resize(&self, workers: usize) -> Result<usize, ResizeError> {
         if workers == 0 {
             return Err(ResizeError::Zero);
         }
-        if workers > self.core.asked {
+        if workers > self.core().asked {
             return Err(ResizeError::AboveMaximum {
                 asked: workers,
-                most: self.core.asked,
+                most: self.core().asked,
             });
         }
-        if self.core.is_in_forked_child() {
+        if self.core().is_in_forked_child() {
             return Err(ResizeError::Forked);
         }
         self.change_size(workers, Cause::Program)
     }
 
     fn change_size(&self, workers: usize, cause: Cause) -> Result<usize, ResizeError> {
-        let size = &self.core.size;
+        let size = &self.core().size;
         let _lock = size.lock();
-        if self.core.lifecycle.is_closing() {
+        if self.core().lifecycle.is_closing() {
             return Err(ResizeError::Closed);
         }
         match cause {
@@ -95,7 +101,7 @@ impl<P: Policy> TypedPool<P> {
         // Before any worker is woken, or continued.
         size.set(workers);
         for worker in workers..before {
-            self.core.idle.wake_to_stop(worker);
+            self.core().idle.wake_to_stop(worker);
         }
         for worker in before..workers {
             if let Err(source) = self.end_rest(worker) {
@@ -114,7 +120,7 @@ impl<P: Policy> TypedPool<P> {
     /// Follows the number of CPUs that the process may use, if it is time to look. `looked_ns` is the time of
     /// the last look.
     pub(super) fn follow_machine(&self, looked_ns: &mut u64) {
-        let Some(follow) = self.core.size.follow() else {
+        let Some(follow) = self.core().size.follow() else {
             return;
         };
         let now_ns = clock::now_ns();
@@ -122,8 +128,8 @@ impl<P: Policy> TypedPool<P> {
             return;
         }
         *looked_ns = now_ns;
-        let cpus = (follow.cpus)().clamp(1, self.core.asked);
-        if cpus != self.core.size.now() {
+        let cpus = (follow.cpus)().clamp(1, self.core().asked);
+        if cpus != self.core().size.now() {
             // If the system gives no thread, the next look tries again.
             let _ = self.change_size(cpus, Cause::Machine);
         }
@@ -136,46 +142,68 @@ impl<P: Policy> TypedPool<P> {
     /// There is no thread for it. The worker rests.
     pub(super) fn end_rest(&self, worker: usize) -> io::Result<()> {
         // After the end of the pool, which ends the tasks that are pinned to it.
-        if !self.core.lifecycle.enter() {
+        if !self.core().lifecycle.enter() {
             return Ok(());
         }
-        if !self.core.idle.end_rest(worker) {
+        if !self.core().idle.end_rest(worker) {
             self.leave(1);
             return Ok(());
         }
-        let Some(pool) = self.this.upgrade() else {
+        let Some(pool) = self.keep() else {
             unreachable!("the caller has a share of the pool")
         };
         let pool: Arc<dyn PoolRef> = pool;
-        let had_thread = worker < self.core.size.started();
-        match self.core.threads.reserve_for_worker(&pool, had_thread) {
+        let had_thread = worker < self.core().size.started();
+        match self.core().threads.reserve_for_worker(&pool, had_thread) {
             Ok(spare) => {
                 spare.handoff.assign(Some(worker));
                 Ok(())
             }
             Err(error) => {
-                self.core.idle.rest(worker);
+                self.core().idle.rest(worker);
                 self.leave(1);
                 Err(error)
             }
         }
     }
 
+    /// Queues a task that only that worker may run.
+    pub(crate) fn push_pinned(&self, worker: usize, task: Runnable) {
+        let core = self.core();
+        if core.is_in_forked_child() {
+            return task.abandon(Abandon::Forked);
+        }
+        let mut access = core.lifecycle.access();
+        if !access.is_open() || refuses_caller(core) {
+            return self.end_late(task, access);
+        }
+        access.hand_over();
+        self.worker(worker).pinned.push(task.into_task_ref());
+        core.wake_worker(worker);
+        // The end of the pool waits for accesses, and what follows may be that end.
+        drop(access);
+        // After the barrier of that wake.
+        if worker < core.asked && core.idle.is_resting(worker) {
+            // A worker to which tasks are pinned has had a thread, so there is one for it.
+            let _ = self.end_rest(worker);
+        }
+    }
+
     /// Begins the rest of a worker that the calling thread has released. Its half of the policy is empty, and
     /// the thread is among the spares.
     pub(super) fn rest(&self, worker: usize) {
-        let recorder = &self.core.recorder;
+        let recorder = &self.core().recorder;
         // SAFETY: no other thread carries the worker before its rest has begun.
         unsafe { recorder.worker(worker).park(recorder) };
-        self.core.idle.rest(worker);
-        let rests = self.core.size.policy.rests(WorkerId(worker));
-        if !rests || !self.workers[worker].pinned.is_empty() {
+        self.core().idle.rest(worker);
+        let rests = self.core().size.policy.rests(WorkerId(worker));
+        if !rests || !self.worker(worker).pinned.is_empty() {
             // There is a spare thread: this one, if no other.
             let _ = self.end_rest(worker);
         }
         // The worker may have pushed tasks that it said it would find itself. And a push for it may have
         // found it awake.
-        self.core.idle.wake_one();
+        self.core().idle.wake_one();
         self.leave(1);
     }
 }

@@ -213,7 +213,7 @@ impl<P: Policy> Worker<P> {
                 // SAFETY: the calling thread carries it; by contract no hook is on its stack.
                 unsafe { worker.completed(policy_word) };
             }
-            None => self.pool().detached(Ran::Ended, policy_word),
+            None => self.pool().core.detached(Ran::Ended, policy_word),
         }
     }
 

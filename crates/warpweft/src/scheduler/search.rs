@@ -2,32 +2,73 @@
 //! protocol needs of a worker.
 
 use super::poll_interval::look;
-use super::pool::TypedPool;
-use super::worker::{Work, Worker};
+use super::worker::Work;
 use crate::driver::core::PollTurn;
-use crate::idle::{Searcher, SleepHistory};
-use crate::threads::thread_handle::ThreadHandle;
-use warpweft_policy::{Count, Policy};
+use crate::idle::{Searcher, SleepHistory, Waited};
+use crate::pool::core::PoolCore;
+use crate::pool::worker_core::WorkerCore;
+use crate::threads::thread_handle::{Rests, ThreadHandle};
+use warpweft_platform::atomic::spin_loop;
+use warpweft_policy::Count;
+use warpweft_task::TaskRef;
 
-/// A worker that searches for work.
-pub(crate) struct WorkSource<'a, P: Policy> {
-    worker: &'a Worker<P>,
-    pool: &'a TypedPool<P>,
+/// A hook of the policy that gives a worker a task.
+pub(super) enum SearchHook {
+    Next,
+    Search,
+    Scan,
+}
+
+/// Returns the next work of the worker, which the thread of that handle carries; sleeps until there is some.
+/// Returns `None` if the pool closes. `call` calls a hook of the policy.
+///
+/// # Safety
+///
+/// The calling thread carries the worker.
+pub(super) unsafe fn wait(
+    worker: &WorkerCore,
+    pool: &PoolCore,
+    thread_handle: &ThreadHandle,
+    call: &dyn Fn(SearchHook) -> Option<TaskRef>,
+) -> Option<Work> {
+    let _rests = Rests::of(thread_handle);
+    if thread_handle.mailbox().is_ready() {
+        return Some(Work::Fiber);
+    }
+    worker.counters().add(Count::Searches, 1);
+    worker.worker_ref.running.set(0, std::ptr::null());
+    let mut source = WorkSource {
+        worker,
+        pool,
+        call,
+        thread_handle,
+        left: worker.counters().get(Count::StealsDeclined),
+    };
+    source.searches(true);
+    let waited = pool.idle.wait(worker.id.0, &mut source);
+    source.searches(false);
+    pool.monitor.wake();
+    match waited {
+        Waited::Found(work) => Some(work),
+        Waited::Unparked => Some(Work::Woken),
+        Waited::Stop => None,
+    }
+}
+
+/// A worker that searches for work. The calling thread carries it.
+struct WorkSource<'a> {
+    worker: &'a WorkerCore,
+    pool: &'a PoolCore,
+    call: &'a dyn Fn(SearchHook) -> Option<TaskRef>,
     /// The handle of the thread that carries it.
     thread_handle: &'a ThreadHandle,
     /// The number of tasks that it had left to their owners at the last call.
     left: u64,
 }
 
-impl<'a, P: Policy> WorkSource<'a, P> {
-    /// Contract: as [`Worker::call`], for as long as the value lives.
-    pub(crate) unsafe fn new(worker: &'a Worker<P>, thread_handle: &'a ThreadHandle) -> Self {
-        Self {
-            worker,
-            pool: worker.pool(),
-            thread_handle,
-            left: worker.counters().get(Count::StealsDeclined),
-        }
+impl WorkSource<'_> {
+    fn task(&self, hook: SearchHook) -> Option<Work> {
+        (self.call)(hook).map(Work::Task)
     }
 
     fn fiber(&self) -> Option<Work> {
@@ -38,35 +79,42 @@ impl<'a, P: Policy> WorkSource<'a, P> {
         self.worker.pinned.pop().map(Work::Task)
     }
 
+    /// Takes a fork that another worker offers.
+    fn steal_fork(&self) -> Option<Work> {
+        let offer_board = &self.pool.offer_board;
+        loop {
+            let fork = offer_board.steal(self.worker.id.0, &self.worker.seen);
+            if fork.is_some() || !offer_board.insists() {
+                return fork.map(Work::Fork);
+            }
+            spin_loop();
+        }
+    }
+
     fn found(&self, work: Option<Work>) -> Option<Work> {
         if work.is_some() {
-            self.pool.core.offer_board.stop_watching(&self.worker.seen);
+            self.pool.offer_board.stop_watching(&self.worker.seen);
         }
         work
     }
 }
 
-impl<'a, P: Policy> Searcher for WorkSource<'a, P> {
+impl<'a> Searcher for WorkSource<'a> {
     type Found = Work;
     type PollerPark = PollTurn<'a>;
 
     fn look(&mut self) -> Option<Work> {
-        let (worker, pool) = (self.worker, self.pool);
-        // SAFETY: by the contract of `new`.
-        let task = unsafe { worker.call(P::search) }.map(Work::Task);
-        let elsewhere = || {
-            self.fiber()
-                .or_else(|| worker.steal_fork())
-                .or_else(|| self.pinned())
-        };
-        let mut work = task.or_else(elsewhere);
+        let mut work = self
+            .task(SearchHook::Search)
+            .or_else(|| self.fiber())
+            .or_else(|| self.steal_fork())
+            .or_else(|| self.pinned());
         if work.is_none() {
             self.searches(false);
-            let happened = look(&pool.core.driver, &pool.core.idle);
+            let happened = look(&self.pool.driver, &self.pool.idle);
             self.searches(true);
             if happened {
-                // SAFETY: as above.
-                work = unsafe { worker.call(P::next) }.map(Work::Task);
+                work = self.task(SearchHook::Next);
             }
         }
         self.found(work)
@@ -76,52 +124,48 @@ impl<'a, P: Policy> Searcher for WorkSource<'a, P> {
         // The task is not ended here: its `Drop` may wait, and this worker is announced as asleep.
         let lost = self.pool.take_lost().map(Work::Lost);
         let work = lost
-            // SAFETY: by the contract of `new`.
-            .or_else(|| unsafe { self.worker.call(P::scan) }.map(Work::Task))
+            .or_else(|| self.task(SearchHook::Scan))
             .or_else(|| self.pinned())
             .or_else(|| self.fiber())
-            .or_else(|| self.worker.steal_fork());
+            .or_else(|| self.steal_fork());
         self.found(work)
     }
 
     fn stops(&self) -> bool {
-        self.pool.core.lifecycle.is_closing() || self.worker.must_rest(self.pool)
+        self.pool.lifecycle.is_closing() || self.pool.size.policy.rests(self.worker.id)
     }
 
     fn parks(&self) {
         self.worker.counters().add(Count::Parks, 1);
-        let recorder = &self.pool.core.recorder;
-        // SAFETY: by the contract of `new` this thread carries the worker.
-        unsafe { recorder.worker(self.worker.id()).park(recorder) };
+        let recorder = &self.pool.recorder;
+        // SAFETY: by the contract of `wait` this thread carries the worker.
+        unsafe { recorder.worker(self.worker.id.0).park(recorder) };
     }
 
     fn unparks(&self) {
-        let recorder = &self.pool.core.recorder;
+        let recorder = &self.pool.recorder;
         // SAFETY: as above.
-        unsafe { recorder.worker(self.worker.id()).unpark(recorder) };
+        unsafe { recorder.worker(self.worker.id.0).unpark(recorder) };
     }
 
     fn park_timeout_ns(&mut self) -> Option<u64> {
-        self.pool.core.offer_board.park_timeout_ns(&self.worker.seen)
+        self.pool.offer_board.park_timeout_ns(&self.worker.seen)
     }
 
     fn poller_park(&self, timed_parks: bool) -> Option<PollTurn<'a>> {
-        let poller_park = self.pool.core.driver.poller_park();
+        let poller_park = self.pool.driver.poller_park();
         if poller_park.is_none() && !timed_parks {
-            self.pool.core.driver.unpark_standby();
+            self.pool.driver.unpark_standby();
         }
         poller_park
     }
 
     fn is_in_haste(&self) -> bool {
-        self.pool.core.driver.is_polled()
+        self.pool.driver.is_polled()
     }
 
     fn is_about_to_take(&self, since_ns: u64) -> bool {
-        self.pool
-            .core
-            .offer_board
-            .is_ripening(&self.worker.seen, since_ns)
+        self.pool.offer_board.is_ripening(&self.worker.seen, since_ns)
     }
 
     fn woken(&self) {
@@ -129,7 +173,7 @@ impl<'a, P: Policy> Searcher for WorkSource<'a, P> {
     }
 
     fn searches(&self, searches: bool) {
-        self.worker.worker_ref().set_searches(searches);
+        self.worker.worker_ref.set_searches(searches);
     }
 
     fn sleep_history(&self) -> &SleepHistory {

@@ -1,12 +1,12 @@
 //! The monitor's tick: which workers are stuck, and the compensating workers that it sends. See
 //! `threads/MONITOR.md`.
 
-use super::pool::TypedPool;
 use crate::driver::standby::TICK_NS;
 use crate::observe::raw::told;
 use crate::observe::recorder::event::Kind;
 use crate::observe::stack::NoStack;
 use crate::observe::stacks;
+use crate::pool::dyn_pool::DynPool;
 use crate::threads::monitor::{QUIET_TICKS, StackSignal, Tick};
 use crate::threads::pool_ref::PoolRef;
 use crate::threads::reports::{self, ReadyReport, ReportAdmission, Reports, Whose};
@@ -17,7 +17,6 @@ use std::time::Duration;
 use warpweft_platform::clock;
 use warpweft_platform::process::end_child_if;
 use warpweft_platform::thread_state;
-use warpweft_policy::Policy;
 use warpweft_task::frame::{FrameKind, Who};
 use warpweft_task::{TaskKind, Told};
 
@@ -127,18 +126,18 @@ struct Due {
     was_turn: bool,
 }
 
-impl<P: Policy> TypedPool<P> {
+impl dyn DynPool + '_ {
     pub(crate) fn watch_workers(&self, pool: &Arc<dyn PoolRef>) {
-        let monitor = &self.core.monitor;
+        let monitor = &self.core().monitor;
         let stuck_ns = monitor.stuck_ns();
-        let mut seen = vec![Sample::default(); self.workers.len()];
+        let mut seen = vec![Sample::default(); self.core().info.slots];
         let (mut watched, mut reports) = (WatchClock::new(), Reports::default());
         let mut recordings = Recordings::default();
         let (mut quiet, mut followed_ns) = (0, clock::now_ns());
         let is_asleep = |quiet| quiet >= QUIET_TICKS && self.everybody_sleeps();
-        let standby = &self.core.driver.standby;
+        let standby = &self.core().driver.standby;
         let tick_ns = |reports: &Reports| {
-            let tick_ns = match (standby.is_wanted(), self.core.size.follow()) {
+            let tick_ns = match (standby.is_wanted(), self.core().size.follow()) {
                 (true, _) => (stuck_ns / 2).min(TICK_NS),
                 (false, Some(follow)) => (stuck_ns / 2).min(follow.tick_ns()),
                 (false, None) => stuck_ns / 2,
@@ -170,14 +169,14 @@ impl<P: Policy> TypedPool<P> {
                 seen.postponed = begun == ReportAdmission::Postponed;
                 seen.reported = !seen.postponed;
             }
-            for ready in reports.take_done(|worker| self.workers[worker].steps()) {
+            for ready in reports.take_done(|worker| self.worker(worker).steps()) {
                 self.give_out(&reports, ready);
             }
             tick = tick_ns(&reports);
         }
-        let monitor = &self.core.monitor;
+        let monitor = &self.core().monitor;
         let end = monitor.last_wait(reports::LAST_WAIT_NS);
-        for ready in reports.take_all(end, |worker| self.workers[worker].steps()) {
+        for ready in reports.take_all(end, |worker| self.worker(worker).steps()) {
             self.give_out(&reports, ready);
         }
         reports.finish(monitor.last_wait(reports::LAST_WAIT_NS));
@@ -186,8 +185,8 @@ impl<P: Policy> TypedPool<P> {
 
     /// Sends compensating workers in the place of those that are stuck, and the standby poller.
     fn replace_stuck(&self, pool: &Arc<dyn PoolRef>, long: Long) {
-        let (monitor, standby) = (&self.core.monitor, &self.core.driver.standby);
-        let (stuck, replaced) = (long.stuck, long.to_replace(self.core.size.now()));
+        let (monitor, standby) = (&self.core().monitor, &self.core().driver.standby);
+        let (stuck, replaced) = (long.stuck, long.to_replace(self.core().size.now()));
         if long.all > 0 {
             standby.want();
         }
@@ -195,9 +194,9 @@ impl<P: Policy> TypedPool<P> {
         if let Some(poller) = long.poller {
             standby.dismiss(poller);
         }
-        let polls = usize::from(self.core.driver.wants_standby());
+        let polls = usize::from(self.core().driver.wants_standby());
         // One is kept for the poller, however many are stuck.
-        let replaced = replaced.min(self.workers.len() - self.core.asked - 1);
+        let replaced = replaced.min(self.core().info.slots - self.core().asked - 1);
         let has_work = stuck > 0 && self.has_queued();
         let replacing = match has_work {
             true => replaced,
@@ -210,7 +209,7 @@ impl<P: Policy> TypedPool<P> {
         let missing = monitor.set_needed(long.all, stuck, needed);
         // The one in the poller would not see it.
         if monitor.has_one_too_many() {
-            self.core.driver.unpark_standby();
+            self.core().driver.unpark_standby();
         }
         for _ in 0..missing {
             let is_poller = polls > 0 && !standby.is_there();
@@ -224,35 +223,36 @@ impl<P: Policy> TypedPool<P> {
     /// Returns true if tasks are queued that a compensating worker may take. A look while workers run may
     /// miss a push of this moment; a later one sees it.
     fn has_queued(&self) -> bool {
-        let pinned: usize = self.workers.iter().map(|worker| worker.pinned.len()).sum();
-        let queued = self.core.ledger.remaining(self.handed_out());
+        let pinned: usize = self.workers().map(|worker| worker.pinned.len()).sum();
+        let queued = self.core().ledger.remaining(self.handed_out());
         queued > i64::try_from(pinned).unwrap_or(i64::MAX)
     }
 
     pub(super) fn everybody_sleeps(&self) -> bool {
-        self.core.monitor.active() == 0 && (0..self.core.asked).all(|worker| !self.core.idle.is_awake(worker))
+        self.core().monitor.active() == 0
+            && (0..self.core().asked).all(|worker| !self.core().idle.is_awake(worker))
     }
 
     /// Returns how many workers have been in one task for too long. Puts those into `due` that are to be
     /// reported.
     fn count_long(&self, seen: &mut [Sample], stuck_ns: u64, now: u64, due: &mut Vec<Due>) -> Long {
-        let report_ns = self.core.monitor.report_ns();
+        let report_ns = self.core().monitor.report_ns();
         let mut long = Long::default();
         let machine_ns = clock::now_ns();
-        let is_closing = self.core.lifecycle.is_closing();
+        let is_closing = self.core().lifecycle.is_closing();
         for (id, seen) in seen.iter_mut().enumerate() {
-            let (steps, turns) = (self.workers[id].steps(), self.workers[id].fiber_turns());
+            let (steps, turns) = (self.worker(id).steps(), self.worker(id).fiber_turns());
             // A compensating worker is stuck only if it has made a step since it was sent.
             // Nor is one that looks for work, however long others keep the CPU from it.
-            let works = id >= self.core.asked
-                || self.core.idle.is_awake(id) && !self.workers[id].worker_ref().searches();
-            let compensates = id >= self.core.asked;
-            if compensates && (!self.workers[id].is_carried() || self.core.driver.standby.sleeps(id)) {
+            let works = id >= self.core().asked
+                || self.core().idle.is_awake(id) && !self.worker(id).worker_ref.searches();
+            let compensates = id >= self.core().asked;
+            if compensates && (!self.worker(id).is_carried() || self.core().driver.standby.sleeps(id)) {
                 seen.rested = Some(steps);
             }
             let rests = compensates && seen.rested == Some(steps);
             // Also one that has left stays awake.
-            let has_left = || is_closing && self.core.threads.thread_with(id).is_none();
+            let has_left = || is_closing && self.core().threads.thread_with(id).is_none();
             if !works || steps != seen.steps || rests || has_left() {
                 if seen.postponed {
                     Reports::leave_out();
@@ -274,16 +274,16 @@ impl<P: Policy> TypedPool<P> {
                 continue;
             }
             if !std::mem::replace(&mut seen.noted, true) {
-                self.core.monitor.note_long_step(id, steps, seen.began_ns);
+                self.core().monitor.note_long_step(id, steps, seen.began_ns);
             }
-            let is_expected = self.workers[id].worker_ref().expects_long(steps);
+            let is_expected = self.worker(id).worker_ref.expects_long(steps);
             if is_expected {
                 seen.unexpected_since_ns = now;
             }
             let in_task_ns = now.saturating_sub(seen.since_ns);
             let ns = now.saturating_sub(seen.unexpected_since_ns);
             if report_ns.is_some_and(|report_ns| ns >= report_ns / 2)
-                && self.core.monitor.stack_signal() != StackSignal::Off
+                && self.core().monitor.stack_signal() != StackSignal::Off
             {
                 // So that the first report has its names in time.
                 stacks::prepare();
@@ -297,23 +297,23 @@ impl<P: Policy> TypedPool<P> {
             long.all += 1;
             long.blocked += usize::from(is_blocked);
             long.stuck += usize::from(is_stuck);
-            long.asked += usize::from(is_stuck && id < self.core.asked);
+            long.asked += usize::from(is_stuck && id < self.core().asked);
             long.compensating += usize::from(compensates);
-            if self.core.driver.standby.is(id) {
+            if self.core().driver.standby.is(id) {
                 long.poller = Some(id);
             }
             if !std::mem::replace(&mut seen.told, true) {
                 // The worker may have drawn tasks from a common queue while others that looked there went to
                 // sleep.
-                self.core.idle.wake_one();
+                self.core().idle.wake_one();
             }
             // Not for code that is expected to take long.
             if !is_expected && ns >= stuck_ns && !std::mem::replace(&mut seen.counted, true) {
-                self.core.monitor.count_stall();
-                self.core.recorder.note_outside(Kind::Stall, id as u64);
+                self.core().monitor.count_stall();
+                self.core().recorder.note_outside(Kind::Stall, id as u64);
             }
             // With a hook the program decides what is too long.
-            if report_ns.is_some() && !self.core.monitor.has_hook() && self.offers_its_work(id) {
+            if report_ns.is_some() && !self.core().monitor.has_hook() && self.offers_its_work(id) {
                 seen.unexpected_since_ns = now;
             }
             let ns = now.saturating_sub(seen.unexpected_since_ns);
@@ -331,24 +331,24 @@ impl<P: Policy> TypedPool<P> {
 
     /// Returns true if the worker's thread has a CPU or waits for one; `None` if the system does not say.
     fn has_cpu(&self, worker: usize) -> Option<bool> {
-        let thread = self.core.threads.thread_with(worker)?;
+        let thread = self.core().threads.thread_with(worker)?;
         thread_state::runs(thread)
     }
 
     /// Returns true if the worker computes in the middle of a fork-join computation of which a part is on
     /// offer: idle workers take it, and long computations of this kind are what the pool is for.
     fn offers_its_work(&self, worker: usize) -> bool {
-        self.core.offer_board.offers(worker) && self.has_cpu(worker) != Some(false)
+        self.core().offer_board.offers(worker) && self.has_cpu(worker) != Some(false)
     }
 
     /// Returns the task to which the fork belongs that the worker has taken, if that task waits for the fork
     /// on a stack of a thread. A hint.
     fn task_of_fork(&self, worker: usize) -> Option<Told> {
         // What identifies a fork is the latch for which its owner waits.
-        let mut fork = self.workers[worker].worker_ref().running.get();
+        let mut fork = self.worker(worker).worker_ref.running.get();
         for _ in 0..MOST_FORKS {
             let mut owner = Who::NOBODY;
-            self.core.threads.frames().for_each(|frame| {
+            self.core().threads.frames().for_each(|frame| {
                 if frame.kind == FrameKind::Joins && frame.key == fork.id {
                     owner = frame.who;
                 }
@@ -374,12 +374,12 @@ impl<P: Policy> TypedPool<P> {
         recordings: &mut Recordings,
         due: Due,
     ) -> ReportAdmission {
-        let monitor = &self.core.monitor;
-        let worker = &self.workers[due.worker];
+        let monitor = &self.core().monitor;
+        let worker = self.worker(due.worker);
         let running = worker.running();
         let took_fork = running.is_none() && worker.has_no_task();
-        let runs_nothing = worker.worker_ref().running.get().id == 0 && !due.was_turn;
-        if runs_nothing && due.worker >= self.core.asked {
+        let runs_nothing = worker.worker_ref.running.get().id == 0 && !due.was_turn;
+        if runs_nothing && due.worker >= self.core().asked {
             // A compensating worker takes no forks: its thread has had no CPU since it was sent.
             return ReportAdmission::LeftOut;
         }
@@ -397,9 +397,9 @@ impl<P: Policy> TypedPool<P> {
                 return admission;
             }
         }
-        let thread = self.core.threads.thread_with(due.worker);
+        let thread = self.core().threads.thread_with(due.worker);
         let stall = Stall {
-            pool: self.core.info.name.clone(),
+            pool: self.core().info.name.clone(),
             worker: due.worker,
             stuck_for: Duration::from_nanos(due.ns),
             kind,
@@ -437,7 +437,7 @@ impl<P: Policy> TypedPool<P> {
     /// Returns how many fibers wait for their turn on the thread that carries that worker.
     fn ready_fibers(&self, worker: usize) -> usize {
         let mut ready = 0;
-        self.core
+        self.core()
             .fibers
             .for_each(|fiber| ready += usize::from(fiber.is_ready_behind(worker)));
         ready
@@ -445,44 +445,44 @@ impl<P: Policy> TypedPool<P> {
 
     /// Gives a report to the program, or to the standard error stream.
     fn give_out(&self, reports: &Reports, ready: ReadyReport) {
-        if self.core.monitor.has_hook() {
-            self.core.monitor.call_hook(&ready.stall);
+        if self.core().monitor.has_hook() {
+            self.core().monitor.call_hook(&ready.stall);
         } else {
             reports.write(ready);
         }
-        end_child_if(self.core.is_in_forked_child());
+        end_child_if(self.core().is_in_forked_child());
     }
 
     /// Gives a vacant compensating worker to a spare thread, perhaps as the standby poller. Returns true if
     /// it did.
     fn send_compensating(&self, pool: &Arc<dyn PoolRef>, is_poller: bool) -> bool {
-        if !self.core.lifecycle.enter() {
+        if !self.core().lifecycle.enter() {
             return false;
         }
-        let Some(id) = self.core.monitor.take_one() else {
+        let Some(id) = self.core().monitor.take_one() else {
             self.leave(1);
             return false;
         };
-        let Ok(spare) = self.core.threads.reserve(pool) else {
-            self.core.monitor.put_back(id);
+        let Ok(spare) = self.core().threads.reserve(pool) else {
+            self.core().monitor.put_back(id);
             self.leave(1);
             return false;
         };
-        self.workers[id].set_carried(true);
+        self.worker(id).set_carried(true);
         if is_poller {
-            self.core.driver.standby.enlist(id);
+            self.core().driver.standby.enlist(id);
         }
-        self.core.recorder.note_outside(Kind::Compensate, id as u64);
+        self.core().recorder.note_outside(Kind::Compensate, id as u64);
         spare.handoff.assign(Some(id));
         true
     }
 
     /// Retires this compensating worker, which the calling thread has released, and which is empty.
     pub(crate) fn retire_compensating(&self, id: usize) {
-        self.core.driver.standby.discharge(id);
-        self.workers[id].set_carried(false);
-        self.core.recorder.note_outside(Kind::Retire, id as u64);
-        self.core.monitor.put_back(id);
+        self.core().driver.standby.discharge(id);
+        self.worker(id).set_carried(false);
+        self.core().recorder.note_outside(Kind::Retire, id as u64);
+        self.core().monitor.put_back(id);
         self.leave(1);
     }
 }

@@ -9,58 +9,47 @@
 use super::neighbour::Neighbour;
 use super::poll_interval::{YieldInterval, hand_out, look};
 use super::pool::TypedPool;
-use super::search::WorkSource;
+use super::search::{self, SearchHook};
 use crate::driver::core::Driver;
 use crate::driver::standby;
 use crate::execution::stack_context::{self, StackContext};
-use crate::fork::offer_board::OfferView;
 use crate::fork::stealable::Stolen;
-use crate::idle::{Searcher, SleepHistory, Waited};
 use crate::pool::current::{WorkerRef, WorkerVtable};
+use crate::pool::worker_core::WorkerCore;
 use crate::threads::pool_ref::PoolRef as _;
 use crate::threads::thread_handle::{Rests, ThreadHandle};
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::io;
 use std::mem::ManuallyDrop;
 use std::{ptr::NonNull, sync::Arc};
-use warpweft_platform::atomic::{AtomicBool, Ordering, spin_loop};
 use warpweft_platform::panics::contain;
 use warpweft_platform::{clock, hook, random::Rng};
-use warpweft_policy::{Clock, Count, Counters, Cx, Policy, WorkerId};
-use warpweft_queue::Locked;
+use warpweft_policy::{Clock, Count, Counters, Cx, Policy};
 use warpweft_task::pool::PoolHeader;
-use warpweft_task::{Ran, Runnable, TaskRef, Told, apart_from_job, cancellations};
+use warpweft_task::{Ran, Runnable, TaskRef, apart_from_job, cancellations};
 
 /// `repr(C)`: a pointer to the reference is a pointer to the worker.
 #[repr(C)]
 pub(crate) struct Worker<P: Policy> {
-    worker_ref: WorkerRef,
-    id: WorkerId,
+    pub(crate) core: WorkerCore,
     workers: usize,
     /// The policy's half of this worker; dropped when its thread leaves.
     local: UnsafeCell<ManuallyDrop<P::Local>>,
     random: RefCell<Rng>,
-    /// Tasks that only this worker may run.
-    pub(crate) pinned: Locked<TaskRef>,
-    /// What this worker saw of other workers' forks.
-    pub(crate) seen: OfferView,
-    pub(crate) sleep_history: SleepHistory,
     pub(super) neighbour: Neighbour,
     pub(super) yield_interval: YieldInterval,
     /// The worker's steps when it last searched its queues for tasks that were lent a priority.
     pub(super) raised_at: Cell<u64>,
     /// True if it makes up for workers that are stuck.
     pub(crate) is_compensating: bool,
-    /// For a compensating worker: true if a thread carries it.
-    carried: AtomicBool,
     /// The number of cancelled tasks of this process when the worker was created, and when the policy was
     /// last told.
     pub(crate) cancellations: (u64, Cell<u64>),
 }
 
-// SAFETY: everything but atomics, `pinned`, `id`, `is_compensating` and the plain fields of `worker_ref` is
-// touched only by the thread that carries the worker. Threads take turns at that by `Handoff`, which hands
-// over what was done, or by the start of a thread.
+// SAFETY: everything but atomics, `core.pinned`, `core.id`, `is_compensating` and the plain fields of the
+// reference is touched only by the thread that carries the worker. Threads take turns at that by `Handoff`,
+// which hands over what was done, or by the start of a thread.
 unsafe impl<P: Policy> Sync for Worker<P> {}
 // SAFETY: `P::Local: Send`, and the rest is plain data; the pool pointer is an address until it is used on a
 // worker.
@@ -86,58 +75,30 @@ impl<P: Policy> Worker<P> {
         local: P::Local,
     ) -> Self {
         let cancelled = cancellations();
+        let worker_ref = WorkerRef::new(pool, Self::OPS, Self::spawner(keeps_spawned, false), Some(id));
         Self {
-            worker_ref: WorkerRef::new(pool, Self::OPS, Self::spawner(keeps_spawned, false), Some(id)),
-            id: WorkerId(id),
+            core: WorkerCore::new(worker_ref, id),
             workers,
             local: UnsafeCell::new(ManuallyDrop::new(local)),
             random: RefCell::new(Rng::seeded(0x9e37_79b9_7f4a_7c15 ^ id as u64)),
-            pinned: Locked::new(),
-            seen: OfferView::default(),
-            sleep_history: SleepHistory::default(),
             neighbour: Neighbour::default(),
             yield_interval: YieldInterval::default(),
             raised_at: Cell::new(0),
             is_compensating,
-            carried: AtomicBool::new(false),
             cancellations: (cancelled, Cell::new(cancelled)),
         }
     }
 
     pub(crate) fn worker_ref(&self) -> &WorkerRef {
-        &self.worker_ref
+        &self.core.worker_ref
     }
 
     pub(crate) fn id(&self) -> usize {
-        self.id.0
+        self.core.id.0
     }
 
     pub(crate) fn counters(&self) -> &Counters {
-        &self.worker_ref.counters
-    }
-
-    /// Returns the number of its steps of tasks, turns of fibers and stolen forks included.
-    pub(crate) fn steps(&self) -> u64 {
-        self.worker_ref.steps()
-    }
-
-    /// Returns true if its last step was a fork that it took. A hint.
-    pub(crate) fn has_no_task(&self) -> bool {
-        self.worker_ref.running.get().origin.is_null()
-    }
-
-    /// Returns name, spawn site and kind of the task of its last step. A hint.
-    pub(crate) fn running(&self) -> Option<Told> {
-        self.worker_ref.running.told()
-    }
-
-    /// Returns true if a thread carries this compensating worker.
-    pub(crate) fn is_carried(&self) -> bool {
-        self.carried.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn set_carried(&self, carried: bool) {
-        self.carried.store(carried, Ordering::Relaxed);
+        self.core.counters()
     }
 
     /// Returns true if it takes tasks that all workers share. The standby poller does not: it would not be
@@ -170,7 +131,7 @@ impl<P: Policy> Worker<P> {
             }
             let (driver, idle) = (&pool.core.driver, &pool.core.idle);
             let must_wake = || pool.core.lifecycle.is_closing() || thread_handle.mailbox().is_ready();
-            let (id, slice_ns) = (self.id.0, standby::slice_ns(P::INHERITS_PRIORITY));
+            let (id, slice_ns) = (self.id(), standby::slice_ns(P::INHERITS_PRIORITY));
             let happened = look(driver, idle) || driver.poll_standby(id, slice_ns, idle, must_wake, hand_out);
             if !happened && !thread_handle.mailbox().is_ready() {
                 return None;
@@ -186,7 +147,7 @@ impl<P: Policy> Worker<P> {
 
     pub(crate) fn pool(&self) -> &TypedPool<P> {
         // SAFETY: the pool owns its workers, so it is alive, and `new` was given its header.
-        unsafe { self.worker_ref.pool.cast::<TypedPool<P>>().as_ref() }
+        unsafe { self.worker_ref().pool.cast::<TypedPool<P>>().as_ref() }
     }
 
     /// Calls a hook of the policy with this worker's `Local`.
@@ -217,13 +178,13 @@ impl<P: Policy> Worker<P> {
     ) -> R {
         // After a hook has panicked in code whose panics are caught elsewhere, such as a waker, the loop may
         // call one more.
-        debug_assert!(self.worker_ref.takes().is_some() || pool.core.lifecycle.is_closing());
-        self.worker_ref.begin_hook();
+        debug_assert!(self.worker_ref().takes().is_some() || pool.core.lifecycle.is_closing());
+        self.worker_ref().begin_hook();
         // SAFETY: by contract this thread alone touches the worker, and with no hook on its stack there is no
         // other borrow. The reference takes no tasks until the hook returns, which prevents another one.
         let local = unsafe { &mut *self.local.get() };
         let cx = Cx::for_worker(
-            self.id,
+            self.core.id,
             self.workers,
             self.counters(),
             &self.random,
@@ -237,7 +198,7 @@ impl<P: Policy> Worker<P> {
         let _within = hook::enter(&hook);
         let result = hook(pool.shared(), local, &cx);
         std::mem::forget(cut_short);
-        self.worker_ref.end_hook(pool.header());
+        self.worker_ref().end_hook(pool.header());
         result
     }
 
@@ -248,9 +209,9 @@ impl<P: Policy> Worker<P> {
         let core = &worker.pool().core;
         // Work that the policy does not know: the yielding task would keep the worker from it. A compensating
         // worker has other workers' work.
-        if worker.worker_ref.is_in_policy()
+        if worker_ref.is_in_policy()
             || worker.is_compensating
-            || !worker.pinned.is_empty()
+            || !worker.core.pinned.is_empty()
             || core.lifecycle.is_closing()
             || core.monitor.is_any_long()
             || stack_context::has_ready_fibers()
@@ -269,9 +230,9 @@ impl<P: Policy> Worker<P> {
     unsafe fn step_of_ref(worker_ref: &WorkerRef) -> bool {
         // SAFETY: by contract the reference belongs to a worker of this table, so of this type.
         let worker = unsafe { Self::from_ref(worker_ref) };
-        if let Some(task) = worker.pool().take_lost() {
+        if let Some(task) = worker.pool().core.take_lost() {
             // The thread may carry another worker afterwards: a waiting frame looks again.
-            worker.pool().end_one_lost(task);
+            worker.pool().core.end_one_lost(task);
             return true;
         }
         // SAFETY: by contract the calling thread carries the worker, and tasks are not run inside hooks.
@@ -280,7 +241,7 @@ impl<P: Policy> Worker<P> {
             .or_else(|| unsafe { worker.call(P::poll_global) })
             // SAFETY: as above.
             .or_else(|| unsafe { worker.call(P::scan) })
-            .or_else(|| worker.pinned.pop());
+            .or_else(|| worker.core.pinned.pop());
         let Some(task) = task else {
             let pool = worker.pool();
             return look(&pool.core.driver, &pool.core.idle);
@@ -329,37 +290,16 @@ impl<P: Policy> Worker<P> {
     /// Contract: as [`call`](Self::call).
     #[cold]
     pub(crate) unsafe fn wait(&self, context: &StackContext) -> Option<Work> {
-        let pool = self.pool();
-        let thread_handle = context.thread_handle();
-        let _rests = Rests::of(thread_handle);
-        if thread_handle.mailbox().is_ready() {
-            return Some(Work::Fiber);
-        }
-        self.counters().add(Count::Searches, 1);
-        self.worker_ref.running.set(0, std::ptr::null());
-        // SAFETY: by contract, and the value does not outlive the call.
-        let mut source = unsafe { WorkSource::new(self, thread_handle) };
-        source.searches(true);
-        let waited = pool.core.idle.wait(self.id.0, &mut source);
-        source.searches(false);
-        pool.core.monitor.wake();
-        match waited {
-            Waited::Found(work) => Some(work),
-            Waited::Unparked => Some(Work::Woken),
-            Waited::Stop => None,
-        }
-    }
-
-    /// Takes a fork that another worker offers.
-    pub(crate) fn steal_fork(&self) -> Option<Work> {
-        let offer_board = &self.pool().core.offer_board;
-        loop {
-            let fork = offer_board.steal(self.id.0, &self.seen);
-            if fork.is_some() || !offer_board.insists() {
-                return fork.map(Work::Fork);
-            }
-            spin_loop();
-        }
+        let call = |hook| match hook {
+            // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
+            SearchHook::Next => unsafe { self.call(P::next) },
+            // SAFETY: as above.
+            SearchHook::Search => unsafe { self.call(P::search) },
+            // SAFETY: as above.
+            SearchHook::Scan => unsafe { self.call(P::scan) },
+        };
+        // SAFETY: by contract this thread carries the worker.
+        unsafe { search::wait(&self.core, &self.pool().core, context.thread_handle(), &call) }
     }
 
     #[cold]
@@ -369,8 +309,8 @@ impl<P: Policy> Worker<P> {
         self.runs_fork();
         let start = clock::now_ns();
         context.forks().run_stolen(fork);
-        if context.carries(&self.worker_ref) {
-            self.seen.learn(start);
+        if context.carries(self.worker_ref()) {
+            self.core.seen.learn(start);
         }
     }
 
@@ -385,7 +325,7 @@ impl<P: Policy> Worker<P> {
         task: TaskRef,
         context: &StackContext,
     ) {
-        let mut task = pool.take(task);
+        let mut task = pool.core.take(task);
         // Known at compile time where nothing is recorded.
         let before = RECORDED.then(|| (task.id_word(), context.fibers().line_end()));
         if RECORDED {
@@ -393,7 +333,7 @@ impl<P: Policy> Worker<P> {
             unsafe { self.begin_recorded(pool, &task) };
         }
         self.counters().add(Count::Ran, 1);
-        self.worker_ref.running.set(task.id_word(), task.origin_word());
+        self.worker_ref().running.set(task.id_word(), task.origin_word());
         // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
         unsafe { self.runs(&mut task) };
         let word = if P::WATCHES_COMPLETIONS {
@@ -403,7 +343,7 @@ impl<P: Policy> Worker<P> {
         };
         let ran = task.run();
         let Some(worker_ref) = context.worker_ref() else {
-            return pool.detached(ran, word);
+            return pool.core.detached(ran, word);
         };
         // SAFETY: the stack context's worker references are its pool's workers, so of this type.
         let worker = unsafe { Self::from_ref(worker_ref) };
@@ -428,10 +368,10 @@ impl<P: Policy> Worker<P> {
     #[inline]
     pub(crate) unsafe fn completed(&self, policy_word: u64) {
         // A policy whose hook has panicked below this task is not called any more.
-        if P::WATCHES_COMPLETIONS && self.worker_ref.takes().is_some() {
+        if P::WATCHES_COMPLETIONS && self.worker_ref().takes().is_some() {
             // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
             unsafe { self.call(|shared, local, _| P::completed(shared, local, policy_word)) };
-            if !self.pool().ended_detached.is_empty() {
+            if !self.pool().core.ended_detached.is_empty() {
                 // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
                 unsafe { self.completed_elsewhere() };
             }
@@ -444,7 +384,7 @@ impl<P: Policy> Worker<P> {
     #[cold]
     #[inline(never)]
     unsafe fn completed_elsewhere(&self) {
-        while let Some(word) = self.pool().ended_detached.pop() {
+        while let Some(word) = self.pool().core.ended_detached.pop() {
             let word = word.get() as u64;
             // SAFETY: by contract this thread carries the worker, and no hook is on its stack.
             unsafe { self.call(|shared, local, _| P::completed(shared, local, word)) };

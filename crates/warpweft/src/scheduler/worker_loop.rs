@@ -1,4 +1,4 @@
-//! The main function of a pool's thread, and the loop of the worker that it carries.
+//! The loop of a worker.
 //!
 //! ```text
 //!   ┌─▶ poll_global (every INTERVAL tasks) ─▶ next ─▶ poll_global ─▶ search … scan, sleep ─┐
@@ -13,16 +13,9 @@
 use super::poll_interval::PollInterval;
 use super::pool::TypedPool;
 use super::worker::{Work, Worker};
-use crate::execution::stack_context::{Occupied, StackContext};
-use crate::execution::thread_fibers::ThreadFibers;
-use crate::threads::pool_ref::{LeavesPool, PoolRef};
-use crate::threads::thread_context::{EnteredContexts, ThreadRole};
-use crate::threads::thread_handle::ThreadHandle;
+use crate::execution::stack_context::StackContext;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use warpweft_platform::panics::discard;
-use warpweft_platform::process::end_child_if;
-use warpweft_platform::thread::keep_until_exit;
 use warpweft_policy::{Count, Policy};
 use warpweft_task::TaskRef;
 
@@ -138,7 +131,7 @@ unsafe fn run_loop<P: Policy, const RECORDED: bool>(pool: &TypedPool<P>, context
                     continue 'turns;
                 }
                 Some(Work::Lost(task)) => {
-                    pool.end_one_lost(task);
+                    pool.core.end_one_lost(task);
                     continue 'turns;
                 }
                 Some(Work::RecordingChanged) => return LoopEnd::RecordingChanged,
@@ -188,13 +181,20 @@ unsafe fn between_stretches<P: Policy, const RECORDED: bool>(
     }
     if worker.must_rest(pool) {
         // What only it may run comes first.
-        return worker.pinned.pop().map_or(LookResult::Over, LookResult::Task);
+        return worker
+            .core
+            .pinned
+            .pop()
+            .map_or(LookResult::Over, LookResult::Task);
     }
     let recorder = &pool.core.recorder;
     // SAFETY: by contract the calling thread carries the worker.
     unsafe { recorder.worker(worker.id()).compare(recorder, worker.counters()) };
     let before = RECORDED.then(|| context.fibers().line_end());
-    let (woke_ns, looks) = (worker.sleep_history.woke_ns(), worker.yield_interval.take_looks());
+    let (woke_ns, looks) = (
+        worker.core.sleep_history.woke_ns(),
+        worker.yield_interval.take_looks(),
+    );
     let core = &pool.core;
     let poll_global = poll_interval.end_stretch(&core.driver, &core.idle, &core.monitor, woke_ns, looks);
     if let Some(before) = before
@@ -210,7 +210,7 @@ unsafe fn between_stretches<P: Policy, const RECORDED: bool>(
         return LookResult::Nothing;
     }
     // A task that ends may wait in its `Drop`, and then the thread may carry another worker.
-    pool.end_lost();
+    pool.core.end_lost();
     if !context.carries(worker.worker_ref()) {
         return LookResult::Elsewhere;
     }
@@ -230,8 +230,8 @@ unsafe fn between_stretches<P: Policy, const RECORDED: bool>(
         }
     }
     *helped = false;
-    if !worker.pinned.is_empty()
-        && let Some(task) = worker.pinned.pop()
+    if !worker.core.pinned.is_empty()
+        && let Some(task) = worker.core.pinned.pop()
     {
         worker.counters().add(Count::GlobalPolls, 1);
         return LookResult::Task(task);
@@ -243,10 +243,10 @@ unsafe fn between_stretches<P: Policy, const RECORDED: bool>(
 /// Returns true if the worker only yields while another one is in a task that takes long. Called once per
 /// look, on the thread that carries the worker.
 fn waits_for_one_that_is_stuck<P: Policy>(pool: &TypedPool<P>, worker: &Worker<P>) -> bool {
-    let own = (worker.steps(), worker.counters().get(Count::Yields));
+    let own = (worker.core.steps(), worker.counters().get(Count::Yields));
     let steps_of = |id| {
         let is_awake = pool.core.idle.is_awake(id);
-        is_awake.then(|| pool.workers[id].steps())
+        is_awake.then(|| pool.workers[id].core.steps())
     };
     worker
         .neighbour
@@ -266,7 +266,7 @@ unsafe fn call_poll_global<P: Policy>(worker: &Worker<P>) -> Option<TaskRef> {
 }
 
 /// Runs tasks until the thread has to give its worker back, or has given it away.
-fn work<P: Policy>(pool: &TypedPool<P>, context: &StackContext) {
+pub(super) fn work<P: Policy>(pool: &TypedPool<P>, context: &StackContext) {
     loop {
         let run_loop = || {
             if Worker::<P>::adapt_to_recorder(pool, context) {
@@ -308,162 +308,5 @@ fn work<P: Policy>(pool: &TypedPool<P>, context: &StackContext) {
             Ok(true) => return,
             Err(payload) => return discard(payload),
         }
-    }
-}
-
-/// Retires the worker that the calling thread carries, if it carries one, because the pool closes. The last
-/// one ends the pool.
-///
-/// # Safety
-///
-/// The calling thread occupies `context`, a stack context of `pool`, and no hook of the policy is on its
-/// stack.
-pub(crate) unsafe fn leave<P: Policy>(pool: &TypedPool<P>, context: &StackContext) {
-    if let Some(id) = context.release_worker() {
-        // Spawns and wakes in the `Drop` of the tasks and the policy come from outside from here on.
-        context.acquire_worker(None);
-        // SAFETY: this thread carried the worker, no hook is on its stack, and this is its last use.
-        unsafe { pool.workers[id].retire() };
-        end_child_if(pool.core.is_in_forked_child());
-        while pool.end_sleeping(id) {}
-        pool.leave(1);
-    }
-}
-
-/// Gives the calling thread the worker that it was assigned. It runs no loop: what it runs by itself counts
-/// as a task of that worker.
-pub(crate) fn enter<P: Policy>(pool: &TypedPool<P>, context: &StackContext) -> EnteredContexts {
-    let carried = context.thread_handle().handoff.wait();
-    context.acquire_worker(carried);
-    carried.map_or_else(EnteredContexts::none, |worker| start(pool, worker))
-}
-
-/// Enters the contexts of the pool on a thread that has got its first worker, and calls the hook of the
-/// program.
-fn start<P: Policy>(pool: &TypedPool<P>, worker: usize) -> EnteredContexts {
-    let hooks = pool.core.threads.hooks();
-    let contexts = hooks.contexts.enter(ThreadRole::Worker(worker));
-    hooks.on_start(worker);
-    contexts
-}
-
-/// Takes the worker from a thread that has [entered](enter) the pool: another thread continues it. If there
-/// is none, the pool closes. At last it leaves `contexts`.
-pub(crate) fn exit<P: Policy>(pool: &Arc<TypedPool<P>>, context: &StackContext, contexts: EnteredContexts) {
-    // While the worker is here: its offer is the next thread's, and what this stack has there is taken back.
-    context.promote_forks_of_stack();
-    if let Some(worker) = context.worker_ref().and_then(|worker_ref| worker_ref.worker) {
-        let any: Arc<dyn PoolRef> = Arc::clone(pool) as _;
-        let is_closing = pool.core.lifecycle.is_closing();
-        let spare = (!is_closing).then(|| pool.core.threads.reserve(&any).ok());
-        if let Some(spare) = spare.flatten() {
-            context.release_worker();
-            context.acquire_worker(None);
-            spare.handoff.assign(Some(worker));
-        } else {
-            pool.core.close();
-            // SAFETY: this thread occupies `context`, and no hook is on its stack.
-            unsafe { leave(pool, context) };
-        }
-        pool.core.threads.hooks().on_stop(worker);
-    }
-    context.fibers().unwind_all(context);
-    drop(contexts);
-    if pool.core.lifecycle.is_closing() {
-        pool.core.lifecycle.wait_for_accesses();
-    }
-}
-
-/// What a thread that has [entered](enter) a pool has of it, and how it leaves.
-pub(super) struct Entered<P: Policy> {
-    pub(super) pool: Arc<TypedPool<P>>,
-    pub(super) thread: Arc<ThreadHandle>,
-    pub(super) contexts: EnteredContexts,
-    pub(super) occupied: Occupied,
-    /// Dropped before the fibers, to which it refers.
-    pub(super) context: Box<StackContext>,
-    pub(super) fibers: Box<ThreadFibers>,
-}
-
-impl<P: Policy> LeavesPool for Entered<P> {
-    fn may_leave(&self) -> bool {
-        self.context.may_leave_pool()
-    }
-
-    fn leave(self: Box<Self>) {
-        if !self.may_leave() {
-            // As if the program had leaked what it drops.
-            std::mem::forget(self);
-            panic!("a thread leaves its pool in a frame that needs the worker: see PoolThread::enter");
-        }
-        let Self {
-            pool,
-            thread,
-            contexts,
-            occupied,
-            context,
-            fibers,
-        } = *self;
-        exit(&pool, &context, contexts);
-        drop(occupied);
-        // Frames of this thread may still refer to them: nothing keeps a program from leaving the pool inside
-        // of a fork. The context is dropped first.
-        keep_until_exit(Box::new((context, fibers)));
-        pool.core.threads.retire(&thread);
-    }
-}
-
-/// Closes the pool, and ends the worker that the calling thread is assigned.
-pub(crate) fn abandon<P: Policy>(pool: &TypedPool<P>, context: &StackContext) {
-    pool.core.close();
-    let assigned = context.thread_handle().handoff.wait();
-    context.acquire_worker(assigned);
-    // SAFETY: this thread occupies `context`, and no hook is on its stack.
-    unsafe { leave(pool, context) };
-    pool.core.lifecycle.wait_for_accesses();
-}
-
-/// Runs a thread of the pool. It waits for a worker, carries it until it gives it away or the pool closes,
-/// and becomes a spare.
-pub(crate) fn run_thread<P: Policy>(pool: &TypedPool<P>, context: &StackContext) {
-    let mut assigned = Some(context.thread_handle().handoff.wait());
-    let mut started = None;
-    while let Some(carried) = assigned {
-        context.acquire_worker(carried);
-        if let Some(worker) = carried {
-            let recorder = &pool.core.recorder;
-            // A worker that rested is awake now.
-            // SAFETY: this thread carries the worker.
-            unsafe { recorder.worker(worker).unpark(recorder) };
-        }
-        if started.is_none() {
-            started = carried.map(|worker| (worker, start(pool, worker)));
-        }
-        work(pool, context);
-        end_child_if(pool.core.is_in_forked_child());
-        if pool.core.lifecycle.is_closing() {
-            // SAFETY: this thread occupies `context`; if a hook has panicked it is not on the stack any more.
-            unsafe { leave(pool, context) };
-        } else if let Some(worker) = context.release_worker() {
-            if worker < pool.core.asked {
-                // A worker rests after its thread has become a spare one, which may have to continue it.
-                let rest = || pool.rest(worker);
-                assigned = pool.core.threads.rest_after(context.thread_handle(), rest);
-                continue;
-            }
-            pool.retire_compensating(worker);
-        }
-        end_child_if(pool.core.is_in_forked_child());
-        assigned = pool.core.threads.rest(context.thread_handle());
-    }
-    // No thread gives this one a worker any more: the pool has ended, or it has no fibers.
-    context.fibers().unwind_all(context);
-    if let Some((worker, contexts)) = started {
-        pool.core.threads.hooks().on_stop(worker);
-        drop(contexts);
-    }
-    // An external thread that has sent this one to its end may still be inside the pool.
-    if pool.core.lifecycle.is_closing() {
-        pool.core.lifecycle.wait_for_accesses();
     }
 }

@@ -1,13 +1,9 @@
 //! From tasks and waits, as they were collected, to a dump.
 
 use super::addresses::{Addresses, addresses};
-use super::permits::AllPermits;
-use super::stuck::{Last, Lasts};
-use super::{
-    Dump, PoolDump, TaskDump, TaskState, WaitDump, WaitsFor, blocking, idle, kernel, sockets, stuck,
-    unattended,
-};
-use crate::observe::raw::{BoundedPool, FullThreads, RawState, RawTask, RawWait, RawWhat, told};
+use super::waits::FoundWaits;
+use super::{Dump, PoolDump, TaskDump, TaskState, WaitsFor, blocking, idle, kernel, stuck, unattended};
+use crate::observe::raw::{BoundedPool, FullThreads, RawState, RawTask, RawWait, told};
 use std::panic::Location;
 use std::time::Duration;
 use warpweft_task::TaskKind;
@@ -46,7 +42,7 @@ pub(super) struct Index {
 }
 
 impl Index {
-    fn ids(&self, id: usize) -> &[usize] {
+    pub(super) fn ids(&self, id: usize) -> &[usize] {
         match self.several.get(&id) {
             Some(all) => all,
             None => self.ids.get(&id).map_or(&[], std::slice::from_ref),
@@ -68,9 +64,22 @@ impl Index {
     }
 
     /// Returns the task that waits, and whether it is known by its waker.
-    fn waiter(&self, wait: &RawWait) -> Option<(usize, bool)> {
+    pub(super) fn waiter(&self, wait: &RawWait) -> Option<(usize, bool)> {
         let direct = self.by_key(wait.waiter).map(|waiter| (waiter, true));
         direct.or_else(|| self.ids(wait.task).first().map(|&waiter| (waiter, false)))
+    }
+
+    /// Returns the task that used an end last, or has a lock, if it lives. Another one may have its address
+    /// by now, and a task with a name that has ended is not known any more.
+    pub(super) fn living(&self, who: Who, dumped: &[TaskDump]) -> Vec<usize> {
+        let site = told(who).map(|told| told.location);
+        let is_part = who.origin.is_null();
+        let is_same = |task: usize| match self.origins[task] {
+            0 => dumped[task].spawned_at == site,
+            origin => origin == who.origin.addr(),
+        };
+        let is_it = |&&task: &&usize| is_part || is_same(task);
+        self.ids(who.id).iter().filter(is_it).copied().collect()
     }
 
     fn add(&mut self, id: usize, at: usize) {
@@ -97,219 +106,32 @@ pub(super) fn tell(who: Who) -> Option<String> {
 
 impl Collected {
     /// Makes a dump.
-    pub(crate) fn into_dump(self) -> Dump {
-        let now = self.now_ns;
-        let ago = |since_ns: Option<u64>| since_ns.map(|ns| Duration::from_nanos(now.saturating_sub(ns)));
-        let (mut dumped, index, joins, forks) = self.merge();
+    pub(crate) fn into_dump(mut self) -> Dump {
+        let (dumped, index, joins, forks) = self.merge();
         let threads = self.threads(&index);
-        // A lock that was given to a waiter belongs to that waiter's task.
-        let mut heirs: Addresses<usize> = addresses(0);
-        for wait in self.waits.iter().filter(|wait| wait.told) {
-            if let Some((waiter, _)) = index.waiter(wait) {
-                heirs.insert(wait.object, waiter);
-            }
+        let waits = std::mem::take(&mut self.waits);
+        let mut found = FoundWaits::new(&self, &index, dumped, &waits);
+        for wait in waits {
+            found.add(wait);
         }
-        let mut permits = AllPermits::new(&self.waits, &self.bounded, &index);
-        // A thread outside uses what a task of the runtimes waits for, and is not known to wait itself.
-        let mut is_used_outside = false;
-        let mut from_outside = |who: Who| is_used_outside |= who.id & 1 == 1 && index.ids(who.id).is_empty();
-        // The task that used an end last, or has a lock, if it lives. Another one may have its address by
-        // now, and a task with a name that has ended is not known any more.
-        let living = |who: Who, dumped: &[TaskDump]| {
-            let site = told(who).map(|told| told.location);
-            let is_part = who.origin.is_null();
-            let is_same = |task: usize| match index.origins[task] {
-                0 => dumped[task].spawned_at == site,
-                origin => origin == who.origin.addr(),
-            };
-            let is_it = |&task: &usize| is_part || is_same(task);
-            let of: Vec<usize> = index.ids(who.id).iter().copied().filter(is_it).collect();
-            of
-        };
-        // Notes who used the other side of the wait that is the next one of `waiter`, if that is known.
-        let mut lasts: Lasts = dumped.iter().map(|_| Vec::new()).collect();
-        let mut note_last = |waiter: usize, dumped: &[TaskDump], last: Who| {
-            if last.id != 0 {
-                lasts[waiter].push(Last {
-                    wait: dumped[waiter].waits.len(),
-                    id: last.id,
-                    living: living(last, dumped),
-                });
-            }
-        };
-        // A thread, and a part of a join, is in the dump only while it waits.
-        let is_task = |who: Who| who.id & 1 == 0 && !who.origin.is_null();
-        let mut sockets_left = sockets::MOST;
-        for wait in self.waits {
-            let Some((waiter, is_direct)) = index.waiter(&wait) else {
-                continue;
-            };
-            // The waker is there for as long as the task is under the token.
-            let is_deadline = matches!(wait.what, RawWhat::Deadline { .. });
-            if is_deadline && dumped[waiter].state != TaskState::Waiting {
-                continue;
-            }
-            let mut holders = Vec::new();
-            let mut likely = Vec::new();
-            let mut is_holder_missing = false;
-            let on = match wait.what {
-                RawWhat::Lock { kind, owner } => {
-                    match heirs.get(&wait.object) {
-                        Some(&heir) if owner.id == 0 => holders.push(heir),
-                        _ => holders = living(owner, &dumped),
-                    }
-                    is_holder_missing = is_task(owner) && holders.is_empty();
-                    from_outside(owner);
-                    note_last(waiter, &dumped, owner);
-                    let owner = tell(owner);
-                    WaitsFor::Lock { kind, owner }
-                }
-                RawWhat::Permits {
-                    kind,
-                    wanted,
-                    free,
-                    holders: ref noted,
-                    ..
-                } => {
-                    noted.iter().for_each(|&(who, _)| from_outside(who));
-                    let mut outside = noted.iter().filter(|(who, _)| who.id & 1 == 1);
-                    note_last(waiter, &dumped, outside.next().map_or(Who::NOBODY, |of| of.0));
-                    let known = permits.of(&wait, |who| living(who, &dumped), &dumped);
-                    (holders, likely) = (known.holders, known.likely);
-                    is_holder_missing = known.is_holder_missing;
-                    let pool = self.bounded.iter().find(|pool| pool.object == wait.object);
-                    WaitsFor::Permits {
-                        kind,
-                        wanted,
-                        free,
-                        owner: known.owner,
-                        held: known.held,
-                        missing: known.missing,
-                        absent: known.absent,
-                        all: pool.map_or(known.all, |pool| pool.capacity),
-                        pool: pool.map(|pool| self.pools[pool.pool].name.clone()),
-                        behind: permits
-                            .first(wait.object)
-                            .filter(|&first| !wait.told && wanted <= free && first != waiter),
-                    }
-                }
-                RawWhat::Event { kind, last, made_at } => {
-                    from_outside(last);
-                    note_last(waiter, &dumped, last);
-                    WaitsFor::Event {
-                        kind,
-                        last: tell(last),
-                        made_at,
-                    }
-                }
-                RawWhat::Barrier { arrived, size } => WaitsFor::Barrier { arrived, size },
-                RawWhat::Receive {
-                    capacity,
-                    senders,
-                    last,
-                    made_at,
-                } => {
-                    from_outside(last);
-                    note_last(waiter, &dumped, last);
-                    if senders <= 1 {
-                        likely = living(last, &dumped);
-                    }
-                    let last = tell(last);
-                    WaitsFor::Receive {
-                        capacity,
-                        senders,
-                        last,
-                        made_at,
-                    }
-                }
-                RawWhat::Send {
-                    queued,
-                    capacity,
-                    receivers,
-                    last,
-                    made_at,
-                } => {
-                    from_outside(last);
-                    note_last(waiter, &dumped, last);
-                    if receivers <= 1 {
-                        likely = living(last, &dumped);
-                    }
-                    let last = tell(last);
-                    WaitsFor::Send {
-                        queued,
-                        capacity,
-                        receivers,
-                        last,
-                        made_at,
-                    }
-                }
-                RawWhat::Timer { until_ns } => {
-                    WaitsFor::Timer(Duration::from_nanos(until_ns.saturating_sub(now)))
-                }
-                RawWhat::Deadline { until_ns } => {
-                    WaitsFor::Deadline(Duration::from_nanos(until_ns.saturating_sub(now)))
-                }
-                RawWhat::Socket { descriptor, write } => {
-                    sockets_left = sockets_left.saturating_sub(1);
-                    let name = descriptor.filter(|_| sockets_left > 0).and_then(sockets::name_of);
-                    WaitsFor::Socket {
-                        descriptor,
-                        write,
-                        name,
-                    }
-                }
-                RawWhat::BlockingPlace => WaitsFor::BlockingPlace,
-                RawWhat::Tasks(ids) => {
-                    for id in ids {
-                        holders.extend_from_slice(index.ids(id));
-                    }
-                    WaitsFor::Fork
-                }
-                RawWhat::Cancellation => WaitsFor::Cancellation,
-                // It is no wait of its own: what is known of the task decides.
-                RawWhat::Described(what) => {
-                    dumped[waiter].described.push(what);
-                    continue;
-                }
-            };
-            // A task that used both ends has probably passed one on, or lost it: that is another finding.
-            if !matches!(on, WaitsFor::Permits { .. }) {
-                likely.retain(|&task| task != waiter);
-            }
-            // Most tasks have one wait, and many tasks much memory.
-            dumped[waiter].waits.reserve_exact(1);
-            dumped[waiter].waits.push(WaitDump {
-                on,
-                object: wait.object as u64,
-                since: ago(wait.since_ns),
-                told: wait.told,
-                holders,
-                likely,
-                is_holder_missing,
-                is_indirect: !is_direct,
-            });
+        for (waiter, holders) in joins {
+            found.add_tasks(WaitsFor::Join, waiter, holders);
         }
-        for (on, tasks) in [(WaitsFor::Join, joins), (WaitsFor::Fork, forks)] {
-            for (waiter, holders) in tasks {
-                let object = holders.first().map_or(0, |&holder| dumped[holder].id);
-                dumped[waiter].waits.push(WaitDump {
-                    on: on.clone(),
-                    object,
-                    since: None,
-                    told: false,
-                    holders,
-                    likely: Vec::new(),
-                    is_holder_missing: false,
-                    is_indirect: false,
-                });
-            }
+        for (waiter, holders) in forks {
+            found.add_tasks(WaitsFor::Fork, waiter, holders);
         }
+        let FoundWaits {
+            mut dumped,
+            lasts,
+            is_used_outside,
+            ..
+        } = found;
         for task in &mut dumped {
             let longest = task.waits.iter().filter_map(|wait| wait.since).max();
             // A wait is known to about 10 ms, and may have begun before the task was polled last.
             task.since = task.since.max(longest);
         }
-        for full in self.full {
+        for full in &self.full {
             blocking::find_holders(&mut dumped, full.object as u64, &self.pools[full.pool].name);
         }
         let mut dump = Dump {
@@ -432,7 +254,7 @@ impl Collected {
         (tasks, index, joins, forks)
     }
 
-    fn ago(&self, since_ns: Option<u64>) -> Option<Duration> {
+    pub(super) fn ago(&self, since_ns: Option<u64>) -> Option<Duration> {
         since_ns.map(|ns| Duration::from_nanos(self.now_ns.saturating_sub(ns)))
     }
 }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | this one | the values of a dump |
 //! | `graph` | from what was collected to a dump: who waits for whom |
+//! | `waits` | the waits of a dump, from those that were collected |
 //! | `addresses` | a table by addresses |
 //! | `blocking` | which closures have the threads for which others wait |
 //! | `permits` | which tasks have the permits for which others wait |
@@ -36,6 +37,7 @@ mod stuck;
 pub(crate) mod task_set;
 mod text;
 mod unattended;
+mod waits;
 mod weights;
 
 use super::stack::{NoStack, Stack};

@@ -21,7 +21,6 @@ use crate::threads::monitor::Monitor;
 use crate::threads::pool_ref::PoolRef;
 use crate::threads::quantum::Quantum;
 use crate::threads::thread_set::ThreadSet;
-use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 use warpweft_platform::thread::{available_cpus, machine_cpus};
@@ -57,17 +56,8 @@ pub(crate) fn launch<P: Policy>(policy: &P, config: Config) -> Result<Pool, Buil
             compensating: setup.env.workers - setup.workers,
         });
     }
-    let pool: Arc<TypedPool<P>> = TypedPool::new(shared, locals, setup.into_parts(policy));
-    let any: Arc<dyn DynPool> = Arc::clone(&pool) as _;
-    start_threads(&any, &|absent| {
-        for worker in &pool.workers[absent.clone()] {
-            // SAFETY: no thread carries this worker, now or later.
-            unsafe { worker.retire() };
-        }
-        // Workers without a thread are counted out, so that the last of the others ends the pool.
-        pool.leave(absent.len());
-    })?;
-    Ok(Pool::new(any))
+    let parts = setup.into_parts(policy.priorities(), policy.uses_deadlines());
+    start_threads(TypedPool::<P>::new(shared, locals, parts))
 }
 
 /// The checked settings of a pool.
@@ -161,7 +151,7 @@ impl Setup {
     }
 
     /// Makes what a pool has beside its policy.
-    fn into_parts<P: Policy>(self, policy: &P) -> PoolParts {
+    fn into_parts(self, priorities: u8, deadlines: bool) -> PoolParts {
         let Self {
             config,
             first,
@@ -187,7 +177,6 @@ impl Setup {
             config.hooks,
         );
         let places = config.capacity.map(PlacePermits::new);
-        let priorities = policy.priorities();
         let controller = |delay| Arc::new(Controller::new(config.name.clone(), delay, priorities));
         let admission = config.admission.map(controller);
         PoolParts {
@@ -204,7 +193,7 @@ impl Setup {
                 policy: config.policy,
                 sources: config.sources,
                 priorities,
-                deadlines: policy.uses_deadlines(),
+                deadlines,
                 workers,
                 slots,
                 order: config.order,
@@ -216,10 +205,10 @@ impl Setup {
     }
 }
 
-/// Starts the threads of a pool. If one cannot be started, it closes the pool, calls `abandon` with the
-/// workers that have no thread, and waits for the other threads.
-fn start_threads(pool: &Arc<dyn DynPool>, abandon: &dyn Fn(Range<usize>)) -> Result<(), BuildError> {
-    let any: Arc<dyn PoolRef> = Arc::clone(pool) as _;
+/// Starts the threads of a pool. If one cannot be started, it closes the pool, ends the workers that have no
+/// thread, and waits for the other threads.
+fn start_threads(pool: Arc<dyn DynPool>) -> Result<Pool, BuildError> {
+    let any: Arc<dyn PoolRef> = Arc::clone(&pool) as _;
     let core = pool.core();
     let workers = core.size.now();
     for worker in 0..workers {
@@ -229,7 +218,12 @@ fn start_threads(pool: &Arc<dyn DynPool>, abandon: &dyn Fn(Range<usize>)) -> Res
             }
             Err(source) => {
                 core.close();
-                abandon(worker..workers);
+                for absent in worker..workers {
+                    // SAFETY: no thread carries this worker, now or later.
+                    unsafe { pool.retire_worker(absent) };
+                }
+                // Workers without a thread are counted out, so that the last of the others ends the pool.
+                pool.leave(workers - worker);
                 core.threads.join_all();
                 return Err(BuildError::Thread {
                     worker,
@@ -243,5 +237,6 @@ fn start_threads(pool: &Arc<dyn DynPool>, abandon: &dyn Fn(Range<usize>)) -> Res
         core.close();
         core.threads.join_all();
         BuildError::Monitor { source }
-    })
+    })?;
+    Ok(Pool::new(pool))
 }

@@ -15,75 +15,83 @@
 use super::TypedPool;
 use crate::execution::forked_child;
 use crate::execution::late_end::end_late_of;
+use crate::pool::core::PoolCore;
+use crate::pool::dyn_pool::DynPool;
 use crate::pool::info::PoolInfo;
 use crate::pool::lifecycle::{Access, Lifecycle};
-use crate::scheduler::worker::Worker;
+use crate::scheduler::inherit::restore;
 use std::io::{self, Write as _};
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
-use warpweft_platform::CachePadded;
 use warpweft_platform::panics::{contain, discard};
 use warpweft_platform::process::end_child_if;
 use warpweft_platform::thread::yield_now;
-use warpweft_policy::{Count, Policy, WorkerId};
+use warpweft_policy::{Count, Policy};
 use warpweft_task::{Abandon, QueueViewer, Ran, Runnable, TaskRef};
 
-impl<P: Policy> TypedPool<P> {
+impl dyn DynPool + '_ {
+    /// Notes that a worker's thread is done, or that `count` threads never came. The last one ends what has
+    /// not ended.
+    pub(crate) fn leave(&self, count: usize) {
+        if self.core().lifecycle.leave(count) {
+            self.finish();
+        }
+    }
+
     /// Ends every task after the last worker has left, and drops the pool as soon as its policy holds no
     /// task.
     pub(crate) fn finish(&self) {
-        self.core.monitor.end();
+        self.core().monitor.end();
         // No external thread is inside the policy, and later ones see that it is closed.
-        self.core.lifecycle.wait_for_accesses();
-        let Some(keep) = self.this.upgrade() else {
+        self.core().lifecycle.wait_for_accesses();
+        let Some(keep) = self.keep() else {
             unreachable!("who ends a pool has a share of it")
         };
-        for compensating in self.core.monitor.take_vacant() {
+        for compensating in self.core().monitor.take_vacant() {
             // SAFETY: no thread carries it, and with the last worker gone none ever will.
-            unsafe { self.workers[compensating].retire() };
+            unsafe { self.retire_worker(compensating) };
         }
-        for worker in (0..self.core.asked).filter(|&worker| self.core.idle.is_resting(worker)) {
+        for worker in (0..self.core().asked).filter(|&worker| self.core().idle.is_resting(worker)) {
             // SAFETY: as above. A thread that ends a worker's rest first counts it among those that leave.
-            unsafe { self.workers[worker].retire() };
+            unsafe { self.retire_worker(worker) };
         }
-        let shared = self.shared.get();
         // A panic in the policy's `Drop` must not keep tasks from ending.
         contain(|| {
             // SAFETY: all workers have left and no external thread reaches it, so this thread alone has it.
             // This runs once, because only one `leave` is the last.
-            unsafe { shared.cast::<P::Shared>().drop_in_place() };
+            unsafe { self.drop_shared() };
         });
-        end_child_if(self.core.is_in_forked_child());
-        self.core.driver.close();
-        end_child_if(self.core.is_in_forked_child());
+        end_child_if(self.core().is_in_forked_child());
+        self.core().driver.close();
+        end_child_if(self.core().is_in_forked_child());
         // No worker runs any more, so one of them stands for this thread in reports.
         let end = |task| self.end_in(0, task);
-        let end_lost = || std::iter::from_fn(|| self.take_lost()).for_each(end);
+        let end_lost = || std::iter::from_fn(|| self.core().take_lost()).for_each(end);
         end_lost();
         let mut taken = 0;
-        for worker in &self.workers {
+        for worker in self.workers() {
             while let Some(task) = worker.pinned.pop() {
-                end(self.take(task));
+                end(self.core().take(task));
                 taken += 1;
             }
         }
         let held = self.handed_out() - taken;
         // Sleeping tasks are ended here. If the runnable of a task is elsewhere, an external thread is about
         // to push it, and will end the task; or the policy keeps it, perhaps for ever.
-        while self.core.owned_tasks.len() != 0 {
+        while self.core().owned_tasks.len() != 0 {
             if !self.end_sleeping(0) {
-                if self.core.ledger.remaining(held) > 0 {
+                if self.core().ledger.remaining(held) > 0 {
                     break;
                 }
                 yield_now();
             }
             end_lost();
         }
-        self.core.lifecycle.wait_for_accesses();
-        self.core.threads.dismiss();
-        self.core.ledger.set_over();
+        self.core().lifecycle.wait_for_accesses();
+        self.core().threads.dismiss();
+        self.core().ledger.set_over();
         end_lost();
         self.settle(held, keep);
     }
@@ -94,7 +102,7 @@ impl<P: Policy> TypedPool<P> {
     /// wait for what sleeps.
     pub(crate) fn end_sleeping(&self, worker: usize) -> bool {
         let (mut shard, mut is_any) = (0, false);
-        while let Some(task) = self.core.owned_tasks.reclaim(&mut shard) {
+        while let Some(task) = self.core().owned_tasks.reclaim(&mut shard) {
             self.end_in(worker, task);
             is_any = true;
         }
@@ -104,17 +112,17 @@ impl<P: Policy> TypedPool<P> {
     /// Ends a task because the pool closes. A report finds it as what the worker runs, which has left: its
     /// destructor may not end.
     fn end_in(&self, worker: usize, task: Runnable) {
-        let running = &self.workers[worker].worker_ref().running;
+        let running = &self.worker(worker).worker_ref.running;
         running.set(task.id_word(), task.origin_word());
-        forked_child::abandon(self, task, Abandon::Shutdown);
+        forked_child::abandon(self.core(), task, Abandon::Shutdown);
         running.set(0, ptr::null());
     }
 
     /// Settles the ledger of a pool that has ended. `keep` keeps the pool while its policy holds tasks, of
     /// which it had `held`.
-    fn settle(&self, held: i64, keep: Arc<Self>) {
-        let kept = self.core.ledger.remaining(held);
-        if self.core.ledger.settle(held, self.core.owned_tasks.orphan()) == 0 {
+    fn settle(&self, held: i64, keep: Arc<dyn DynPool>) {
+        let kept = self.core().ledger.remaining(held);
+        if self.core().ledger.settle(held, self.core().owned_tasks.orphan()) == 0 {
             return;
         }
         // `release_one` drops that share.
@@ -122,7 +130,7 @@ impl<P: Policy> TypedPool<P> {
         if kept <= 0 {
             return;
         }
-        let PoolInfo { policy, name, .. } = &self.core.info;
+        let PoolInfo { policy, name, .. } = &self.core().info;
         let name = name.escape_debug();
         let fault = format!(
             "the policy `{policy}` of pool `{name}` kept {kept} tasks when the pool ended: \
@@ -130,7 +138,7 @@ impl<P: Policy> TypedPool<P> {
         );
         // If standard error is not writable, nothing is written.
         let _ = writeln!(io::stderr(), "warpweft: {fault}");
-        let _ = self.core.fault.set(fault);
+        let _ = self.core().fault.set(fault);
     }
 
     /// Returns how many tasks the policy was given and workers have not taken. It is exact when the workers
@@ -151,27 +159,28 @@ impl<P: Policy> TypedPool<P> {
             Count::Yields,
             Count::Injected,
         ];
-        self.counted(&PUSHED).wrapping_add(self.core.lifecycle.handed())
+        self.counted(&PUSHED).wrapping_add(self.core().lifecycle.handed())
     }
 
     /// Returns the sum of these counts of all workers.
     fn counted(&self, counts: &[Count]) -> u64 {
-        let of = |worker: &CachePadded<Worker<P>>| {
-            counts
-                .iter()
-                .map(|&count| worker.counters().get(count))
-                .sum::<u64>()
-        };
-        self.workers.iter().map(of).fold(0, u64::wrapping_add)
+        let mut sum = 0_u64;
+        for worker in self.workers() {
+            for &count in counts {
+                sum = sum.wrapping_add(worker.counters().get(count));
+            }
+        }
+        sum
     }
 
-    /// Returns about how many tasks the policy holds: the counts are read while workers run.
-    pub(super) fn held_about(&self) -> usize {
-        if self.core.ledger.is_over() {
+    /// Returns about how many tasks the policy holds; 0 after the pool's end. O(workers). The counts are read
+    /// while workers run.
+    pub(crate) fn runnable(&self) -> usize {
+        if self.core().ledger.is_over() {
             // What is left is not in queues.
             return 0;
         }
-        let held = self.core.ledger.remaining(self.handed_out());
+        let held = self.core().ledger.remaining(self.handed_out());
         // Where a task was seen to be taken, and its push was not, the count wraps.
         let is_negative = held > (Lifecycle::MODULUS / 2) as i64;
         if is_negative {
@@ -181,35 +190,143 @@ impl<P: Policy> TypedPool<P> {
         }
     }
 
-    /// See `DynPool::depths`.
-    pub(super) fn queue_depths(&self) -> (Option<usize>, Vec<Option<usize>>) {
-        let depths = self.while_open(|shared| {
-            let local = |worker| P::queued(shared, WorkerId(worker));
-            (
-                P::queued_shared(shared),
-                (0..self.core.asked).map(local).collect(),
-            )
-        });
-        depths.unwrap_or_else(|| (None, vec![None; self.core.asked]))
-    }
-
-    /// See `DynPool::show_queued`.
-    pub(super) fn show_ready(&self, viewer: &mut QueueViewer) {
-        self.while_open(|shared| P::show_queued(shared, viewer));
-        for worker in &self.workers {
+    /// Shows the tasks that are in queues to a report, as far as the policy does.
+    pub(crate) fn show_ready(&self, viewer: &mut QueueViewer) {
+        self.show_queued(viewer);
+        for worker in self.workers() {
             worker.pinned.for_each(viewer.room(), |task| viewer.see(task));
         }
     }
 
-    /// Returns how many tasks lie in a worker's queue, if the policy is still there and says so.
-    pub(in crate::scheduler) fn queued(&self, worker: usize) -> Option<usize> {
-        self.while_open(|shared| P::queued(shared, WorkerId(worker)))
-            .flatten()
+    /// Ends a task on the waker's or spawner's thread, because the policy takes no more.
+    #[cold]
+    pub(crate) fn end_late(&self, task: Runnable, access: Access<'_>) {
+        // The task may be the last for which the pool's memory is kept.
+        let keep = self.keep();
+        if keep.is_some() && !access.is_open() && self.core().driver.is_here() {
+            // Its destructor may wait for what this thread alone reports. The pool's end waits for `access`.
+            self.core().leave_to_others(task);
+            drop(access);
+            return drop(keep);
+        }
+        // The end of the pool waits for those who have access, and the destructor may wait for that end.
+        drop(access);
+        end_late_of(ptr::from_ref(self).cast(), task);
+        drop(keep);
+    }
+}
+
+impl PoolCore {
+    /// Takes a task that the policy has handed out.
+    ///
+    /// # Panics
+    ///
+    /// Panics if it is a task of another pool. That pool cancels the task, and this pool closes.
+    #[inline]
+    pub(crate) fn take(&self, task: TaskRef) -> Runnable {
+        if !task.is_of(NonNull::from(self).cast()) {
+            self.refuse(task);
+        }
+        // SAFETY: it is a task of this pool, which its policy has handed out to a worker; the caller counts
+        // it.
+        unsafe { task.into_runnable() }
     }
 
+    /// Refuses a task of another pool that the policy has handed out.
+    #[cold]
+    #[inline(never)]
+    fn refuse(&self, task: TaskRef) -> ! {
+        let PoolInfo { policy, name, .. } = &self.info;
+        let name = name.escape_debug();
+        let fault = format!(
+            "the policy `{policy}` of pool `{name}` handed out a task of another pool, spawned at {}: \
+             that task is cancelled there, and this pool closes",
+            task.info().location()
+        );
+        // The task goes back to its own pool.
+        drop(task);
+        self.close_for(&fault);
+        panic!("{fault}")
+    }
+
+    /// Takes a task that the policy has dropped.
+    pub(crate) fn lose(&self, task: Runnable) {
+        self.outside.add_shared(Count::Dropped, 1);
+        if self.is_in_forked_child() {
+            // Only the parent may run its destructors.
+            return std::mem::forget(task);
+        }
+        self.leave_to_others(task);
+    }
+
+    /// Leaves a task to a worker, or to the pool as it ends: the caller may be deep inside the policy. After
+    /// the end it is ended here.
+    fn leave_to_others(&self, task: Runnable) {
+        self.lost.push(task);
+        if self.ledger.is_over() {
+            return self.end_lost();
+        }
+        self.idle.wake_one();
+    }
+
+    #[inline]
+    pub(crate) fn end_lost(&self) {
+        if !self.lost.is_empty() {
+            self.end_all_lost();
+        }
+    }
+
+    // Not inlined: the loop's one indirect call can be counted only if no direct one goes through a register.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn end_all_lost(&self) {
+        while let Some(task) = self.lost.pop() {
+            self.end_one_lost(task);
+        }
+    }
+
+    /// Returns a task that the policy dropped, if there is one.
+    #[inline]
+    pub(crate) fn take_lost(&self) -> Option<Runnable> {
+        if self.lost.is_empty() {
+            return None;
+        }
+        self.lost.pop()
+    }
+
+    /// Ends a task that the policy dropped. What the task holds may wait in its `Drop`: a worker's thread may
+    /// carry another worker afterwards.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn end_one_lost(&self, mut task: Runnable) {
+        restore(&mut task);
+        task.abandon(if self.lifecycle.is_closing() {
+            Abandon::Shutdown
+        } else {
+            Abandon::Dropped
+        });
+        end_child_if(self.is_in_forked_child());
+    }
+
+    /// Ends a step on a thread that has no worker any more. A runnable that gave the worker away has ended. A
+    /// task that came back from a wait without a worker, because the pool closes, cannot continue.
+    #[cold]
+    pub(crate) fn detached(&self, ran: Ran, policy_word: u64) {
+        match ran {
+            Ran::Pending(pending) => forked_child::cannot_go_on(self, pending),
+            Ran::Ended => {
+                if let Some(word) = NonZeroUsize::new(policy_word as usize) {
+                    self.ended_detached.push(word);
+                }
+            }
+        }
+    }
+}
+
+impl<P: Policy> TypedPool<P> {
     /// Looks at what the policy shares, from a thread that carries no worker. Not after the end, when it may
     /// be gone; the end waits for the look.
-    fn while_open<R>(&self, look: impl FnOnce(&P::Shared) -> R) -> Option<R> {
+    pub(super) fn while_open<R>(&self, look: impl FnOnce(&P::Shared) -> R) -> Option<R> {
         let access = self.core.lifecycle.access();
         let is_there = access.is_open() && !self.core.is_in_forked_child();
         is_there.then(|| self.ask_policy(look)).flatten()
@@ -241,105 +358,5 @@ impl<P: Policy> TypedPool<P> {
             // SAFETY: `settle` has left its share of the pool for the last release, of which there is one.
             drop(unsafe { Arc::from_raw(pool.as_ptr().cast_const()) });
         }
-    }
-
-    /// Takes a task that the policy has dropped.
-    pub(crate) fn lose(&self, task: Runnable) {
-        self.core.outside.add_shared(Count::Dropped, 1);
-        if self.core.is_in_forked_child() {
-            // Only the parent may run its destructors.
-            return std::mem::forget(task);
-        }
-        self.leave_to_others(task);
-    }
-
-    /// Leaves a task to a worker, or to the pool as it ends: the caller may be deep inside the policy. After
-    /// the end it is ended here.
-    fn leave_to_others(&self, task: Runnable) {
-        self.core.lost.push(task);
-        if self.core.ledger.is_over() {
-            return self.end_lost();
-        }
-        self.core.idle.wake_one();
-    }
-
-    // Not inlined: the loop's one indirect call can be counted only if no direct one goes through a register.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn end_all_lost(&self) {
-        while let Some(task) = self.core.lost.pop() {
-            self.end_one_lost(task);
-        }
-    }
-
-    /// Returns a task that the policy dropped, if there is one.
-    #[inline]
-    pub(crate) fn take_lost(&self) -> Option<Runnable> {
-        if self.core.lost.is_empty() {
-            return None;
-        }
-        self.core.lost.pop()
-    }
-
-    /// Ends a task that the policy dropped. What the task holds may wait in its `Drop`: a worker's thread may
-    /// carry another worker afterwards.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn end_one_lost(&self, mut task: Runnable) {
-        Worker::<P>::restore(&mut task);
-        task.abandon(if self.core.lifecycle.is_closing() {
-            Abandon::Shutdown
-        } else {
-            Abandon::Dropped
-        });
-        end_child_if(self.core.is_in_forked_child());
-    }
-
-    /// Ends a task on the waker's or spawner's thread, because the policy takes no more.
-    #[cold]
-    pub(crate) fn end_late(&self, task: Runnable, access: Access<'_>) {
-        // The task may be the last for which the pool's memory is kept.
-        let keep = self.this.upgrade();
-        if keep.is_some() && !access.is_open() && self.core.driver.is_here() {
-            // Its destructor may wait for what this thread alone reports. The pool's end waits for `access`.
-            self.leave_to_others(task);
-            drop(access);
-            return drop(keep);
-        }
-        // The end of the pool waits for those who have access, and the destructor may wait for that end.
-        drop(access);
-        end_late_of(ptr::from_ref(self).cast(), task);
-        drop(keep);
-    }
-
-    /// Ends a step on a thread that has no worker any more. A runnable that gave the worker away has ended. A
-    /// task that came back from a wait without a worker, because the pool closes, cannot continue.
-    #[cold]
-    pub(crate) fn detached(&self, ran: Ran, policy_word: u64) {
-        match ran {
-            Ran::Pending(pending) => forked_child::cannot_go_on(self, pending),
-            Ran::Ended => {
-                if let Some(word) = NonZeroUsize::new(policy_word as usize) {
-                    self.ended_detached.push(word);
-                }
-            }
-        }
-    }
-
-    /// Refuses a task of another pool that the policy has handed out.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn refuse(&self, task: TaskRef) -> ! {
-        let PoolInfo { policy, name, .. } = &self.core.info;
-        let name = name.escape_debug();
-        let fault = format!(
-            "the policy `{policy}` of pool `{name}` handed out a task of another pool, spawned at {}: \
-             that task is cancelled there, and this pool closes",
-            task.info().location()
-        );
-        // The task goes back to its own pool.
-        drop(task);
-        self.core.close_for(&fault);
-        panic!("{fault}")
     }
 }

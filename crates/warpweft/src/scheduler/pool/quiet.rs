@@ -21,25 +21,26 @@
 //! look gives them their order. Where the kernel has no such barrier, only processors that keep the order of
 //! stores do: elsewhere a task that ends at that moment may be overlooked, and is dropped.
 
-use super::TypedPool;
+use crate::pool::dyn_pool::DynPool;
 use warpweft_platform::barrier::Asymmetric;
-use warpweft_policy::Policy;
 
-impl<P: Policy> TypedPool<P> {
-    /// See `DynPool::pushes`.
-    pub(super) fn pushed(&self) -> u64 {
+impl dyn DynPool + '_ {
+    /// Returns a number that changes with each task that the pool is given. O(workers).
+    pub(crate) fn pushes(&self) -> u64 {
         let pushed = self.handed_in();
-        pushed.wrapping_add(self.core.threads.blocking().admitted())
+        pushed.wrapping_add(self.core().threads.blocking().admitted())
     }
 
-    /// See `DynPool::is_quiet`.
-    pub(super) fn has_nothing(&self) -> bool {
+    /// Returns true if no task of the pool exists any more: none was in a queue, ran, waited, or blocked. A
+    /// task that the pool was given meanwhile may be overlooked, and changes [`pushes`](Self::pushes).
+    /// O(workers).
+    pub(crate) fn is_quiet(&self) -> bool {
         // Without a barrier, and only so that a busy pool does not issue those below: each of them interrupts
         // all CPUs on which the process runs.
         if !self.everybody_sleeps() {
             return false;
         }
-        let core = &self.core;
+        let core = self.core();
         let barrier = Asymmetric::new();
         barrier.heavy();
         if core.ledger.remaining(self.handed_out()) != 0 || !core.lost.is_empty() {
