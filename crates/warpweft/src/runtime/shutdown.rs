@@ -11,7 +11,7 @@ use super::dump::FindingSet;
 use super::handle::Runtime;
 use super::pool::Pool;
 use crate::execution::late_end::ends_late_for;
-use crate::execution::stack_context;
+use crate::execution::stack_context::{self, StackContext};
 use crate::observe::dump::Dump;
 use crate::observe::stack::NoStack;
 use crate::observe::stacks;
@@ -193,8 +193,9 @@ pub(super) fn is_own_thread(pool: &dyn DynPool) -> bool {
 /// does, and the task waits for that one as for a fork: its worker, and the other fibers of its thread, go on
 /// meanwhile. The runtime that ends may wait for what they do.
 pub(super) fn off_worker<R: Send + 'static>(name: &str, wait: impl Fn() -> R + Send + Sync + 'static) -> R {
-    // A hook of a policy cannot wait without its worker.
-    let Some(context) = stack_context::here().filter(|context| !context.is_in_policy()) else {
+    // A hook of a policy cannot wait without its worker, and a forked child has nothing that would go on.
+    let keeps = |context: &&StackContext| context.is_in_policy() || context.stayed_in_parent();
+    let Some(context) = stack_context::here().filter(|context| !keeps(context)) else {
         return wait();
     };
     let shared = Arc::new((wait, Mutex::new(None), Latch::new()));
