@@ -59,7 +59,7 @@ fn jobs_that_spawn_jobs() {
 #[test]
 fn futures_that_yield_and_are_woken_from_outside() {
     check_fairly(|| {
-        let runtime = runtime(2, "tokio");
+        let runtime = runtime(2, "slot");
         let (ended, end) = counter();
         let (sender, receiver) = oneshot::channel();
         runtime

@@ -13,11 +13,17 @@ use shuttle::thread;
 use std::task::{Poll, Waker};
 use support::{Gate, check, check_often, runtime};
 use warpweft::{Builder, EnterError, JoinError, Pool, Runtime, spawn_job, stage, yield_now};
+use warpweft_policy::{Cforall, Negele, ProWs};
 
 fn of(policy: &str) -> Builder {
-    Runtime::builder()
-        .workers(1)
-        .policy_spec(policy.parse().expect("a policy"))
+    let builder = Runtime::builder().workers(1);
+    match policy {
+        // Their texts need the feature `all-policies`, which models are built without.
+        "prows" => builder.policy(ProWs::new()),
+        "negele" => builder.policy(Negele::new()),
+        "cforall" => builder.policy(Cforall::new()),
+        text => builder.policy_spec(text.parse().expect("a policy")),
+    }
 }
 
 /// Two pools of one worker each.

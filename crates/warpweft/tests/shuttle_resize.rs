@@ -53,7 +53,7 @@ fn a_tree_beside_sizes_first_in_first_out() {
 
 #[test]
 fn a_tree_beside_sizes_with_a_private_slot() {
-    check(|| a_tree_beside_sizes("tokio"));
+    check(|| a_tree_beside_sizes("slot"));
 }
 
 #[test]

@@ -11,16 +11,21 @@ use std::mem::MaybeUninit;
 use std::net::Shutdown;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use warpweft_platform::socket::peek;
 
 pub(super) mod sealed {
     /// Implemented for the system's kinds of streams only.
     pub trait Sealed {
         /// True if a read that does not fill its buffer has taken all that had arrived.
         const SHORT_IS_ALL: bool;
+        /// Reads without removing.
+        fn peek(&self, buffer: &mut [u8]) -> std::io::Result<usize>;
     }
     impl Sealed for std::net::TcpStream {
         const SHORT_IS_ALL: bool = true;
+
+        fn peek(&self, buffer: &mut [u8]) -> std::io::Result<usize> {
+            Self::peek(self, buffer)
+        }
     }
 }
 
@@ -178,7 +183,7 @@ impl<S: Socket> Stream<S> {
         if buffer.is_empty() {
             return Ok(0);
         }
-        self.0.read_with(|socket| peek(socket.as_fd(), buffer)).await
+        self.0.read_with(|socket| socket.peek(buffer)).await
     }
 
     /// Waits until there is room, and writes as much as fits. Returns the number of bytes.

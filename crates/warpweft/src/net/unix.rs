@@ -8,14 +8,21 @@ use crate::driver::pollable::lend_pollable;
 use crate::io::handle::Async;
 use socket2::{Domain, SockAddr, Socket, Type};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::SocketAddr;
 use std::path::Path;
 use std::task::{Context, Poll};
+use warpweft_platform::socket::peek;
+#[cfg(any(target_os = "linux", target_os = "android"))]
+use warpweft_platform::socket::peer_cred;
 
 // A read stops at descriptors and credentials that are passed.
 impl Sealed for std::os::unix::net::UnixStream {
     const SHORT_IS_ALL: bool = false;
+
+    fn peek(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        peek(self.as_fd(), buffer)
+    }
 }
 
 /// A connection within this machine: a [`Stream`].
@@ -89,7 +96,7 @@ impl UnixStream {
     /// The system's error.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     pub fn peer_cred(&self) -> io::Result<PeerCred> {
-        let (pid, uid, gid) = warpweft_platform::socket::peer_cred(std::os::fd::AsFd::as_fd(self))?;
+        let (pid, uid, gid) = peer_cred(self.as_fd())?;
         Ok(PeerCred { pid, uid, gid })
     }
 }
