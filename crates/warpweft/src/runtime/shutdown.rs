@@ -206,8 +206,10 @@ pub(super) fn off_worker<R: Send + 'static>(name: &str, wait: impl Fn() -> R + S
         latch.set();
     };
     let (wait, result, latch) = &*shared;
-    if spawn_named(&format!("{name}-wait"), None, body).is_ok() {
+    if let Ok(thread) = spawn_named(&format!("{name}-wait"), None, body) {
         context.wait_for_fork(latch);
+        // It is about to end, with its share of what `wait` has.
+        drop(thread.join());
     }
     let result = result.lock().take();
     result.unwrap_or_else(wait)

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use warpweft::sync::oneshot;
 use warpweft::time::{interval, sleep, timeout};
-use warpweft::{GracefulShutdown, Pool, Runtime, SpawnBlocking, blocking, fiber, spawn_blocking};
+use warpweft::{GracefulShutdown, Pool, Runtime, SpawnBlocking, fiber, spawn_blocking};
 
 const SHORT: Duration = Duration::from_millis(20);
 const LONG: Duration = Duration::from_secs(1000);
@@ -81,21 +81,16 @@ thread_local! {
 fn a_thread_local_of_a_runtimes_own_thread_may_hold_its_last_handle() {
     in_time(|| {
         let runtime = Arc::new(one());
-        let left = Arc::downgrade(&runtime);
-        // More threads than are kept wait at a time, and end afterwards. All but one have nothing.
-        let jobs: Vec<_> = (0..12)
-            .map(|number| {
-                let owned = (number == 5).then(|| Arc::clone(&runtime));
-                runtime.spawn_job(move || {
-                    OWNED.set(owned);
-                    blocking(|| thread::sleep(SHORT));
-                })
-            })
-            .collect();
+        let (left, pool) = (Arc::downgrade(&runtime), runtime.first().clone());
+        let owned = Arc::clone(&runtime);
+        runtime
+            .spawn_job(move || OWNED.set(Some(owned)))
+            .wait()
+            .expect("it runs");
         drop(runtime);
-        for job in jobs {
-            job.wait().ok();
-        }
+        let shuts_down = || OWNED.with_borrow(|owned| owned.as_ref().map(|owned| owned.shutdown()));
+        let end = pool.spawn_job(shuts_down).wait();
+        assert!(end.expect("it runs to its end").is_some(), "on the same thread");
         while left.strong_count() > 0 {
             thread::sleep(SHORT);
         }
