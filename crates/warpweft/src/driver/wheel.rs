@@ -79,7 +79,7 @@ pub(crate) struct Wheel {
     expired_at: u64,
     /// Two sets of slots for each level: the present ones, and those ahead. The last level has nothing above
     /// it.
-    sets: Box<[Level]>,
+    sets: [Box<[Level; LEVELS]>; 2],
     /// For each level, which of the two sets is the present one.
     now: [u8; LEVELS],
     /// The first tick of what is ahead of each level.
@@ -156,11 +156,15 @@ impl Wheel {
             occupied: 0,
             slots: [slot; SLOTS],
         };
+        // A boxed array would be built on the stack before: that of a fiber, perhaps.
+        let set = || match vec![level; LEVELS].into_boxed_slice().try_into() {
+            Ok(set) => set,
+            Err(_) => unreachable!("the vector has as many levels"),
+        };
         Self {
             reached: 0,
             expired_at: 0,
-            // Not an array, which would be built on the stack: that of a fiber, perhaps.
-            sets: vec![level; 2 * LEVELS].into_boxed_slice(),
+            sets: [set(), set()],
             now: [0; LEVELS],
             from: [0; LEVELS],
             entries: Segments::new(),
@@ -317,7 +321,7 @@ impl Wheel {
     }
 
     fn set(&self, set: Set, level: usize) -> &Level {
-        &self.sets[self.which(set, level) * LEVELS + level]
+        &self.sets[self.which(set, level)][level]
     }
 
     fn which(&self, set: Set, level: usize) -> usize {
@@ -357,7 +361,7 @@ impl Wheel {
     fn enter(&mut self, index: u32, set: Set, level: usize, digit: usize) {
         let which = self.which(set, level);
         let entry = &mut self.entries[index];
-        let its_level = &mut self.sets[which * LEVELS + level];
+        let its_level = &mut self.sets[which][level];
         its_level.occupied |= 1 << digit;
         let slot = &mut its_level.slots[digit];
         slot.first = slot.first.min(entry.deadline);
@@ -388,7 +392,7 @@ impl Wheel {
     /// Takes the last timer out of a slot. Taking the only one empties the slot.
     fn pop_of(&mut self, slot: u16) -> Option<u32> {
         let (level, digit) = (usize::from(slot) / SLOTS, usize::from(slot) % SLOTS);
-        let level = &mut self.sets[level];
+        let level = &mut self.sets[level / LEVELS][level % LEVELS];
         let slot = &mut level.slots[digit];
         let last = self.blocks.pop(&mut slot.timers)?;
         if slot.timers.is_empty() {

@@ -281,3 +281,16 @@ fn a_pool_that_closes_drops_those_that_have_not_started() {
         assert_eq!(runtime.fibers().live, 0);
     });
 }
+
+/// The first timer makes the driver, on the fiber's stack. It has to leave room for the program also in a
+/// debug build, whose frames are several times as large.
+#[test]
+fn the_first_timer_takes_less_than_half_of_a_stack() {
+    let runtime = Runtime::builder().workers(1).build().expect("one worker");
+    let short = Duration::from_millis(1);
+    let sleeps = runtime.spawn_fiber(move || fiber::wait(warpweft::time::sleep(short)));
+    sleeps.wait().expect("its stack is enough");
+    let deepest = runtime.fibers().deepest;
+    println!("{deepest} bytes");
+    assert!((1..32 << 10).contains(&deepest), "{deepest} bytes");
+}
